@@ -15,7 +15,9 @@ from importlib import import_module
 import click
 
 from barnabas import __version__
+from barnabas.cli.help_pages import Group
 from barnabas.cli.parameters import settings_options
+from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion
 
 # command -> (module:attribute, one line for the help page)
@@ -43,7 +45,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """A click group that imports a command when it is called."""
 
     def __init__(self, lazy: Mapping[str, tuple[str, str]], **settings: object) -> None:
@@ -124,7 +126,7 @@ def run(arguments: Sequence[str]) -> int:
         if known is None:
             raise
         sentence, code = known
-        click.echo(f"barnabas: {sentence}", err=True)
+        note(f"barnabas: {sentence}")
         return code
 
 
@@ -134,7 +136,7 @@ def _usage(error: click.ClickException) -> int:
     text = _sentence(error, context).rstrip(".")
     if not text[:2].isupper():
         text = text[:1].lower() + text[1:]
-    click.echo(f"{command}: {text} ('{command} -h' explains)", err=True)
+    note(f"{command}: {text} ('{command} -h' explains)")
     return error.exit_code
 
 

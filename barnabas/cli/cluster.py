@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from barnabas.cli.failure import FAILED
+from barnabas.cli.help_pages import Group
 from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
 from barnabas.terminal.tables import is_document, show, show_fields, show_rows
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 Row = dict[str, object]
 
 
-@click.group()
+@click.group(cls=Group)
 def cluster() -> None:
     """Show a cluster's brokers and whether its partitions are served."""
 

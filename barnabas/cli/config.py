@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas.cli.config_changes import alter_resource, is_acted_on, show_changes
+from barnabas.cli.help_pages import Group
 from barnabas.cli.parameters import bootstrap_option, connect, key_values, output_option, timeout_option
+from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_rows
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ def _resource_name(ctx: click.Context, _: click.Parameter, name: str) -> str:
     return name
 
 
-@click.group()
+@click.group(cls=Group)
 def config() -> None:
     """Read and change topic, broker, group and client metrics configuration.
 
@@ -91,9 +93,9 @@ def get(
     unused = [str(row["key"]) for row in rows if not row["acted_on"]]
     if unused and not everything:
         verb = "is" if len(unused) == 1 else "are"
-        click.echo(f"the broker does not act on {', '.join(unused)}, which {verb} only kept", err=True)
+        note(f"the broker does not act on {', '.join(unused)}, which {verb} only kept")
     elif unused:
-        click.echo(f"the broker does not act on {len(unused)} of these keys: ACTED-ON of -o wide", err=True)
+        note(f"the broker does not act on {len(unused)} of these keys: ACTED-ON of -o wide")
 
 
 def _chosen(rows: list[dict[str, object]], keys: tuple[str, ...], title: str) -> list[dict[str, object]]:

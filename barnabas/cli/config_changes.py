@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from barnabas.cli.parameters import key_values
+from barnabas.terminal.notes import note
 
 if TYPE_CHECKING:
     from barnabas.client.admin_configs import ConfigChange
@@ -84,7 +85,7 @@ def alter_resource(
     entries = describe_config(cluster, kind, name, sorted(keys))
     unused = [entry.name for entry in entries if not is_acted_on(entry)]
     if unused:
-        click.echo(f"the broker does not act on {', '.join(unused)}, only keeps the value", err=True)
+        note(f"the broker does not act on {', '.join(unused)}, only keeps the value")
 
 
 def _known_keys(cluster: Cluster, kind: str, name: str) -> set[str]:
@@ -113,4 +114,4 @@ def show_changes(kind: str, name: str, changes: Sequence[ConfigChange], *, dry_r
             text = f"{change.value} {'would be' if dry_run else 'is'} removed from {change.key}"
         click.echo(f"{where}: {text}")
     if dry_run:
-        click.echo("dry run: nothing was changed", err=True)
+        note("dry run: nothing was changed")

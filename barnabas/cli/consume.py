@@ -17,6 +17,7 @@ from barnabas.cli.offset_spec import OffsetSpec, parse_range
 from barnabas.cli.parameters import bootstrap_option, connect
 from barnabas.cli.record_json import json_line
 from barnabas.cli.settings import setting
+from barnabas.terminal.notes import note
 
 if TYPE_CHECKING:
     from barnabas.cli.consume_run import Render
@@ -143,7 +144,7 @@ def _matches(pattern: str | None, invert: bool, expression: str | None) -> tuple
 
 
 def _note(sentence: str) -> None:
-    click.echo(f"barnabas: {sentence}", err=True)
+    note(f"barnabas: {sentence}")
 
 
 def _silent(sentence: str) -> None:

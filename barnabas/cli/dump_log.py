@@ -25,6 +25,7 @@ from barnabas.storage.layout import (
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
 )
+from barnabas.terminal.notes import note
 
 Dump = Callable[[Path, Options, Problems], Iterator[Item]]
 
@@ -103,7 +104,7 @@ def dump_log(
         raise click.UsageError(str(error)) from None
     sys.stdout.flush()
     for text in problems.lines():
-        click.echo(text, err=True)
+        note(text)
     return FAILED if problems else 0
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import click
 
+from barnabas.cli.help_pages import Group
 from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
+from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_rows
 
 
-@click.group()
+@click.group(cls=Group)
 def features() -> None:
     """List, upgrade and downgrade the features of a cluster, like transaction.version."""
 
@@ -88,4 +90,4 @@ def _change(levels: dict[str, int], upgrade_type: int, bootstrap: str, timeout_s
         verb = "would be" if dry_run else "is"
         click.echo(f"{name} {verb} at level {level}, before {known[name]}")
     if dry_run:
-        click.echo("dry run: nothing was changed", err=True)
+        note("dry run: nothing was changed")

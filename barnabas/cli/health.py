@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from barnabas.cli.configured_address import configured_address
 from barnabas.cli.failure import NOT_FOUND
 from barnabas.cli.parameters import bootstrap_option, connect
+from barnabas.terminal.notes import note
 
 PAUSE_S = 0.1
 """Between two attempts of `--wait`."""
@@ -65,10 +66,10 @@ def health(
         except (ClientError, KafkaError, ProtocolError) as error:
             if time.monotonic() >= until:
                 if not quiet:
-                    click.echo(f"not ready: {error}", err=True)
+                    note(f"not ready: {error}")
                 return NOT_FOUND
             if not said:
-                click.echo(f"waiting up to {wait_s:g} s: {error}", err=True)
+                note(f"waiting up to {wait_s:g} s: {error}")
                 said = True
         time.sleep(min(PAUSE_S, max(0.0, until - time.monotonic())))
     if not quiet:

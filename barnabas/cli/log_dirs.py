@@ -8,6 +8,7 @@ import click
 
 from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
 from barnabas.cli.patterns import regex_option, select
+from barnabas.terminal.notes import note
 from barnabas.terminal.tables import is_document, show_rows
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def log_dirs(
     if by != "dir":
         for one in found:
             if one.error is not None:
-                click.echo(f"broker {one.broker}: {one.path} is offline ({one.error}), its sizes are missing", err=True)
+                note(f"broker {one.broker}: {one.path} is offline ({one.error}), its sizes are missing")
 
 
 def _by_dir(found: list[LogDir]) -> list[Row]:

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import click
 
+from barnabas.cli.help_pages import Group
 from barnabas.cli.parameters import bootstrap_option, output_option
+from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_rows
 
 NEEDED = ("pyspark", "pydantic", "pyarrow", "pandas", "confluent_kafka", "jinja2", "matplotlib")
 
 
-@click.group()
+@click.group(cls=Group)
 def pipeline() -> None:
     """Run Spark jobs against a broker: etl, analytics, logs, events, archive, restore, copy."""
     missing = [name for name in NEEDED if find_spec(name) is None]
@@ -72,7 +74,7 @@ def run(
         return execute(job, bootstrap, path, once=once, every=every, checkpoint=checkpoint, start=start,
                        report=report, progress=progress)  # fmt: skip
     except PipelineError as error:
-        click.echo(f"barnabas pipeline: {error}", err=True)
+        note(f"barnabas pipeline: {error}")
         return error.exit_code
 
 
@@ -108,7 +110,7 @@ def demo(bootstrap: str | None, data_dir: Path | None, report_dir: Path, count: 
     try:
         return run_demo(bootstrap=bootstrap, data_dir=data_dir, report_dir=report_dir, count=count, progress=progress)
     except PipelineError as error:
-        click.echo(f"barnabas pipeline: {error}", err=True)
+        note(f"barnabas pipeline: {error}")
         return error.exit_code
 
 
@@ -126,6 +128,6 @@ def status(path: Path | None, checkpoint: str | None, bootstrap: str, output: st
         where = checkpoint or checkpoint_of(path)
         show_rows(status_rows(where, bootstrap), output)
     except PipelineError as error:
-        click.echo(f"barnabas pipeline: {error}", err=True)
+        note(f"barnabas pipeline: {error}")
         return error.exit_code
     return 0

@@ -20,6 +20,7 @@ from barnabas.cli.produce_input import (
     parse_delimiter,
     parse_headers,
 )
+from barnabas.terminal.notes import note
 
 if TYPE_CHECKING:
     from barnabas.client.producer import MakePartitioner
@@ -151,7 +152,7 @@ def _input(source: BinaryIO, files: tuple[Path, ...], as_json: bool, delimiter: 
 
 def _say_how_to_end(source: BinaryIO) -> None:
     if source.isatty() and sys.stderr.isatty():
-        click.echo("barnabas: reading records from the terminal, one a line; Ctrl-D ends", err=True)
+        note("barnabas: reading records from the terminal, one a line; Ctrl-D ends")
 
 
 def _check(

@@ -18,6 +18,7 @@ import click
 
 from barnabas.cli.interrupts import Interrupts
 from barnabas.client.errors import ClientError, NotFound
+from barnabas.terminal.notes import note
 from barnabas.terminal.progress import progress
 from barnabas.wire.errors import KafkaError
 
@@ -151,7 +152,7 @@ class Run:
 
     def _raise(self, error: KeyboardInterrupt | click.UsageError, account: str) -> None:
         if isinstance(error, KeyboardInterrupt):
-            click.echo(f"barnabas: interrupted: {account}", err=True)
+            note(f"barnabas: interrupted: {account}")
             raise error
         raise click.UsageError(f"{error.message}; {account}", error.ctx) from None
 
@@ -209,8 +210,7 @@ def _summary(producer: Producer, topic: str, seconds: float) -> None:
     count = producer.acknowledged_records
     rate = count / seconds if seconds else 0
     verb = "sent" if producer.acks == 0 else "committed" if producer.transaction is not None else "acknowledged"
-    click.echo(
+    note(
         f"{_records(count)} {verb} by {topic} in {seconds:.2f} s "
-        f"({rate:,.0f}/s, {producer.acknowledged_bytes:,} bytes in batches)",
-        err=True,
+        f"({rate:,.0f}/s, {producer.acknowledged_bytes:,} bytes in batches)"
     )

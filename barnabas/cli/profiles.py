@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from barnabas.cli.help_pages import Group
 from barnabas.cli.parameters import key_values, output_option, yes_option
 from barnabas.cli.settings import (
     SETTINGS,
@@ -23,6 +24,7 @@ from barnabas.cli.settings import (
     setting_name,
     setting_with_source,
 )
+from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion
 from barnabas.terminal.tables import show_rows
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 KEYS = ", ".join(SETTINGS)
 
 
-@click.group()
+@click.group(cls=Group)
 def profile() -> None:
     """List, choose and change profiles: addresses and preferences under a name.
 
@@ -173,7 +175,7 @@ def _existing(name: str) -> dict[str, Any]:
 def _warn_of_variables() -> None:
     for key, one in SETTINGS.items():
         if os.environ.get(one.variable):
-            click.echo(f"{one.variable} is set and comes before the profile's {key}", err=True)
+            note(f"{one.variable} is set and comes before the profile's {key}")
 
 
 # --- the file

@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion
 
 if TYPE_CHECKING:
@@ -20,15 +20,13 @@ if TYPE_CHECKING:
 
 EXIT_USAGE = 2
 ABOUT = """\
-Run a broker. It prints a line with "[KafkaServer id=1] started" and its address on stdout when it
-accepts connections, then client configurations to copy. SIGTERM and SIGINT stop it (exit code 0)."""
+Run a broker. It prints a line with "[KafkaServer id=1] started" and its address on stdout when it accepts connections,
+then client configurations to copy. SIGTERM and SIGINT stop it (exit code 0)."""
 EPILOGUE = """\
-Any Kafka key can also be set in the environment, as in the apache/kafka image: num.partitions is
-KAFKA_NUM_PARTITIONS. The command line takes precedence over the environment, the environment over
-the file, the file over the defaults.
+Any Kafka key can also be set in the environment, as in the apache/kafka image: num.partitions is KAFKA_NUM_PARTITIONS.
+The command line takes precedence over the environment, the environment over the file, the file over the defaults.
 
-Exit codes: 0 after a clean stop, 1 when the broker failed, 2 when the options or the configuration
-are wrong."""
+Exit codes: 0 after a clean stop, 1 when the broker failed, 2 when the options or the configuration are wrong."""
 
 
 class UsageError(Exception):
@@ -63,12 +61,13 @@ class _StoreOnce(argparse.Action):
 def serve(arguments: Sequence[str]) -> int:
     """Run `barnabas serve` with these arguments until it is stopped; return the exit code."""
     if "-h" in arguments or "--help" in arguments:
-        sys.stdout.write(parser().format_help())
-        return 0
+        from barnabas.cli.app import run as run_command
+
+        return run_command(["serve", "--help"])
     try:
         options = serve_options(arguments, os.environ)
     except UsageError as error:
-        sys.stderr.write(f"barnabas serve: {error}\n")
+        note(f"barnabas serve: {error} ('barnabas serve -h' explains)")
         return EXIT_USAGE
     gc.disable()  # until the start is done: a tenth of it would be looking for garbage among what is imported
     from barnabas.broker.server import run
@@ -99,14 +98,8 @@ def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
 
 
 def parser() -> _Parser:
-    """The parser of the options; used for completion too."""
-    made = _Parser(
-        prog="barnabas serve",
-        description=ABOUT,
-        epilog=EPILOGUE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    """The parser of the options; `barnabas.cli.serve_command` has them for the help page and for completion."""
+    made = _Parser(prog="barnabas serve", allow_abbrev=False)
 
     def option(name: str, metavar: str | None, text: str, choices: tuple[str, ...] | None = None) -> None:
         made.add_argument(name, metavar=metavar, help=text, choices=choices, action=_StoreOnce)

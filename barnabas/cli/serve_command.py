@@ -1,4 +1,4 @@
-"""`barnabas serve` as a command of click: for completion, and behind options as in `barnabas --profile x serve`.
+"""`barnabas serve` as a command of click: its help page, completion, and `barnabas --profile x serve`.
 
 Its arguments are parsed by `barnabas.cli.serve`; the options here mirror that parser.
 """
@@ -9,7 +9,7 @@ import argparse
 
 import click
 
-from barnabas.cli.serve import parser
+from barnabas.cli.serve import ABOUT, EPILOGUE, parser
 from barnabas.cli.serve import serve as run_serve
 
 
@@ -17,8 +17,8 @@ class ServeCommand(click.Command):
     """Passes all arguments on."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the options for completion only."""
-        if ctx.resilient_parsing:
+        """Parse the options for completion and help only."""
+        if ctx.resilient_parsing or args == ["--help"]:
             return super().parse_args(ctx, args)
         ctx.args = list(args)
         return ctx.args
@@ -42,6 +42,8 @@ def _mirrored(action: argparse.Action) -> click.Option:
 
 serve = ServeCommand(
     "serve",
-    help="Run a broker.",
+    help=ABOUT,
+    epilog=EPILOGUE,
+    short_help="Run a broker.",
     params=[_mirrored(action) for action in parser()._actions if action.dest != "help"],
 )

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from barnabas.cli.help_pages import Group
 from barnabas.cli.parameters import output_option
 from barnabas.storage import layout
 from barnabas.storage.files import File, Files, ReadOnlyFiles
+from barnabas.terminal.notes import note
 from barnabas.terminal.tables import Row, is_document, show, show_rows
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ data_dirs = click.argument(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def storage() -> None:
     """Check and repair data directories that no broker is using."""
 
@@ -60,9 +62,7 @@ def check(data_dirs: tuple[str, ...], output: str) -> int:
     for path in paths:
         lock = _lock(path)
         if lock is None:
-            click.echo(
-                f"barnabas storage check: a broker is using {path}; data that is being written may look torn", err=True
-            )
+            note(f"barnabas storage check: a broker is using {path}; data that is being written may look torn")
         reports.append(check_directory(ReadOnlyFiles(), path, topic_ids))
     if is_document(output):
         show([_directory_fields(report) for report in reports], output)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from barnabas.cli.failure import FAILED
+from barnabas.cli.help_pages import Group
 from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
 from barnabas.cli.partitions import named_partitions, split_partitions
 from barnabas.cli.patterns import matching, regex_option
@@ -24,7 +25,7 @@ MAX_TIMEOUT_MS = 15 * 60 * 1000
 """The default of the broker's transaction.max.timeout.ms."""
 
 
-@click.group()
+@click.group(cls=Group)
 def txn() -> None:
     """List, describe and abort transactions, and find those that hang."""
 

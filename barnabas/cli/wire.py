@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from barnabas.cli.help_pages import Group
+from barnabas.terminal.notes import note
+from barnabas.terminal.suggestion import suggestion
+
 if TYPE_CHECKING:
     from barnabas.wire.schema import Message
 
@@ -23,14 +27,12 @@ def _message(ctx: click.Context, param: click.Parameter, value: str) -> type[Mes
     try:
         return message_named(value)
     except KeyError:
-        from difflib import get_close_matches
-
-        near = get_close_matches(value, all_messages(), 3, 0.5)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise click.BadParameter(f"there is no message {value}{hint}", ctx, param) from None
+        raise click.BadParameter(
+            f"there is no message {value}{suggestion(value, all_messages())}", ctx, param
+        ) from None
 
 
-@click.group()
+@click.group(cls=Group)
 def wire() -> None:
     """Decode, encode and check protocol messages.
 
@@ -104,5 +106,5 @@ def _input(argument: str | None) -> str:
 
 
 def _fail(sentence: str) -> NoReturn:
-    click.echo(f"barnabas wire: {sentence}", err=True)
+    note(f"barnabas wire: {sentence}")
     raise click.exceptions.Exit(1)

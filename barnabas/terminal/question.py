@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from barnabas.terminal.screen import is_terminal
+from barnabas.terminal.layout import wrap
+from barnabas.terminal.screen import is_terminal, width
 
 
 class Declined(Exception):  # noqa: N818 (a condition, named as such)
@@ -18,7 +19,7 @@ def ask(question: str, yes: bool) -> None:
     """
     if yes or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return
-    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.write("\n".join(wrap(f"{question} [y/N]", width(sys.stderr) - 2)) + " ")
     sys.stderr.flush()
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from typing import TextIO
 
@@ -28,9 +27,16 @@ def has_colour(stream: TextIO) -> bool:
     return can_redraw(stream) and not os.environ.get("NO_COLOR")
 
 
-def width() -> int:
-    """Columns of the terminal (`COLUMNS` first), at least 20."""
-    return max(20, shutil.get_terminal_size().columns)
+def width(stream: TextIO | None = None) -> int:
+    """Columns of the terminal of this stream, or of stdout (`COLUMNS` first), at least 20; 80 without a terminal."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isascii() and given.isdigit() and int(given) > 0:
+        return max(20, int(given))
+    try:
+        columns = os.get_terminal_size((stream or sys.stdout).fileno()).columns
+    except (OSError, ValueError):
+        columns = 0
+    return max(20, columns) if columns else 80
 
 
 def bold(text: str) -> str:

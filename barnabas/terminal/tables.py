@@ -12,7 +12,8 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from barnabas.terminal import screen
-from barnabas.terminal.layout import fields, is_table, lay_out
+from barnabas.terminal.layout import fields, is_table, lay_out, wrap
+from barnabas.terminal.notes import note
 
 Row = Mapping[str, object]
 
@@ -35,16 +36,17 @@ def show_rows(
         show(list(rows), output)
         return
     if not rows and empty:
-        print(empty, file=sys.stderr)
+        note(empty)
         return
     names = (
         list(columns) if columns is not None and output != "wide" else list(rows[0]) if rows else list(columns or ())
     )
     cells = [[_cell(row[name]) for name in names] for row in rows]
     numeric = [all(_is_number(row[name]) for row in rows) for name in names]
-    width = screen.width() if screen.is_terminal(sys.stdout) else None
+    width = screen.width(sys.stdout) if screen.is_terminal(sys.stdout) else None
     if title:
-        print(screen.bold(_printable(title)))
+        for line in wrap(_printable(title), width) if width else [_printable(title)]:
+            print(screen.bold(line))
     titles = [_title(name) for name in names]
     lines = lay_out(titles, cells, numeric, width)
     if lines and is_table(titles, cells, width):
@@ -57,7 +59,7 @@ def show_fields(document: Row, output: str) -> None:
     if is_document(output):
         show(document, output)
         return
-    width = screen.width() if screen.is_terminal(sys.stdout) else None
+    width = screen.width(sys.stdout) if screen.is_terminal(sys.stdout) else None
     for line in fields([_title(name) for name in document], [_cell(value) for value in document.values()], width):
         print(line)
 

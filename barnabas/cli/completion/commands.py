@@ -10,9 +10,11 @@ import click
 
 from barnabas.cli.completion.install import INSTALLED, Places
 from barnabas.cli.completion.shells import SHELLS, script
+from barnabas.cli.help_pages import Group
+from barnabas.terminal.notes import note
 
 
-@click.group()
+@click.group(cls=Group)
 def completion() -> None:
     """Complete commands, options and live names of topics and groups in your shell.
 
@@ -46,10 +48,9 @@ def install(shell: str | None) -> None:
     places = Places(name)
     for sentence in put(places, script(name)) or ["it was installed already; nothing was changed"]:
         click.echo(sentence)
-    click.echo(
+    note(
         f"new shells have completion, this one after '. {places.script}'; "
-        f"'barnabas completion uninstall --shell {name}' undoes it",
-        err=True,
+        f"'barnabas completion uninstall --shell {name}' undoes it"
     )
 
 

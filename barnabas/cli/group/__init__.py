@@ -8,9 +8,10 @@ from barnabas.cli.group.describe import describe
 from barnabas.cli.group.listing import lag, list_, offsets
 from barnabas.cli.group.removal import delete, forget
 from barnabas.cli.group.seek import seek
+from barnabas.cli.help_pages import Group
 
 
-@click.group()
+@click.group(cls=Group)
 def group() -> None:
     """List, describe, seek and delete groups: consumers, share groups, streams."""
 

@@ -12,6 +12,7 @@ from barnabas.cli.group.lags import Lag, headline, lags_of, total_lag
 from barnabas.cli.group.listing import existing_groups
 from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
 from barnabas.cli.patterns import regex_option
+from barnabas.terminal.notes import note, say
 from barnabas.terminal.tables import is_document, show, show_rows
 
 if TYPE_CHECKING:
@@ -95,12 +96,12 @@ def _show_lags(described: list[Described], output: str, lag_over: int | None) ->
     for number, (group, lags) in enumerate(described):
         if number:
             click.echo()
-        click.echo(headline(group, lags))
+        say(headline(group, lags))
         rows = [row._asdict() for row in _over(lags, lag_over)]
         if rows:
             show_rows(rows, output, columns=("topic", "partition", "committed", "end", "lag", "client"))
         elif lags and lag_over is not None:
-            click.echo(f"no partition has a lag of more than {lag_over}", err=True)
+            note(f"no partition has a lag of more than {lag_over}")
 
 
 def _over(lags: list[Lag], lag_over: int | None) -> list[Lag]:
@@ -154,7 +155,7 @@ def _show_members(groups: list[GroupView], output: str) -> None:
         if own:
             show_rows(own, output, columns=columns, title=title)
         else:
-            click.echo(title)
+            say(title)
 
 
 def _assigned(partitions: list[tuple[str, int]]) -> list[str]:

@@ -10,6 +10,7 @@ from barnabas.cli.group.listing import export_offsets
 from barnabas.cli.group.targets import Goal, goals_from, resolve_goals
 from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
 from barnabas.cli.times import duration
+from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_rows
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def seek(
     ]
     show_rows(rows, output)
     if dry_run:
-        click.echo("dry run: nothing was changed; without --dry-run these offsets are set", err=True)
+        note("dry run: nothing was changed; without --dry-run these offsets are set")
 
 
 def _check_usage(

@@ -9,6 +9,7 @@ import click
 
 from barnabas.cli.offset_spec import OffsetSpec, parse_offset_spec, resolve_offset_specs
 from barnabas.cli.partitions import named_partitions, partition_count, read_offsets
+from barnabas.terminal.notes import note
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
@@ -145,12 +146,12 @@ def resolve_goals(
             raise ClientError(f"there is no committed offset in {name}-{index} to move from")
         specs[name, index] = goal.spec or OffsetSpec("offset", committed[name, index] + goal.shift)
 
-    def note(partition: TopicPartition, offset: int, why: str) -> None:
+    def moved(partition: TopicPartition, offset: int, why: str) -> None:
         reason = {
             "beyond": f"{specs[partition].value} is after the end",
             "before": f"{specs[partition].value} is before the first record",
             "late": "no record is that new",
         }[why]
-        click.echo(f"{partition[0]}-{partition[1]}: {reason}; {offset} is used", err=True)
+        note(f"{partition[0]}-{partition[1]}: {reason}; {offset} is used")
 
-    return resolve_offset_specs(cluster, specs, on_moved=note)
+    return resolve_offset_specs(cluster, specs, on_moved=moved)

@@ -13,6 +13,7 @@ import click
 
 from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
 from barnabas.cli.patterns import regex_option, select
+from barnabas.terminal.notes import note
 from barnabas.terminal.tables import is_document, show, show_rows
 
 if TYPE_CHECKING:
@@ -127,9 +128,9 @@ def analyze(
     _show(found, leaders, samples, output)
     if limited:
         names_of = ", ".join(f"{name}-{index}" for name, index in sorted(limited))
-        click.echo(f"only the first {limit} batches of {names_of} were read (-n)", err=True)
+        note(f"only the first {limit} batches of {names_of} were read (-n)")
     if not any(sample.sizes for sample in samples.values()):
-        click.echo(f"there are no records in {range_}; -t sets the range", err=True)
+        note(f"there are no records in {range_}; -t sets the range")
 
 
 def _read(

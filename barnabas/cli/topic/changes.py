@@ -9,6 +9,7 @@ import click
 from barnabas.cli.config_changes import change_options, changes_from, show_changes
 from barnabas.cli.parameters import bootstrap_option, connect, key_values, timeout_option, yes_option
 from barnabas.cli.patterns import confirm, have_patterns, regex_option, select
+from barnabas.terminal.notes import note
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
@@ -51,7 +52,7 @@ def create(
                 )
             except KafkaError as error:
                 if error.code == ErrorCode.TOPIC_ALREADY_EXISTS and if_not_exists:
-                    click.echo(f"topic {name} exists", err=True)
+                    note(f"topic {name} exists")
                     continue
                 raise
             count = made.num_partitions

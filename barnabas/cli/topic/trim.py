@@ -8,6 +8,7 @@ import click
 
 from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
 from barnabas.cli.partitions import named_partitions, partition_count, read_offsets
+from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_rows
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def trim(
     rows = [trim._asdict() | {"deleted": trim.deleted} for trim in trims]
     show_rows(rows, output, columns=("topic", "partition", "before", "after", "deleted"))
     if dry_run:
-        click.echo(f"dry run: {total} offset{'s'[: total != 1]} would be deleted, nothing was", err=True)
+        note(f"dry run: {total} offset{'s'[: total != 1]} would be deleted, nothing was")
 
 
 def _positions(cluster: Cluster, names: tuple[str, ...], to: str) -> dict[TopicPartition, int]:

@@ -1,0 +1,160 @@
+"""The important commands on terminals of 60, 100 and 160 columns, with and without colour, and piped.
+
+On a terminal no line is wider than the screen, no word is broken, and escape sequences are only written where they
+are allowed. Piped output has none, and a row is a line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from barnabas.terminal.layout import cell_width
+from tests.cli.conftest import clean_environment
+from tests.cli.screens.many import END
+from tests.cli.screens.terminal import Terminal
+
+MANY = str(Path(__file__).with_name("many.py"))
+TOPIC = "screens.of-orders.with-a-long-name"
+GROUP = "screens-readers-with-a-long-name"
+SETUP = [
+    ["topic", "create", TOPIC, "screens-b", "-p", "3", "-c", "retention.ms=86400000"],
+    ["group", "seek", GROUP, "--to", "0", "-t", TOPIC],
+]
+COMMANDS = {
+    "topic list": ["topic", "list"],
+    "topic list wide": ["topic", "list", "-o", "wide"],
+    "topic describe": ["topic", "describe", TOPIC, "screens-b"],
+    "group list": ["group", "list"],
+    "group describe": ["group", "describe", GROUP],
+    "group offsets": ["group", "offsets", GROUP],
+    "group seek": ["group", "seek", GROUP, "--to", "earliest", "--dry-run"],
+    "config get": ["config", "get", "topic", TOPIC],
+    "config get all": ["config", "get", "topic", TOPIC, "--all"],
+    "api-versions": ["api-versions"],
+    "profile list": ["profile", "list"],
+    "profile show": ["profile", "show"],
+    "create again": ["topic", "create", TOPIC],
+    "no such topic": ["topic", "describe", "no-such-topic-of-the-screens"],
+    "no such group": ["group", "describe", "no-such-group-of-the-screens"],
+    "no such option": ["topic", "list", "--internl"],
+    "no such command": ["topc"],
+    "no such profile": ["topic", "list", "--profile", "nobody"],
+    "wrong value": ["topic", "create", "x", "-c", "retention"],
+    "wrong position": ["consume", TOPIC, "-o", "middle"],
+    "no broker": ["topic", "list", "-b", "127.0.0.1:1"],
+    "help": ["-h"],
+    "help of serve": ["serve", "-h"],
+    "help of consume": ["consume", "-h"],
+    "help of produce": ["produce", "-h"],
+    "help of topic": ["topic", "-h"],
+    "serve with a mistake": ["serve", "--lissten", "127.0.0.1:9092"],
+}
+ONE_LINE = [name for name in COMMANDS if name.startswith(("no ", "wrong", "create", "serve"))]
+"""Mistakes: one sentence, on one line where stderr is no terminal."""
+
+Shown = dict[str, tuple[list[str], int]]
+
+
+def parts(lines: list[str]) -> Shown:
+    """The lines and the exit code of each command."""
+    found: Shown = {}
+    current: list[str] = []
+    for line in lines:
+        if line.startswith(END):
+            number, code = line.removeprefix(END).split()
+            found[list(COMMANDS)[int(number)]] = (current, int(code))
+            current = []
+        else:
+            current.append(line)
+    assert list(found) == list(COMMANDS)
+    return found
+
+
+@pytest.fixture(scope="module")
+def bootstrap(broker) -> str:
+    env = clean_environment() | {"BARNABAS_BOOTSTRAP_SERVERS": broker.bootstrap}
+    subprocess.run([sys.executable, MANY, json.dumps(SETUP)], env=env, check=True, timeout=60)
+    return str(broker.bootstrap)
+
+
+@pytest.fixture(scope="module")
+def piped(bootstrap: str) -> Shown:
+    env = clean_environment() | {"BARNABAS_BOOTSTRAP_SERVERS": bootstrap, "COLUMNS": "160"}
+    command = [sys.executable, MANY, json.dumps(list(COMMANDS.values()))]
+    done = subprocess.run(
+        command,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=True,
+        timeout=60,
+    )
+    return parts(done.stdout.decode().splitlines())
+
+
+def on_a_terminal(bootstrap: str, columns: int, **environment: str) -> tuple[Terminal, Shown]:
+    env = {"BARNABAS_BOOTSTRAP_SERVERS": bootstrap} | environment
+    with Terminal(sys.executable, MANY, json.dumps(list(COMMANDS.values())), columns=columns, env=env) as terminal:
+        assert terminal.to_end() == 0, terminal.text
+    return terminal, parts(terminal.written[:-1])
+
+
+@pytest.fixture(scope="module", params=[60, 100, 160])
+def screen(request: pytest.FixtureRequest, bootstrap: str) -> tuple[int, Shown]:
+    return request.param, on_a_terminal(bootstrap, request.param)[1]
+
+
+def words(lines: list[str]) -> set[str]:
+    """Words, without the commas behind which lists are wrapped."""
+    return {word for line in lines for word in re.split(r"[\s,]+", line) if word}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_line_is_wider_than_the_screen(screen: tuple[int, Shown], name: str) -> None:
+    columns, shown = screen
+    lines, _ = shown[name]
+    assert [line for line in lines if cell_width(line) > columns] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_word_is_broken(screen: tuple[int, Shown], piped: Shown, name: str) -> None:
+    lines, code = screen[1][name]
+    expected, expected_code = piped[name]
+    assert code == expected_code
+    assert words(expected) <= words(lines)
+
+
+def test_piped_output_has_a_line_for_each_row(piped: Shown) -> None:
+    lines, _ = piped["topic list wide"]
+    row = next(line for line in lines if line.startswith(TOPIC))
+    assert re.fullmatch(rf"{re.escape(TOPIC)} +3 +1 .*", row)
+    for name in ONE_LINE:
+        assert len(piped[name][0]) == 1, piped[name]
+        assert piped[name][1] in (1, 2, 3)
+
+
+def test_piped_output_has_no_escape_sequence(piped: Shown) -> None:
+    assert not [line for lines, _ in piped.values() for line in lines if "\x1b" in line or "\r" in line]
+
+
+def test_titles_are_bold_on_a_terminal_unless_it_is_not_wanted(bootstrap: str, tmp_path: Path) -> None:
+    plain, coloured = "\x1b[0m", "\x1b[1m"
+    terminal, _ = on_a_terminal(bootstrap, 100)
+    assert coloured in terminal.raw
+    assert plain in terminal.raw
+    for environment in ({"NO_COLOR": "1"}, {"TERM": "dumb"}, {"BARNABAS_COLOUR": "never"}):
+        terminal, _ = on_a_terminal(bootstrap, 100, **environment)
+        assert "\x1b" not in terminal.raw
+
+
+def test_the_screen_shows_what_was_written(bootstrap: str) -> None:
+    """The program's lines are the screen's lines: nothing was wrapped by the terminal."""
+    terminal, _ = on_a_terminal(bootstrap, 60)
+    assert terminal.text.splitlines() == [line.rstrip() for line in terminal.written[:-1]]
