@@ -35,10 +35,10 @@ class _Lines:
     def __init__(self, path: str, text: str) -> None:
         self._path = path
         self._values: dict[str, tuple[int, str]] = {}
-        for number, line in enumerate(text.splitlines(), 1):
+        for at, line in enumerate(text.splitlines(), 1):
             if "=" in line and not line.startswith(("#", "!")):
                 key, _, value = line.partition("=")
-                self._values[key.strip()] = (number, value.strip())
+                self._values[key.strip()] = (at, value.strip())
 
     def __contains__(self, key: str) -> bool:
         return key in self._values
@@ -51,8 +51,8 @@ class _Lines:
         """The error of a key: missing, or with a value that is not what is `allowed`."""
         if key not in self._values:
             return CorruptCheckpoint(f"{self._path} has no {key}: {RESTORE}")
-        number, value = self._values[key]
-        return CorruptCheckpoint(f"{self._path}, line {number}: {key} is {value!r}, which is not {allowed}: {RESTORE}")
+        at, value = self._values[key]
+        return CorruptCheckpoint(f"{self._path}, line {at}: {key} is {value!r}, which is not {allowed}: {RESTORE}")
 
 
 def read_meta_properties(files: Files, path: str) -> MetaProperties | None:
