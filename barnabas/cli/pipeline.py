@@ -94,21 +94,28 @@ def run(
     metavar="DIR",
     help="Directory for the report and its plots.",
 )
+@click.option("--resume", is_flag=True, help="Continue the demonstration in --data-dir after a failure.")
 @click.option("--flights", "count", type=click.IntRange(min=1), metavar="N", help="Only the first N flights.")
 @click.option(
     "--progress", type=click.Choice(["auto", "live", "text", "json"]), default="auto", show_default=True,
     help="Form of the progress on stderr.",
 )  # fmt: skip
-def demo(bootstrap: str | None, data_dir: Path | None, report_dir: Path, count: int | None, progress: str) -> int:
+def demo(
+    bootstrap: str | None, data_dir: Path | None, report_dir: Path, resume: bool, count: int | None, progress: str
+) -> int:
     """Run all seven jobs on real data, every flight from New York in 2013, and check each result.
 
-    Exit code 1 if a result is wrong.
+    Exit code 1 if a result is wrong or a step fails. A demonstration that failed keeps its directory, and says how to
+    continue.
     """
     from barnabas.pipeline.demo.run import run_demo
     from barnabas.pipeline.errors import PipelineError
 
+    if resume and count is not None:
+        raise click.UsageError("--resume and --flights exclude each other: the number of flights is that of the start")
     try:
-        return run_demo(bootstrap=bootstrap, data_dir=data_dir, report_dir=report_dir, count=count, progress=progress)
+        return run_demo(bootstrap=bootstrap, data_dir=data_dir, report_dir=report_dir, count=count, progress=progress,
+                        resume=resume)  # fmt: skip
     except PipelineError as error:
         note(f"barnabas pipeline: {error}")
         return error.exit_code

@@ -14,11 +14,13 @@ class PipelineError(Exception):
     exit_code = 1
     log: Path | None = None
     """Spark's log, if Spark has been started."""
+    hint: str = ""
+    """How to continue."""
 
     def __str__(self) -> str:
-        """The sentence, with the log that has the details."""
-        text = super().__str__()
-        return text if self.log is None else f"{text} (Spark's log: {self.log})"
+        """The sentence, with the log that has the details, and how to continue."""
+        log = f" (Spark's log: {self.log})" if self.log else ""
+        return f"{super().__str__()}{log}" + (f"; {self.hint}" if self.hint else "")
 
     def _render_traceback_(self) -> list[str]:
         """What IPython and Jupyter show: the sentence without the frames that raised it."""

@@ -180,8 +180,8 @@ def reasons_text(run: Run) -> list[str]:
     for totals in run.progress.totals.values():
         found.update(totals.reasons)
     lines = [f"dead letters, {kind}: {count:,}" for kind, count in found.most_common(MOST_REASONS)]
-    others = len(found) - MOST_REASONS
-    return [*lines, f"dead letters for {others} other reasons"] if others > 0 else lines
+    others = sum(count for _, count in found.most_common()[MOST_REASONS:])
+    return [*lines, f"dead letters, other reasons: {others:,}"] if others else lines
 
 
 def _line(batch: Batch) -> str:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,9 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pandas")
 from barnabas.pipeline.config import read_config
 from barnabas.pipeline.demo import checks, flights, run, topics
-from barnabas.pipeline.errors import MistakeError
+from barnabas.pipeline.demo.page import Timing
+from barnabas.pipeline.demo.steps import Steps
+from barnabas.pipeline.errors import MistakeError, PipelineError
 from barnabas.pipeline.jobs import NAMES, find_job
 from barnabas.pipeline.jobs.logs import LogsConfig
 
@@ -67,3 +70,47 @@ def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MistakeError, match="not empty"):
         run.run_demo(bootstrap=None, data_dir=tmp_path, report_dir=tmp_path, count=10, progress="text")
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def demo(**arguments: Any) -> int:
+    given: dict[str, Any] = {"bootstrap": None, "report_dir": Path("report"), "count": None, "progress": "text"}
+    return run.run_demo(**{**given, **arguments})
+
+
+def test_only_a_demonstration_can_be_resumed(tmp_path: Path) -> None:
+    with pytest.raises(MistakeError, match="--resume needs the --data-dir"):
+        demo(data_dir=None, resume=True)
+    Steps.begin(tmp_path, 5)
+    with pytest.raises(MistakeError, match="is not empty: choose a new directory, or continue its demonstration with"):
+        demo(data_dir=tmp_path)
+
+
+def test_steps_that_are_done_are_not_done_again(tmp_path: Path) -> None:
+    steps = Steps.begin(tmp_path, 5)
+    assert steps.run("etl", lambda: Timing("etl", 7, 1.5)) == Timing("etl", 7, 1.5)
+    assert steps.run("logs", lambda: None) is None
+    again = Steps.resume(tmp_path)
+    assert again.count == 5
+    assert (again.is_done("etl"), again.is_done("logs")) == (True, False)
+    assert again.run("etl", lambda: pytest.fail("done before")) == Timing("etl", 7, 1.5)
+    (tmp_path / "demo.json").write_text("{")
+    with pytest.raises(MistakeError, match="is not the directory of a demonstration"):
+        Steps.resume(tmp_path)
+
+
+def test_a_failed_demonstration_keeps_its_directory_and_says_how_to_continue() -> None:
+    with pytest.raises(PipelineError) as found, run._work_directory(None, "127.0.0.1:9", resume=False) as work:
+        raise PipelineError("Spark failed")
+    try:
+        assert str(found.value) == (
+            f"Spark failed; to continue: barnabas pipeline demo --data-dir {work} --bootstrap 127.0.0.1:9 --resume"
+        )
+        assert work.is_dir()
+    finally:
+        work.rmdir()
+
+
+def test_a_demonstration_that_ends_leaves_no_directory() -> None:
+    with run._work_directory(None, None, resume=False) as work:
+        (work / "file").touch()
+    assert not work.exists()

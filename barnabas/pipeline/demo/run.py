@@ -1,72 +1,76 @@
 """Runs the demonstration: starts a broker, produces the flights, runs the jobs, checks and reports the results.
 
 Each job runs as with `barnabas pipeline run JOB --config FILE --once`, but in one Spark session, because its start
-takes seconds. Files are in a temporary directory, or in `--data-dir`, which is kept.
+takes seconds. Files are in a temporary directory, or in `--data-dir`, which is kept. A demonstration that failed keeps
+its directory and continues with `--resume`.
 """
 
 from __future__ import annotations
 
+import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from barnabas.pipeline.activity import saying
 from barnabas.pipeline.config import read_config
 from barnabas.pipeline.demo import checks, flights, topics
 from barnabas.pipeline.demo.broker import running_broker
 from barnabas.pipeline.demo.page import Timing, write_page
+from barnabas.pipeline.demo.steps import FILE, Steps
 from barnabas.pipeline.demo.summary import SummaryTable, summary_tables
-from barnabas.pipeline.errors import MistakeError
+from barnabas.pipeline.errors import MistakeError, PipelineError
 from barnabas.pipeline.jobs import NAMES, find_job
 from barnabas.pipeline.report import write_report
 from barnabas.pipeline.run import Run, run_job
 from barnabas.pipeline.screen import Screen
-from barnabas.pipeline.spark import check_machine, session
+from barnabas.pipeline.spark import check_machine, log_file, session
 from barnabas.terminal.tables import show_rows
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql import SparkSession
 
 INTERRUPTED = 130
 
 
 def run_demo(
-    *, bootstrap: str | None, data_dir: Path | None, report_dir: Path, count: int | None, progress: str
+    *,
+    bootstrap: str | None,
+    data_dir: Path | None,
+    report_dir: Path,
+    count: int | None,
+    progress: str,
+    resume: bool = False,
 ) -> int:
     """Run the demonstration; returns 0 if all checks pass, 1 if one fails, 130 if interrupted.
 
     `bootstrap`: a running broker; by default one is started. `data_dir`: a new working directory, which is kept.
-    `count`: the number of flights to use. PipelineError if a step fails.
+    `count`: the number of flights to use. `resume`: continue the failed demonstration of `data_dir`. PipelineError if
+    a step fails; the directory is kept then, and the error says how to continue.
     """
     began = time.monotonic()
-    check_machine()
-    data = flights.load(count)
     with ExitStack() as stack:
         stack.enter_context(_ended_by_sigterm())
-        work = stack.enter_context(_work_directory(data_dir))
+        work = stack.enter_context(_work_directory(data_dir, bootstrap, resume=resume))
+        check_machine()
+        steps = Steps.resume(work) if resume else Steps.begin(work, count)
+        with saying("reading the flights"):
+            data = flights.load(steps.count)
         address = bootstrap or stack.enter_context(running_broker(work))
         print(f"{len(data):,} flights, broker {address}, directory {work}\n", flush=True)
-        topics.create(address)
-        if bootstrap and data_dir is None:
-            stack.callback(topics.delete, bootstrap)
-        timings = [
-            _produce(address, "flights", flights.events(data)),
-            _produce(address, "flight-log", flights.log_lines(data)),
-        ]
-        started = time.monotonic()
-        spark = session("barnabas demo", log=work / "spark.log")
-        stack.callback(spark.stop)
-        print(f"Spark started in {time.monotonic() - started:.1f} s", flush=True)
-        for name in NAMES:
-            run = _run(name, job_file(name, work), address, spark, progress)
-            if run.was_stopped:
-                return INTERRUPTED
-            write_report(run, None, report_dir / f"{name}.html")
-            timings.append(Timing(name, _records(run), run.seconds))
-        results = checks.collect(spark, address, work)
+        timings = _run_steps(steps, data, address, work, report_dir, progress, stack, resume=resume)
+        if timings is None:
+            _delete_topics(bootstrap, data_dir)
+            return INTERRUPTED
+        with saying("comparing the results with the data file"):
+            results = checks.collect(_spark(work, stack), address, work)
+        _delete_topics(bootstrap, data_dir)
     found = checks.compare(results, data)
     tables = summary_tables(results, flights.airlines())
     page = write_page(report_dir, found, tables, timings, results)
@@ -75,6 +79,53 @@ def run_demo(
     passed = f"{len(found) - failed} of {len(found)} checks passed"
     print(f"\n{passed}; {time.monotonic() - began:.0f} s in total; report: {page}")
     return 1 if failed else 0
+
+
+def _run_steps(
+    steps: Steps,
+    data: pd.DataFrame,
+    address: str,
+    work: Path,
+    report_dir: Path,
+    progress: str,
+    stack: ExitStack,
+    *,
+    resume: bool,
+) -> list[Timing] | None:
+    """Produce the topics and run the jobs that are not done; None if stopped by a signal."""
+    if not resume:
+        topics.create(address)
+    timings: list[Timing] = []
+    for topic, records in (("flights", flights.events), ("flight-log", flights.log_lines)):
+        step = f"produce {topic}"
+        if resume and not steps.is_done(step):
+            topics.empty(address, topic)
+        done = steps.run(step, partial(_produce, address, topic, records, data))
+        assert done is not None
+        timings.append(done)
+    for name in NAMES:
+        done = steps.run(name, partial(_run, name, address, work, report_dir, progress, stack))
+        if done is None:
+            return None
+        timings.append(done)
+    return timings
+
+
+def _spark(work: Path, stack: ExitStack) -> SparkSession:
+    """The session of the demonstration; started at the first call."""
+    started = time.monotonic()
+    is_first = log_file() is None
+    spark = session("barnabas demo", log=work / "spark.log")
+    if is_first:
+        stack.callback(spark.stop)
+        print(f"Spark started in {time.monotonic() - started:.1f} s", flush=True)
+    return spark
+
+
+def _delete_topics(bootstrap: str | None, data_dir: Path | None) -> None:
+    """Delete the topics in a broker of the user, unless the directory is kept too."""
+    if bootstrap and data_dir is None:
+        topics.delete(bootstrap)
 
 
 @contextmanager
@@ -88,16 +139,32 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 
 @contextmanager
-def _work_directory(given: Path | None) -> Iterator[Path]:
-    """The given directory, which must be new or empty and is kept; otherwise a temporary one."""
-    if given is None:
-        with tempfile.TemporaryDirectory(prefix="barnabas-demo-") as path:
-            yield Path(path)
-        return
-    if given.exists() and any(given.iterdir()):
-        raise MistakeError(f"{given} is not empty: choose a new directory")
-    given.mkdir(parents=True, exist_ok=True)
-    yield given.resolve()
+def _work_directory(given: Path | None, bootstrap: str | None, *, resume: bool) -> Iterator[Path]:
+    """The given directory, which must be new or empty and is kept, or, to resume, that of a demonstration.
+
+    Otherwise a temporary one, which is kept if a step fails.
+    """
+    if resume and given is None:
+        raise MistakeError("--resume needs the --data-dir of the demonstration")
+    if given is not None and not resume and given.exists() and any(given.iterdir()):
+        more = ", or continue its demonstration with --resume" if (given / FILE).exists() else ""
+        raise MistakeError(f"{given} is not empty: choose a new directory{more}")
+    if given is not None and not resume:
+        given.mkdir(parents=True, exist_ok=True)
+    work = given.resolve() if given is not None else Path(tempfile.mkdtemp(prefix="barnabas-demo-"))
+    is_kept = given is not None
+    try:
+        yield work
+    except MistakeError:
+        raise
+    except PipelineError as error:
+        is_kept = True
+        at = f" --bootstrap {bootstrap}" if bootstrap else ""
+        error.hint = f"to continue: barnabas pipeline demo --data-dir {work}{at} --resume"
+        raise
+    finally:
+        if not is_kept:
+            shutil.rmtree(work, ignore_errors=True)
 
 
 def job_file(name: str, work: Path) -> Path:
@@ -109,26 +176,36 @@ def job_file(name: str, work: Path) -> Path:
     return file
 
 
-def _produce(bootstrap: str, topic: str, records: Iterable[flights.Record]) -> Timing:
-    done = Timing(f"produce {topic}", *topics.produce(bootstrap, topic, records))
+def _produce(
+    bootstrap: str, topic: str, records: Callable[[pd.DataFrame], Iterable[flights.Record]], data: pd.DataFrame
+) -> Timing:
+    done = Timing(f"produce {topic}", *topics.produce(bootstrap, topic, records(data)))
     print(f"{done.records:,} records to {topic} in {done.seconds:.1f} s, {done.rate:,.0f} records/s", flush=True)
     return done
 
 
-def _run(name: str, file: Path, bootstrap: str, spark: SparkSession, progress: str) -> Run:
-    """Run one job as `barnabas pipeline run` does."""
-    job = find_job(name)
+def _run(name: str, bootstrap: str, work: Path, report_dir: Path, progress: str, stack: ExitStack) -> Timing | None:
+    """Run one job as `barnabas pipeline run` does, and write its report; None if it was stopped by a signal."""
+    spark = _spark(work, stack)
+    job, file = find_job(name), job_file(name, work)
     run = Run(job, read_config(file, job.config), bootstrap)
     print(f"\n== barnabas pipeline run {name} --once --config {file}", flush=True)
     with Screen(bootstrap, progress) as screen:
         run_job(run, once=True, every=None, watch=screen.watch, spark=spark)
     screen.summary(run, None)
-    return run
+    if run.was_stopped:
+        return None
+    write_report(run, None, report_dir / f"{name}.html")
+    return Timing(name, _records(run), run.seconds)
 
 
 def _records(run: Run) -> int:
     """The number of records that a job has read; each of its queries reads all of them."""
-    return run.counts.rows_in if run.counts else max(totals.rows_in for totals in run.progress.totals.values())
+    return (
+        run.counts.rows_in
+        if run.counts
+        else max((totals.rows_in for totals in run.progress.totals.values()), default=0)
+    )
 
 
 def _print_results(found: Sequence[checks.Check], tables: Sequence[SummaryTable], timings: Sequence[Timing]) -> None:

@@ -20,6 +20,7 @@ OUTPUTS = (
     "flights-by-day", "log-by-day", "log-alerts", "aircraft", "flights-restored", "flights-late",
     "etl-dead-letters", "analytics-dead-letters", "log-dead-letters", "events-dead-letters",
 )  # fmt: skip
+RETENTION = {"retention.ms": "-1"}
 TIMEOUT_S = 60.0
 
 
@@ -36,7 +37,16 @@ def create(bootstrap: str) -> None:
             f"'barnabas topic delete {' '.join(existing)}'"
         )
     for topic in INPUTS:
-        cluster.create(topic, PARTITIONS, {"retention.ms": "-1"})
+        cluster.create(topic, PARTITIONS, RETENTION)
+
+
+def empty(bootstrap: str, topic: str) -> None:
+    """Delete an input topic of which only a part was produced, and create it again."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    cluster = Cluster(bootstrap)
+    if topic in cluster.topics():
+        admin.delete_topics([topic])[topic].result(TIMEOUT_S)
+    cluster.create(topic, PARTITIONS, RETENTION)
 
 
 def delete(bootstrap: str) -> None:
