@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: serve test test-all demo check bench docs clean
+.PHONY: serve test test-all demo check bench docs docs-site clean
 
 serve: $(VENV)/.installed
 	$(BIN)/barnabas serve $(ARGS)
@@ -31,6 +31,12 @@ docs: $(VENV)/.installed-test
 	$(BIN)/python -m barnabas.docgen --write
 	$(BIN)/python -m tests.structure --write
 
+# The documentation as a site in build/site: warnings are errors, links are checked, and readers fetch nothing from elsewhere.
+docs-site: $(VENV)/.installed-docs
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env -b html -c docs/site -d build/doctrees . build/site
+	$(BIN)/python docs/site/check.py build/site
+	@echo "build/site/index.html"
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -42,9 +48,13 @@ $(VENV)/.installed-demo: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
 	@touch $@ $(VENV)/.installed
 
+$(VENV)/.installed-docs: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@ $(VENV)/.installed
+
 $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,dev]'
-	@touch $@ $(VENV)/.installed $(VENV)/.installed-demo
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-demo $(VENV)/.installed-docs
 
 clean:
 	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
