@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 import click
 
+from barnabas.cli.regex import compile_regex
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -52,8 +54,8 @@ def select(patterns: Sequence[str], known: Callable[[], Iterable[str]], *, regex
         if not is_pattern(pattern, regex=regex) or (not regex and pattern in names):
             found[pattern] = None
             continue
-        matches = _compiled(pattern, regex=regex)
-        matching = [name for name in names if matches.fullmatch(name)]
+        matches = _matcher(pattern, regex=regex)
+        matching = [name for name in names if matches(name)]
         if not matching:
             raise NotFound(f"no {kind} matches {pattern!r}")
         found.update(dict.fromkeys(matching))
@@ -62,8 +64,8 @@ def select(patterns: Sequence[str], known: Callable[[], Iterable[str]], *, regex
 
 def matching(patterns: Sequence[str], names: Iterable[str], *, regex: bool) -> list[str]:
     """Those of `names` that match any of `patterns`; all if there are none."""
-    compiled = [_compiled(pattern, regex=regex) for pattern in patterns]
-    return [name for name in names if not compiled or any(one.fullmatch(name) for one in compiled)]
+    matchers = [_matcher(pattern, regex=regex) for pattern in patterns]
+    return [name for name in names if not matchers or any(matches(name) for matches in matchers)]
 
 
 def confirm(action: str, kind: str, names: Sequence[str], *, yes: bool, guessed: bool, rest: str = "") -> None:
@@ -80,8 +82,9 @@ def confirm(action: str, kind: str, names: Sequence[str], *, yes: bool, guessed:
     ask(f"{action} {what}{rest}?", yes)
 
 
-def _compiled(pattern: str, *, regex: bool) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern if regex else translate(pattern))
-    except re.error as error:
-        raise click.BadParameter(f"{pattern!r} is not a regular expression: {error}", param_hint="-r") from None
+def _matcher(pattern: str, *, regex: bool) -> Callable[[str], object]:
+    """Whether a name matches: truth of the result."""
+    if not regex:
+        return re.compile(translate(pattern)).fullmatch
+    compiled = compile_regex(pattern, "-r")
+    return lambda name: compiled.fullmatch(name.encode())

@@ -7,8 +7,9 @@ Returns messages of `barnabas.wire` where they suffice. Errors: `KafkaError` fro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from time import monotonic, sleep
 
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster import CREATION_PATIENCE_S, FIRST_PAUSE_S, Cluster
 from barnabas.client.errors import NotFound, raise_for
 from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode
@@ -74,6 +75,22 @@ def create_topic(
         return result
 
     return cluster.retry(attempt)
+
+
+def wait_for_topic(cluster: Cluster, name: str) -> None:
+    """Wait until the brokers know a topic that was just created: Kafka's controller answers before they do.
+
+    Returns after `CREATION_PATIENCE_S` in any case.
+    """
+    end = monotonic() + min(cluster.timeout_s, CREATION_PATIENCE_S)
+    pause = FIRST_PAUSE_S
+
+    def is_unknown(deadline: float) -> bool:
+        return cluster.metadata([name], deadline).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    while cluster.retry(is_unknown) and monotonic() + pause < end:
+        sleep(pause)
+        pause *= 2
 
 
 def delete_topic(cluster: Cluster, name: str) -> None:

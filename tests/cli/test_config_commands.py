@@ -6,7 +6,9 @@ import pytest
 
 
 def _values(call, *arguments: str) -> dict[str, str]:
-    return {row["key"]: row["value"] for row in call("config", "get", *arguments, "-o", "json").ok().json}
+    """What is set; Kafka's first start sets min.insync.replicas for all brokers."""
+    rows = call("config", "get", *arguments, "-o", "json").ok().json
+    return {row["key"]: row["value"] for row in rows if row["key"] != "min.insync.replicas"}
 
 
 @pytest.mark.parametrize(
@@ -26,8 +28,7 @@ def test_a_key_is_set_listed_and_reset(call, topic, kind: str, key: str, value: 
     assert {"kind": kind, "name": topic} in listed
     assert {row["kind"] for row in listed} == {kind}
     assert call("config", "unset", kind, topic, key).ok().stdout == f"{kind} {topic}: {key} is reset to its default\n"
-    unset = call("config", "get", kind, topic).ok()
-    assert (unset.stdout, unset.stderr) == ("", "every key has its default value (--all shows them)\n")
+    assert _values(call, kind, topic) == {}
 
 
 def test_defaults_of_all_brokers(call) -> None:
@@ -52,8 +53,14 @@ def test_lists_are_extended_and_shortened(call, topic) -> None:
     assert _values(call, "topic", topic) == {"cleanup.policy": "compact"}
 
 
-def test_a_key_without_effect_says_so(call, topic) -> None:
-    """`file.delete.delay.ms` has an effect, `index.interval.bytes` too; see docs/configuration.md for the others."""
+def test_nothing_is_set(call, topic) -> None:
+    ran = call("config", "get", "group", topic).ok()
+    assert (ran.stdout, ran.stderr) == ("", "every key has its default value (--all shows them)\n")
+
+
+def test_a_key_without_effect_says_so(call, against, topic) -> None:
+    if against == "kafka":
+        pytest.skip("Kafka acts on its keys")
     call("topic", "create", topic).ok()
     changed = call("config", "set", "topic", topic, "follower.replication.throttled.replicas=*").ok()
     note = "the broker does not act on follower.replication.throttled.replicas"
@@ -67,7 +74,7 @@ def test_a_key_without_effect_says_so(call, topic) -> None:
     assert call("config", "get", "topic", topic, "retention.ms").ok().stderr == ""
 
 
-def test_mistakes(call, topic) -> None:
+def test_mistakes(call, against, topic) -> None:
     call("topic", "create", topic).ok()
     similar = call("config", "get", "topic", topic, "retntion.ms")
     assert (similar.code, similar.stderr) == (
@@ -79,6 +86,8 @@ def test_mistakes(call, topic) -> None:
         ("broker", "default", "log.cleaner.thread=1", "log.cleaner.threads"),
         ("broker", "1", "log.cleaner.thread=1", "log.cleaner.threads"),
     ):
+        if kind == "broker" and against == "kafka":
+            continue  # it keeps any key of a broker
         ran = call("config", "set", kind, name, key)
         assert (ran.code, ran.stderr.endswith(f"did you mean {meant}?\n")) == (1, True), ran.stderr
     assert call("config", "get", "broker", "one").code == 2

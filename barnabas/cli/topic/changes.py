@@ -35,7 +35,7 @@ def create(
     timeout_s: float,
 ) -> None:
     """Create topics."""
-    from barnabas.client.admin import create_topic
+    from barnabas.client.admin import create_topic, wait_for_topic
     from barnabas.wire.errors import ErrorCode, KafkaError
 
     settings = key_values(configs, "-c")
@@ -55,6 +55,8 @@ def create(
                     note(f"topic {name} exists")
                     continue
                 raise
+            if not dry_run:
+                wait_for_topic(cluster, name)
             count = made.num_partitions
             done = "would create" if dry_run else "created"
             click.echo(f"{done} topic {name}" + (f" with {count} partition{'s'[: count != 1]}" if count > 0 else ""))
