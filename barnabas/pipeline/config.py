@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
+from barnabas.pipeline.ddl import unknown_type
 from barnabas.pipeline.errors import MistakeError
 from barnabas.terminal.suggestion import suggestion
 
@@ -102,6 +103,8 @@ class Schema(Table):
             raise ValueError("needs fields, the columns of a JSON value")
         if self.format == "avro" and not self.avro_schema:
             raise ValueError("needs avro_schema, the file with the schema")
+        if unknown := unknown_type(self.fields):
+            raise ValueError(f"fields: {unknown}")
         return self
 
 

@@ -18,6 +18,7 @@ from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.types import StringType, StructField, StructType, VariantType
 
 from barnabas.pipeline.config import Schema
+from barnabas.pipeline.ddl import column_types
 from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.kafka import HEADERS_TYPE, source_position
 from barnabas.pipeline.misfits import Misfit, first_kind, first_reason, kinds_of, shortened
@@ -153,21 +154,7 @@ def declared_types(schema: Schema) -> dict[str, str]:
         except (OSError, ValueError, KeyError, TypeError):
             return {}
         return {field["name"]: json.dumps(field["type"], sort_keys=True) for field in fields}
-    declared = [re.match(r"\s*(`[^`]+`|[^\s:]+)\s*:?\s+(.+)", text, re.DOTALL) for text in _top_level(schema.fields)]
-    found = {part[1].strip("`"): part[2] for part in declared if part is not None}
-    return {name: re.sub(r"(?i)\s+(NOT\s+NULL|COMMENT\s.*)$", "", kind).strip().upper() for name, kind in found.items()}
-
-
-def _top_level(fields: str) -> list[str]:
-    """Split at commas outside brackets."""
-    parts, depth = [""], 0
-    for char in fields:
-        depth += (char in "<(") - (char in ">)")
-        if char == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += char
-    return parts
+    return column_types(schema.fields)
 
 
 def _avro(frame: DataFrame, schema: Schema) -> tuple[DataFrame, list[Misfit], list[str]]:

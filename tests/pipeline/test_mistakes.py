@@ -138,6 +138,13 @@ def test_a_mistake_in_the_file_names_the_file_the_table_and_the_key(command, job
     )
 
 
+def test_a_misspelt_type_is_found_before_spark_starts(command, job):
+    done = command("run", "etl", "--config", job(ETL.replace("id BIGINT", "id BIGNT NOT NULL, n DECIMAL(5, 2)")))
+    one_sentence(
+        done, "job.toml: [schema] fields: id has the type BIGNT, which Spark SQL does not have; did you mean BIGINT?"
+    )
+
+
 def test_a_missing_broker(command, job, refused):
     done = command("run", "copy", "--config", job(f"broker_wait_s = 0\n{COPY}"), "-b", refused, "--once")
     one_sentence(done, f"no broker answers at {refused}: is it running", "'barnabas serve' starts one", code=1)

@@ -56,7 +56,7 @@ def etl(spark, broker, tmp_path):
 def test_mistakes_in_sql_can_be_corrected_and_a_schema_without_matches_is_reported(spark, etl, topic_of, tmp_path):
     topic = topic_of(['{"id": 1}', '{"id": 2}'])
     for settings, message in (
-        ({"fields": "id BIGNT"}, r"^\[schema\] fields"),
+        ({"fields": "id ARRAY<BIGNT>"}, r"^\[schema\] fields"),
         ({"rules": ["id >"]}, r"^\[schema\] rules: 'id >' is not SQL"),
         ({"rules": ["ids > 1"]}, "^an expression names `ids`, which is not a column; there are id"),
         ({"columns": 'day = "to_dat(id)"'}, "to_dat"),

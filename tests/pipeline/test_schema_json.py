@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 
 from barnabas.pipeline.config import Schema
+from barnabas.pipeline.ddl import TYPES, unknown_type
 from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.schema import fitting, parsed, read_fields
 from tests.pipeline.records import plain, records
@@ -165,3 +166,15 @@ def test_invalid_fields_are_one_sentence(spark, fields, message):
         read_fields(fields)
     assert "\n" not in str(found.value)
     assert str(found.value).startswith("[schema] fields")
+
+
+def test_the_types_known_without_spark_are_sparks(spark):
+    arguments = {"CHAR": "(3)", "CHARACTER": "(3)", "VARCHAR": "(3)", "ARRAY": "<INT>", "MAP": "<STRING, INT>",
+                 "STRUCT": "<x: INT>", "INTERVAL": " YEAR"}  # fmt: skip
+    for name in TYPES:
+        assert read_fields(f"x {name}{arguments.get(name, '')}").names == ["x"]
+        assert unknown_type(f"x {name}{arguments.get(name, '')}") is None
+    assert unknown_type("x INT, y STRUCT<a: INT, b: INT> NOT NULL, z: LOONG") == (
+        "z has the type LOONG, which Spark SQL does not have; did you mean LONG?"
+    )
+    assert unknown_type("x INT COMMENT 'a, big thing'") is None
