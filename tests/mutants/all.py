@@ -17,6 +17,7 @@ from tests.mutants.limit_mutants import LIMITS
 from tests.mutants.metadata_change_mutants import METADATA_CHANGES
 from tests.mutants.migration_mutants import MIGRATION
 from tests.mutants.mutant import Mutant
+from tests.mutants.page_mutants import PAGES
 from tests.mutants.pipeline_mutants import PIPELINE
 from tests.mutants.platform_mutants import PLATFORMS
 from tests.mutants.share_group_mutants import SHARE_GROUPS
@@ -49,4 +50,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *CLI,
     *PIPELINE,
     *PLATFORMS,
+    *PAGES,
 )

@@ -3,7 +3,7 @@
 `pip` in it is this module: it installs without a network. Barnabas is the wheel of a clean copy of the checkout, built
 once a run. Every other distribution is taken, by links, from the environment of the tests, with exactly what its
 metadata and the requested extras ask for. So a page fails if it uses a package that it does not say to install.
-`make test-all` follows the README with the real pip as well.
+`make test-all` also follows the README with the real pip.
 """
 
 from __future__ import annotations
@@ -70,6 +70,11 @@ class PageEnvironment:
         """Make it, with nothing but `pip`."""
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(self.root)], check=True, timeout=120)
         self._script("pip", _PIP.format(python=sys.executable, root=str(ROOT), environment=str(self.root)))
+        return self
+
+    def create_with_pip(self) -> PageEnvironment:
+        """Make it with the real pip, which uses the network."""
+        subprocess.run([sys.executable, "-m", "venv", str(self.root)], check=True, timeout=300)
         return self
 
     def install(self, requirement: Requirement, wheel: Path) -> None:

@@ -5,6 +5,9 @@ The exceptions, blocks that are not run, have their reasons in the pages, and th
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -66,8 +69,12 @@ def _follow(page: str, root: Path, shared: Path, *, with_slow: bool) -> None:
         (root / "page").mkdir()
         environment.install(Requirement("barnabas"), wheel)
     with_spark = any("barnabas pipeline run" in block.text for block in blocks)
-    spark = {"BARNABAS_SPARK_JARS": str(fetch(ROOT / "barnabas/pipeline/pom.xml"))} if with_spark else {}
-    Follower(page, root, environment, shared, spark, with_slow).follow(blocks)
+    Follower(page, root, environment, shared, _spark_jars() if with_spark else {}, with_slow).follow(blocks)
+
+
+def _spark_jars() -> dict[str, str]:
+    """The variable that spares the download of Spark's connector."""
+    return {"BARNABAS_SPARK_JARS": str(fetch(ROOT / "barnabas/pipeline/pom.xml"))}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -81,6 +88,21 @@ def test_every_block_of_a_page_does_what_the_page_says(
 @pytest.mark.parametrize("page", WITH_SLOW)
 def test_every_slow_block_of_a_page_too(page: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     _follow(page, tmp_path, _shared(tmp_path_factory), with_slow=True)
+
+
+@pytest.mark.slow
+def test_readme_holds_with_the_real_pip(tmp_path: Path) -> None:
+    pip = [sys.executable, "-m", "pip"]
+    reached = subprocess.run([*pip, "download", "--quiet", "--no-deps", "-d", str(tmp_path), "click"], check=False)
+    if reached.returncode:
+        pytest.skip("no package index can be reached")
+    cache = subprocess.run([*pip, "cache", "dir"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    settings = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    variables = {**settings, "PIP_CACHE_DIR": cache, **_spark_jars()}
+    environment = PageEnvironment(tmp_path / "environment").create_with_pip()
+    copy_tree(tmp_path / "page")
+    blocks = parse_blocks(PAGES["README.md"], "README.md")
+    Follower("README.md", tmp_path, environment, tmp_path, variables).follow(blocks)
 
 
 @pytest.mark.parametrize("page", PAGES)
