@@ -9,19 +9,17 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 
 import click
 
 from barnabas import __version__
-from barnabas.cli.help_pages import Group
+from barnabas.cli.lazy_group import LazyGroup, Table
 from barnabas.cli.parameters import settings_options
 from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion
 
-# command -> (module:attribute, one line for the help page)
-COMMANDS: dict[str, tuple[str, str]] = {
+COMMANDS: Table = {
     "serve": ("barnabas.cli.serve_command:serve", "Run a broker."),
     "topic": ("barnabas.cli.topic:topic", "List, create, change, trim, analyze, delete topics."),
     "produce": ("barnabas.cli.produce:produce", "Send records from a file or stdin."),
@@ -43,32 +41,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "wire": ("barnabas.cli.wire:wire", "Decode, encode and check protocol messages."),
 }
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-
-
-class LazyGroup(Group):
-    """A click group that imports a command when it is called."""
-
-    def __init__(self, lazy: Mapping[str, tuple[str, str]], **settings: object) -> None:
-        super().__init__(**settings)  # type: ignore[arg-type]
-        self.lazy = lazy
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        """The names of all commands, in the order of the table."""
-        return list(self.lazy)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import a command; None if there is none of this name."""
-        if cmd_name not in self.lazy:
-            return None
-        module, attribute = self.lazy[cmd_name][0].split(":")
-        command = getattr(import_module(module), attribute)
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The help page's list of commands, without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in self.lazy.items()])
 
 
 def _use_bootstrap(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001

@@ -5,7 +5,6 @@ Groups list their commands with whole sentences. `Context.formatter_class` is cl
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 
 import click
@@ -81,6 +80,8 @@ def _choices(term: str, width: int, indent: str) -> list[str]:
 
 
 def _fill(text: str, width: int, indent: str) -> list[str]:
+    import textwrap
+
     return textwrap.wrap(
         " ".join(text.split()),
         width,

@@ -87,7 +87,9 @@ class NodeConnection:
     def _connect(self, deadline: float) -> None:
         self._protocol = _protocol(self.client_id)
         try:
-            self._socket = socket.create_connection((self.host, self.port), max(0.001, deadline - monotonic()))
+            host = self.host.encode() if self.host.isascii() else self.host  # bytes: without importing the idna codec
+            address: tuple[str, int] = (host, self.port)  # type: ignore[assignment]
+            self._socket = socket.create_connection(address, max(0.001, deadline - monotonic()))
         except TimeoutError:
             raise TimedOut(f"no broker answers at {self.address} (timed out while connecting)") from None
         except OSError as error:

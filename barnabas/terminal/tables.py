@@ -7,7 +7,6 @@ columns are separated by two or more spaces, and nothing is wrapped. On a termin
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -66,6 +65,8 @@ def show_fields(document: Row, output: str) -> None:
 
 def show(value: object, output: str) -> None:
     """Print one value as an indented document of `output`: json or yaml."""
+    import json
+
     if output == "yaml":
         import yaml
 

@@ -52,13 +52,13 @@ def _source(ctx: click.Context, param: click.Parameter) -> Source | None:
         return _partitions
     if not isinstance(param.type, type(click.STRING)):
         return None
-    words = re.findall(r"[A-Z_]+(?:\[?:[A-Z]+\b|=VALUE)?", param.make_metavar(ctx))
+    words = re.findall(r"[A-Z_-]+(?:\[?:[A-Z]+\b|=[A-Z]+)?", param.make_metavar(ctx))
     about_profiles = " profile " in ctx.command_path
     if "--profile" in param.opts or (about_profiles and words[:1] == ["NAME"] and ctx.info_name != "create"):
         return _profiles
     if "-X" in param.opts or (about_profiles and words[:1] == ["KEY=VALUE"]):
         return _settings
-    return SOURCES.get(words[0]) if words else None
+    return SOURCES.get(words[0].replace("[", "")) if words else None
 
 
 # --- names that the broker has
@@ -131,10 +131,43 @@ def _groups(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
     return _ask(ctx, question)
 
 
+def _patterns(ctx: click.Context, incomplete: str) -> list[Item]:
+    return _groups(ctx, incomplete) if " group " in ctx.command_path else _topics(ctx, incomplete)
+
+
 def _nodes(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
     def question(cluster: Cluster) -> list[Item]:
         brokers = cluster.retry(lambda deadline: cluster.metadata([], deadline)).brokers
         return [Item(str(node.node_id), help=f"{node.host}:{node.port}") for node in brokers]
+
+    return _ask(ctx, question)
+
+
+def _transactional_ids(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
+    def question(cluster: Cluster) -> list[Item]:
+        from barnabas.client.admin_transactions import list_transactions
+
+        return [Item(one.transactional_id, help=one.state) for one in list_transactions(cluster)]
+
+    return _ask(ctx, question)
+
+
+def _features(ctx: click.Context, incomplete: str) -> list[Item]:
+    """`transaction.version=`, then the levels."""
+    named, equals, _ = incomplete.partition("=")
+
+    def question(cluster: Cluster) -> list[Item]:
+        from barnabas.client.admin_cluster import describe_features
+
+        found = describe_features(cluster)
+        if not equals:
+            return [Item(f"{one.name}=", type="open") for one in found]
+        return [
+            Item(f"{one.name}={level}")
+            for one in found
+            if one.name == named
+            for level in range(one.lowest, one.highest + 1)
+        ]
 
     return _ask(ctx, question)
 
@@ -242,16 +275,17 @@ def _count(number: int, what: str) -> str:
 
 SOURCES: dict[str, Source] = {
     "TOPIC": _topics,
-    "PATTERN": _topics,
-    "TOPIC[:PARTITION": _topics_or_partitions,
+    "PATTERN": _patterns,
+    "TOPIC:PARTITION": _topics_or_partitions,
     "GROUP": _groups,
     "NODE": _nodes,
+    "TRANSACTIONAL-ID": _transactional_ids,
+    "FEATURE=LEVEL": _features,
     "NAME": _resources,
     "KEY": _keys,
     "KEY=VALUE": _keys_and_values,
     "HOST:PORT": _addresses,
     "FROM:TO": _positions,
-    "FROM[:TO": _positions,
     "WHERE": _positions,
     "STATE": _states,
     "JOB": _jobs,

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import click
 
-from barnabas.cli.group.describe import describe
-from barnabas.cli.group.listing import lag, list_, offsets
-from barnabas.cli.group.removal import delete, forget
-from barnabas.cli.group.seek import seek
-from barnabas.cli.help_pages import Group
+from barnabas.cli.lazy_group import LazyGroup
+
+COMMANDS = {
+    "list": ("barnabas.cli.group.listing:list_", ""),
+    "describe": ("barnabas.cli.group.describe:describe", ""),
+    "lag": ("barnabas.cli.group.listing:lag", ""),
+    "offsets": ("barnabas.cli.group.listing:offsets", ""),
+    "seek": ("barnabas.cli.group.seek:seek", ""),
+    "forget": ("barnabas.cli.group.removal:forget", ""),
+    "delete": ("barnabas.cli.group.removal:delete", ""),
+}
 
 
-@click.group(cls=Group)
+@click.group(cls=LazyGroup, lazy=COMMANDS)
 def group() -> None:
     """List, describe, seek and delete groups: consumers, share groups, streams."""
-
-
-for command in (list_, describe, lag, offsets, seek, forget, delete):
-    group.add_command(command)

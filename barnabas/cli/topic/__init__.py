@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import click
 
-from barnabas.cli.help_pages import Group
-from barnabas.cli.topic.analyze import analyze
-from barnabas.cli.topic.changes import add_partitions, alter, create, delete
-from barnabas.cli.topic.listing import describe, list_
-from barnabas.cli.topic.trim import trim
+from barnabas.cli.lazy_group import LazyGroup
+
+COMMANDS = {
+    "list": ("barnabas.cli.topic.listing:list_", ""),
+    "create": ("barnabas.cli.topic.changes:create", ""),
+    "describe": ("barnabas.cli.topic.listing:describe", ""),
+    "alter": ("barnabas.cli.topic.changes:alter", ""),
+    "add-partitions": ("barnabas.cli.topic.changes:add_partitions", ""),
+    "trim": ("barnabas.cli.topic.trim:trim", ""),
+    "analyze": ("barnabas.cli.topic.analyze:analyze", ""),
+    "delete": ("barnabas.cli.topic.changes:delete", ""),
+}
 
 
-@click.group(cls=Group)
+@click.group(cls=LazyGroup, lazy=COMMANDS)
 def topic() -> None:
     """List, create, describe, change, trim, analyze and delete topics."""
-
-
-for command in (list_, create, describe, alter, add_partitions, trim, analyze, delete):
-    topic.add_command(command)
