@@ -1,37 +1,57 @@
-"""A ShareFetch that waits for records (KIP-932; Kafka's `DelayedShareFetch`)."""
+"""A ShareFetch that waits: for records (KIP-932; Kafka's `DelayedShareFetch`), or for a thread that reads the disk.
+
+What `acquire` would have to wait for is read in a thread before it is called. That is asked once for each attempt, so
+that an attempt ends, even if what was read is out of the page cache again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.broker.sharing.live_share_partition import LiveSharePartition
     from barnabas.broker.sharing.share_fetch_plan import Answers, ShareFetchPlan
+    from barnabas.broker.steps import StepRunner, Steps
     from barnabas.broker.timers import Timers
 
 
 class DelayedShareFetch:
     """Tries again when a partition may have records, and for the last time at the deadline."""
 
-    __slots__ = ("_done", "_live", "_plan", "_timer", "_wake")
+    __slots__ = (
+        "_delayed",
+        "_done",
+        "_is_last",
+        "_is_over",
+        "_is_reading",
+        "_live",
+        "_plan",
+        "_runner",
+        "_timer",
+        "_wake",
+    )
 
     def __init__(
         self,
         plan: ShareFetchPlan,
         timers: Timers,
+        runner: StepRunner,
         deadline: float,
         done: Callable[[Answers], None],
         delayed: DelayedResponse,
     ) -> None:
         """`done` gets the answers, at the `deadline` (monotonic seconds) at the latest, to complete `delayed`."""
         self._plan = plan
-        self._wake = delayed.guard(self._try_again)
+        self._runner = runner
+        self._delayed = delayed
+        self._wake = delayed.guard(self.try_again)
         self._done = done
+        self._is_last = self._is_over = self._is_reading = False
         self._live: set[LiveSharePartition] = set()
         self._watch()
-        self._timer = timers.at(deadline, delayed.guard(lambda: self._try(is_last=True)))
+        self._timer = timers.at(deadline, delayed.guard(self._expire))
 
     def _watch(self) -> None:
         """Wait for all partitions of the plan, also for those that were loaded again meanwhile."""
@@ -40,11 +60,28 @@ class DelayedShareFetch:
                 self._live.add(live)
                 live.waiters[self] = self._wake
 
-    def _try_again(self) -> None:
-        self._try(is_last=False)
+    def _expire(self) -> None:
+        self._is_last = True
+        self.try_again()
 
-    def _try(self, *, is_last: bool) -> None:
-        answers = self._plan.acquire(is_last=is_last)
+    def try_again(self) -> None:
+        """Acquire records, after what is needed for that has been read."""
+        if self._is_reading:
+            return
+        lookups = self._plan.cold_lookups()
+        if lookups:
+            self._is_reading = True
+            self._runner.start(_read(lookups), self._delayed.guard(self._was_read))
+        else:
+            self._acquire()
+
+    def _was_read(self, _: None) -> None:
+        self._is_reading = False
+        if not self._is_over:
+            self._acquire()
+
+    def _acquire(self) -> None:
+        answers = self._plan.acquire(is_last=self._is_last)
         if answers is not None:
             self.cancel()
             self._done(answers)
@@ -53,6 +90,18 @@ class DelayedShareFetch:
 
     def cancel(self) -> None:
         """Stop waiting."""
+        self._is_over = True
         self._timer.cancel()
         for live in self._live:
             live.waiters.pop(self, None)
+
+
+def _read(lookups: Sequence[Callable[[], None]]) -> Steps[None]:
+    def read_from_disk() -> None:
+        for lookup in lookups:
+            lookup()
+
+    try:
+        yield read_from_disk
+    except Exception:
+        return  # it is found again when records are acquired, and reported there

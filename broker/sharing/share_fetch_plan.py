@@ -1,13 +1,14 @@
 """Acquires the records of one ShareFetch: from which partitions, and how many (KIP-932).
 
-The logs are read first; records are acquired only if there are at least `min_bytes`. The response has slices of the log
-files, cut to the batches with acquired records. The first partition rotates with the session epoch. If the fetch only
-moved past records that no member may read, the response is empty and immediate, as in Kafka: more may follow them.
+The logs are read first, after a thread has read what their lookups need (`cold_lookups`); records are acquired only if
+there are at least `min_bytes`. The response has slices of the log files, cut to the batches with acquired records. The
+first partition rotates with the session epoch. If the fetch only moved past records that no member may read, the
+response is empty and immediate, as in Kafka: more may follow them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.broker.sharing.share_sessions import SharedPartition
@@ -80,6 +81,16 @@ class ShareFetchPlan:
     def _find(self, shared: SharedPartition) -> LiveSharePartition:
         return self._share_partitions.get(SharePartitionKey(self._session.group_id, *shared))
 
+    def cold_lookups(self) -> list[Callable[[], None]]:
+        """What `acquire` needs from the disk to find the records: to be called in a thread; empty if it is cached."""
+        lookups = []
+        for live in self.partitions() if self._max_bytes > 0 else ():
+            place = self._next(live)
+            lookup = None if place is None else live.partition.log.cold_lookup(place[0])
+            if lookup is not None:
+                lookups.append(lookup)
+        return lookups
+
     def acquire(self, *, is_last: bool) -> Answers | None:
         """Acquire records for the member, and return the answers of the partitions that have any.
 
@@ -121,6 +132,17 @@ class ShareFetchPlan:
         self, live: LiveSharePartition, partition_count: int, *, min_one_batch: bool
     ) -> tuple[int, FileSlice] | None:
         """The offset at which records may be acquired, and the bytes there; None if there are none now."""
+        place = self._next(live)
+        if place is None:
+            return None
+        offset, limit = place
+        read = live.partition.log.read(
+            offset, max(1, self._max_bytes // partition_count), limit_offset=limit, min_one_batch=min_one_batch
+        )
+        return None if read.slice is None else (offset, read.slice)
+
+    def _next(self, live: LiveSharePartition) -> tuple[int, int] | None:
+        """The offset at which records may be acquired, and the end of what may be read; None if there are none now."""
         state = live.state
         if state is None:
             return None
@@ -128,14 +150,8 @@ class ShareFetchPlan:
         state.move_log_start(log.log_start_offset)
         if not live.can_acquire():
             return None
-        offset = state.next_fetch_offset()
-        limit = self._limit(live, log)
-        if offset >= limit:
-            return None
-        read = log.read(
-            offset, max(1, self._max_bytes // partition_count), limit_offset=limit, min_one_batch=min_one_batch
-        )
-        return None if read.slice is None else (offset, read.slice)
+        offset, limit = state.next_fetch_offset(), self._limit(live, log)
+        return None if offset >= limit else (offset, limit)
 
     @staticmethod
     def _limit(live: LiveSharePartition, log: Log) -> int:

@@ -17,16 +17,17 @@ VERSION = 2
 class Queue(MemoryBroker):
     """A broker with a topic `q` that can be restarted on its data."""
 
-    def __init__(self, data_dir, partitions=1, **sets):
+    def __init__(self, data_dir, partitions=1, files=None, **sets):
         self.data_dir = data_dir
         self.sets = {**FEW, **sets}
-        super().__init__(data_dir, self.sets)
+        self.files = files
+        super().__init__(data_dir, self.sets, files=files)
         self.topic_id = self.create_topic("q", partitions)
 
     def restart(self):
         self.broker.is_stopping = True  # so that closed connections do not release records
         self.close()
-        super().__init__(self.data_dir, self.sets)
+        super().__init__(self.data_dir, self.sets, files=self.files)
 
     def initialize(self, group="g", partition=0, start_offset=0, state_epoch=0):
         """What the group coordinator does when a group subscribes."""

@@ -100,4 +100,18 @@ SHARE = (
         "        self._was_found_full = False\n",
         "tests/broker/test_share_fetch.py::test_records_finished_in_a_full_partition_wake_waiting_fetches",
     ),
+    Mutant(
+        "cold-share-fetch-in-the-loop",
+        "broker/apis/share_fetch.py",
+        "        is_cold = bool(plan.cold_lookups())\n",
+        "        is_cold = False\n",
+        "tests/broker/test_cold_share_fetch.py::test_records_are_acquired_after_a_thread_has_found_them",
+    ),
+    Mutant(
+        "records-acquired-for-a-client-that-has-gone",
+        "broker/sharing/delayed_share_fetch.py",
+        "        if not self._is_over:\n",
+        "        if True:\n",
+        "tests/broker/test_cold_share_fetch.py::test_a_client_may_disconnect_meanwhile",
+    ),
 )
