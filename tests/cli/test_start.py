@@ -9,21 +9,7 @@ import pytest
 
 from .conftest import clean_environment
 
-HEAVY = {
-    "rich", "yaml", "tomlkit", "tomllib", "trio", "asyncio", "logging", "numpy", "pydantic", "multiprocessing", "ssl"
-}  # fmt: skip
-    "rich",
-    "yaml",
-    "tomlkit",
-    "tomllib",
-    "trio",
-    "asyncio",
-    "logging",
-    "numpy",
-    "pydantic",
-    "multiprocessing",
-    "ssl",
-)
+HEAVY = ("rich", "yaml", "tomlkit", "tomllib", "trio", "asyncio", "logging", "numpy", "pydantic", "multiprocessing")
 PROGRAM = """
 import sys
 before = set(sys.modules)
