@@ -34,6 +34,7 @@ COMMANDS: Table = {
     "features": ("barnabas.cli.features:features", "List, upgrade and downgrade feature levels."),
     "api-versions": ("barnabas.cli.api_versions:api_versions", "The APIs and versions that a broker supports."),
     "health": ("barnabas.cli.health:health", "Exit 0 when a broker is ready, 3 when it is not."),
+    "doctor": ("barnabas.cli.doctor:doctor", "Find out why clients cannot use a broker."),
     "dump-log": ("barnabas.cli.dump_log:dump_log", "Print the contents of segment files."),
     "pipeline": ("barnabas.cli.pipeline:pipeline", "Run Spark jobs: etl, analytics, logs, events, archive, copy."),
     "completion": ("barnabas.cli.completion.commands:completion", "Complete commands and names in your shell."),

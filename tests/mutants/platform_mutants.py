@@ -64,4 +64,18 @@ PLATFORMS = (
         "if in_container:",
         _CONTAINER + "test_listeners_of_the_image",
     ),
+    Mutant(
+        "doctor-trusts-whoever-answers",
+        "barnabas/client/doctor.py",
+        "if error.code == ErrorCode.INVALID_REQUEST:",
+        "if False:",
+        "tests/cli/test_doctor.py::test_another_cluster_and_another_broker_behind_the_advertised_address",
+    ),
+    Mutant(
+        "doctor-does-not-follow-advertised-addresses",
+        "barnabas/client/doctor.py",
+        "            yield from self._broker(broker, described)\n",
+        "            pass\n",
+        "tests/cli/test_doctor.py::test_an_advertised_port_that_is_not_published",
+    ),
 )
