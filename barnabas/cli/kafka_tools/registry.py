@@ -8,10 +8,16 @@ from collections.abc import Sequence
 from importlib import import_module
 
 TOOLS: dict[str, tuple[str, str]] = {
-    "kafka-console-producer": ("console_producer", "Send the lines of stdin."),
-    "kafka-console-consumer": ("console_consumer", "Print records."),
-    "kafka-consumer-groups": ("consumer_groups", "List, describe and delete consumer groups, reset their offsets."),
     "kafka-topics": ("topics", "Create, delete, describe, list and change topics."),
+    "kafka-console-producer": ("console_producer", "Send the lines of stdin."),
+    "kafka-console-consumer": ("console_consumer", "Print records, alone or as a member of a group."),
+    "kafka-consumer-groups": ("consumer_groups", "List, describe and delete consumer groups, reset their offsets."),
+    "kafka-configs": ("configs", "Show and change configs of topics, brokers and groups."),
+    "kafka-groups": ("groups", "List the groups of every type."),
+    "kafka-get-offsets": ("get_offsets", "Offsets of partitions at a time."),
+    "kafka-delete-records": ("delete_records", "Delete the records before offsets that a JSON file names."),
+    "kafka-log-dirs": ("log_dirs", "Log directories with the sizes of their partitions."),
+    "kafka-dump-log": ("dump_log", "Print the contents of segment files."),
 }
 """The tool's module in this package, and one line about it."""
 

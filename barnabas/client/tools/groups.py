@@ -9,7 +9,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.connection import NodeConnection
 from barnabas.client.groups import LAST_VERSION_WITH_NAMES, assigned_partitions
 from barnabas.client.offsets import TopicPartition
-from barnabas.client.tools.answers import check, checked
+from barnabas.client.tools.answers import check, checked, settle
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
@@ -165,14 +165,13 @@ def commit(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int]) 
         group_id=group, topics=[OffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in topics.items()]
     )
 
-    def attempt(deadline: float) -> None:
+    def attempt(deadline: float) -> KafkaError | None:
         node = cluster.coordinator(group, deadline)
         response = node.call(request, OffsetCommitResponse, deadline, LAST_VERSION_WITH_NAMES)
-        for topic in response.topics:
-            for partition in topic.partitions:
-                check(partition.error_code)
+        errors = [checked(one.error_code) for topic in response.topics for one in topic.partitions]
+        return next((error for error in errors if error is not None), None)
 
-    cluster.retry(attempt)
+    settle(cluster, attempt)
 
 
 def delete_offsets(

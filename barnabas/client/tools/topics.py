@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from barnabas.client.cluster import Cluster
-from barnabas.client.tools.answers import check, error_of
-from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.client.tools.answers import check, checked, error_of, settle
+from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -139,11 +139,12 @@ def add_partitions(
     ]
     request = CreatePartitionsRequest(topics=topics, timeout_ms=_timeout_ms(cluster))
 
-    def attempt(deadline: float) -> None:
-        for result in cluster.any_node(deadline).call(request, CreatePartitionsResponse, deadline).results:
-            check(result.error_code, result.error_message)
+    def attempt(deadline: float) -> KafkaError | None:
+        results = cluster.any_node(deadline).call(request, CreatePartitionsResponse, deadline).results
+        errors = [checked(result.error_code, result.error_message) for result in results]
+        return next((error for error in errors if error is not None), None)
 
-    cluster.retry(attempt)
+    settle(cluster, attempt)
 
 
 def delete(cluster: Cluster, names: Sequence[str]) -> None:
@@ -151,16 +152,12 @@ def delete(cluster: Cluster, names: Sequence[str]) -> None:
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names])
     request.timeout_ms = _timeout_ms(cluster)
 
-    def attempt(deadline: float) -> None:
-        for result in cluster.any_node(deadline).call(request, DeleteTopicsResponse, deadline).responses:
-            check(result.error_code, result.error_message)
+    def attempt(deadline: float) -> KafkaError | None:
+        results = cluster.any_node(deadline).call(request, DeleteTopicsResponse, deadline).responses
+        errors = [checked(result.error_code, result.error_message) for result in results]
+        return next((error for error in errors if error is not None), None)
 
-    cluster.retry(attempt)
-
-
-def unknown_topic(error: object) -> bool:
-    """True for the error of a topic that does not exist."""
-    return isinstance(error, KafkaError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    settle(cluster, attempt)
 
 
 def _timeout_ms(cluster: Cluster) -> int:

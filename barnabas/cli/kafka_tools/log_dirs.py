@@ -1,0 +1,78 @@
+"""kafka-log-dirs: log directories with the sizes of their partitions, as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Parser, Usage
+from barnabas.cli.kafka_tools.common import connect
+
+PARSER = Parser(
+    "kafka-log-dirs",
+    "This tool helps to query log directory usage on the specified brokers.",
+    [
+        BOOTSTRAP,
+        COMMAND_CONFIG,
+        Option("describe", "Show the log directories."),
+        Option("topic-list", "Only these topics, separated by commas.", "TOPICS", default=""),
+        Option("broker-list", "Only these brokers, separated by commas.", "IDS"),
+    ],
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the tool."""
+    from barnabas.client.tools import brokers as client
+
+    if not arguments:
+        raise Usage(PARSER.purpose)
+    options = PARSER.parse(arguments)
+    options.require("bootstrap-server", "describe")
+    topics = [topic for topic in options.only("topic-list").split(",") if topic]
+    with connect(options) as cluster:
+        known = sorted(broker.broker_id for broker in client.describe_cluster(cluster).brokers)
+        chosen = _numbers(options.only("broker-list")) or known
+        missing = [str(broker) for broker in chosen if broker not in known]
+        if missing:
+            existing = ",".join(map(str, known))
+            what = f"The given brokers do not exist from --broker-list: {','.join(missing)}"
+            print(f"ERROR: {what}. Current existent brokers: {existing}", file=sys.stderr)
+            return 1
+        print("Querying brokers for log directories information")
+        found = [{"broker": broker, "logDirs": _dirs(client.log_dirs(cluster, broker, topics))} for broker in chosen]
+    print(f"Received log directory information from brokers {','.join(map(str, chosen))}")
+    print(json.dumps({"brokers": found, "version": 1}, separators=(",", ":"), ensure_ascii=False))
+    return 0
+
+
+def _numbers(text: str | None) -> list[int]:
+    words = [word for word in (text or "").split(",") if word]
+    if not all(word.strip().isdigit() for word in words):
+        raise Usage(f"--broker-list has ids of brokers separated by commas, not {text}")
+    return [int(word) for word in words]
+
+
+def _dirs(results: Sequence[object]) -> list[dict[str, object]]:
+    from barnabas.cli.kafka_tools.errors import exception_of
+    from barnabas.client.tools.answers import error_of
+    from barnabas.wire.messages.log_dirs import DescribeLogDirsResult
+
+    found: list[dict[str, object]] = []
+    for result in results:
+        assert isinstance(result, DescribeLogDirsResult)
+        error = error_of(result.error_code)
+        partitions = [
+            {
+                "partition": f"{topic.name}-{one.partition_index}",
+                "size": one.partition_size,
+                "offsetLag": one.offset_lag,
+                "isFuture": one.is_future_key,
+            }
+            for topic in result.topics
+            for one in topic.partitions
+        ]
+        text = None if error is None else exception_of(error)
+        found.append({"partitions": partitions, "error": text, "logDir": result.log_dir})
+    return found

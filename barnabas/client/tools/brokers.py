@@ -1,0 +1,65 @@
+"""Brokers as kafka-cluster, kafka-log-dirs, kafka-features and kafka-broker-api-versions need them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.tools.answers import check, error_of
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+from barnabas.wire.messages.log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+)
+from barnabas.wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
+
+
+def describe_cluster(cluster: Cluster, *, with_fenced: bool = False) -> DescribeClusterResponse:
+    """The cluster's id and its brokers."""
+    answer = cluster.call(DescribeClusterRequest(include_fenced_brokers=with_fenced), DescribeClusterResponse)
+    check(answer.error_code, answer.error_message)
+    return answer
+
+
+def api_versions(cluster: Cluster, node_id: int) -> dict[int, ApiVersion]:
+    """The APIs that one broker offers."""
+    return cluster.retry(lambda deadline: cluster.node(node_id, deadline).versions)
+
+
+def features(cluster: Cluster) -> ApiVersionsResponse:
+    """An answer with the supported and the finalized features."""
+    request = ApiVersionsRequest(client_software_name="barnabas", client_software_version=cluster.software_version)
+    answer = cluster.call(request, ApiVersionsResponse)
+    check(answer.error_code)
+    return answer
+
+
+def update_feature(
+    cluster: Cluster, feature: str, level: int, *, upgrade_type: int, validate_only: bool
+) -> KafkaError | None:
+    """Set the level of one feature; 1 upgrades, 2 downgrades safely, 3 downgrades whatever is lost. The outcome."""
+    update = FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=upgrade_type)
+    request = UpdateFeaturesRequest(feature_updates=[update], validate_only=validate_only)
+    answer = cluster.call(request, UpdateFeaturesResponse)
+    if answer.error_code:
+        return error_of(answer.error_code, answer.error_message)
+    failed = [error_of(result.error_code, result.error_message) for result in answer.results]
+    return next((error for error in failed if error is not None), None)
+
+
+def log_dirs(cluster: Cluster, node_id: int, topics: Sequence[str]) -> list[DescribeLogDirsResult]:
+    """The log directories of a broker with the partitions of `topics`, of all without any."""
+    counts = cluster.retry(lambda deadline: cluster.metadata(topics, deadline)).topics if topics else []
+    wanted = [
+        DescribableLogDirTopic(topic=topic.name or "", partitions=[one.partition_index for one in topic.partitions])
+        for topic in counts
+        if not topic.error_code
+    ]
+    request = DescribeLogDirsRequest(topics=wanted if topics else None)
+    answer = cluster.call(request, DescribeLogDirsResponse, node_id=node_id)
+    check(answer.error_code)
+    return answer.results
