@@ -17,6 +17,10 @@ TOOLS: dict[str, tuple[str, str]] = {
     "kafka-get-offsets": ("get_offsets", "Offsets of partitions at a time."),
     "kafka-delete-records": ("delete_records", "Delete the records before offsets that a JSON file names."),
     "kafka-log-dirs": ("log_dirs", "Log directories with the sizes of their partitions."),
+    "kafka-transactions": ("transactions", "List, describe and abort transactions, find those that hang."),
+    "kafka-features": ("features", "Show and change the levels of features."),
+    "kafka-cluster": ("cluster", "The cluster's id, its brokers, and the APIs that they offer."),
+    "kafka-broker-api-versions": ("broker_api_versions", "The APIs that each broker offers."),
     "kafka-dump-log": ("dump_log", "Print the contents of segment files."),
 }
 """The tool's module in this package, and one line about it."""
