@@ -24,6 +24,7 @@ COMMANDS: Table = {
     "topic": ("barnabas.cli.topic:topic", "List, create, change, trim, analyze, delete topics."),
     "produce": ("barnabas.cli.produce:produce", "Send records from a file or stdin."),
     "consume": ("barnabas.cli.consume:consume", "Read records."),
+    "cat": ("barnabas.cli.cat.command:cat", "Do what kcat does, with its options."),
     "group": ("barnabas.cli.group:group", "List, describe, seek and delete consumer groups."),
     "profile": ("barnabas.cli.profiles:profile", "Addresses and preferences under a name."),
     "config": ("barnabas.cli.config:config", "Read and change configuration."),

@@ -223,6 +223,7 @@ def group_source(
             cluster, dict.fromkeys(partitions, spec), isolation_level=level
         )
 
+    selection.note(f"joining group {group}")
     find_topics(cluster, topics, regex)  # a topic that does not exist is a mistake; one that is deleted later is not
     consumer = GroupConsumer(
         cluster,

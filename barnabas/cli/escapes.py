@@ -84,8 +84,8 @@ VERBS: dict[str, Verb] = {
 }
 
 
-def compile_format(text: str, option: str, show: Show | None = None) -> Verb:
-    """Compile a format string to a function; `show` changes keys, values and headers. A usage error names `option`."""
+def compile_format(text: str, option: str, show: Show | None = None, shown: str = "kvsh") -> Verb:
+    """Compile a format string; `show` changes what the verbs in `shown` print. A usage error names `option`."""
     parts: list[Verb] = []
     for index, piece in enumerate(re.split(r"%(.|$)", text, flags=re.DOTALL)):
         if index % 2:
@@ -93,7 +93,7 @@ def compile_format(text: str, option: str, show: Show | None = None) -> Verb:
                 raise click.BadParameter(
                     f"knows no %{piece}; there are {' '.join('%' + verb for verb in VERBS)}", param_hint=option
                 )
-            parts.append(VERBS[piece] if show is None or piece not in "kvsh" else _shown(VERBS[piece], show))
+            parts.append(VERBS[piece] if show is None or piece not in shown else _shown(VERBS[piece], show))
         elif piece:
             parts.append(_constant(unescape(piece, option)))
     return lambda partition, record: b"".join([part(partition, record) for part in parts])

@@ -135,10 +135,12 @@ class FilesInput:
             yield [self.fields.record(self.fields.key, value)]
 
 
-def read_pieces(source: BinaryIO, delimiter: bytes, waiting: Waiting) -> Iterator[list[bytes]]:
-    """Read pieces in blocks as they become available; lines without \\r before \\n."""
+def read_pieces(
+    source: BinaryIO, delimiter: bytes, waiting: Waiting, keeps_returns: bool = False
+) -> Iterator[list[bytes]]:
+    """Read pieces in blocks as they become available; of lines \\r before \\n is removed, unless it is kept."""
     rest = b""
-    is_lines = delimiter == b"\n"
+    is_lines = delimiter == b"\n" and not keeps_returns
     while chunk := _read(source, waiting):
         pieces = (rest + chunk).split(delimiter)
         rest = pieces.pop()

@@ -36,16 +36,20 @@ class GroupConsumer:
         starts: Resolve,
         ends: Resolve | None = None,
         *,
+        uses_committed: bool = True,
         committed_only: bool = False,
         before_commit: Callable[[], None] = lambda: None,
         note: Callable[[str], None] = lambda _sentence: None,
+        on_rebalance: Callable[[str, list[TopicPartition]], None] | None = None,
     ) -> None:
         self.cluster = cluster
         self.member = member
         self.starts = starts
         self.ends = ends
+        self.uses_committed = uses_committed
         self.before_commit = before_commit
         self.note = note
+        self.on_rebalance = self._say_rebalance if on_rebalance is None else on_rebalance
         self.reader = Reader(cluster, {}, committed_only=committed_only, on_note=note)
         self.read = 0
         self._processed: dict[TopicPartition, int] = {}
@@ -73,6 +77,7 @@ class GroupConsumer:
     def _fetched(self) -> Iterator[tuple[TopicPartition, Record]]:
         """The records that have arrived, up to a rebalance."""
         for fetched in self.reader.poll(0.0):
+            self.reader.current = fetched
             partition = fetched.partition
             for record in fetched.records():
                 yield partition, record
@@ -127,12 +132,9 @@ class GroupConsumer:
 
     def _rebalance(self, on_idle: Callable[[], None]) -> None:
         """Give up all partitions and join: the eager protocol, as of `range` and `roundrobin`."""
-        group = self.member.group
         if self.reader.positions:
             self._commit()
-            self.note(f"group {group}: rebalance; {_named(list(self.reader.positions))} given up")
-        else:
-            self.note(f"group {group}: joining")
+            self.on_rebalance("revoked", list(self.reader.positions))
         self.reader.assign({})
         self._processed, self._committed = {}, {}
         while True:
@@ -141,14 +143,18 @@ class GroupConsumer:
             if not self.member.must_join:
                 break
         self.reader.assign(starts, None if self.ends is None else self.ends(self.cluster, partitions))
-        self.note(f"group {group}: {_named(partitions)} assigned (generation {self.member.generation})")
+        self.on_rebalance("assigned", partitions)
         self._commit_at = monotonic() + COMMIT_S
+
+    def _say_rebalance(self, verb: str, partitions: list[TopicPartition]) -> None:
+        generation = f" (generation {self.member.generation})" if verb == "assigned" else ""
+        self.note(f"group {self.member.group}: {_named(partitions)} {verb}{generation}")
 
     def _positions(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Where to begin: committed offsets, else what `starts` says."""
         if not partitions:
             return {}
-        committed = committed_offsets(self.cluster, self.member.group)
+        committed = committed_offsets(self.cluster, self.member.group) if self.uses_committed else {}
         found = {one: committed[one] for one in partitions if one in committed}
         self._committed = dict(found)
         missing = [one for one in partitions if one not in found]

@@ -35,15 +35,24 @@ WAIT_S = 0.1
 
 
 class Position:
-    """The position in one partition: the next offset, and the end offset or None."""
+    """The position in one partition: the next offset, and the end offset or None.
 
-    __slots__ = ("end_offset", "index", "offset", "topic")
+    `readable_end` is the offset after the last readable record, as the latest fetch said; -1 before the first.
+    """
+
+    __slots__ = ("end_offset", "index", "offset", "readable_end", "topic")
 
     def __init__(self, topic: str, index: int, offset: int, end_offset: int | None) -> None:
         self.topic = topic
         self.index = index
         self.offset = offset
         self.end_offset = end_offset
+        self.readable_end = -1
+
+    @property
+    def is_at_end(self) -> bool:
+        """True if the latest fetch said that there is nothing more to read now."""
+        return 0 <= self.readable_end <= self.offset
 
     @property
     def is_done(self) -> bool:
@@ -54,7 +63,7 @@ class Position:
 class Fetched:
     """What one fetch returned for a partition: whole batches, and the offsets that are wanted of them."""
 
-    __slots__ = ("aborted", "batches", "end", "first", "next_offset", "partition")
+    __slots__ = ("aborted", "batches", "end", "first", "next_offset", "partition", "timestamp_type")
 
     def __init__(self, position: Position, batches: memoryview, aborted: Sequence[AbortedTransaction]) -> None:
         self.partition = (position.topic, position.index)
@@ -63,9 +72,10 @@ class Fetched:
         self.batches = batches
         self.aborted = aborted
         self.next_offset = _next_offset(batches, self.first)
+        self.timestamp_type = 0
 
     def records(self) -> Iterator[Record]:
-        """The wanted records, in order."""
+        """The wanted records, in order. `timestamp_type` is that of the latest (0 CreateTime, 1 LogAppendTime)."""
         first, end = self.first, self.end
         batches: Iterator[BatchView] = iter_batches(self.batches, partial_ok=True)
         if self.aborted:
@@ -73,6 +83,7 @@ class Fetched:
         for batch in batches:
             if batch.is_control or batch.next_offset <= first:
                 continue
+            self.timestamp_type = batch.timestamp_type
             if batch.base_offset >= first and (end is None or batch.next_offset <= end):
                 yield from iter_records(batch)
                 continue
@@ -100,6 +111,8 @@ class Reader:
         self.isolation_level = READ_COMMITTED if committed_only else READ_UNCOMMITTED
         self.on_note = on_note
         self.positions: dict[TopicPartition, Position] = {}
+        self.current: Fetched | None = None
+        """What the latest record of `records` is of."""
         self._answers: list[tuple[dict[bytes, str], FetchResponse]] = []
         self._busy: set[int] = set()
         self._failing_since: float | None = None
@@ -124,6 +137,7 @@ class Reader:
         Errors: KafkaError, NotFound, TimedOut, Unreachable.
         """
         for fetched in self._fetches(on_idle):
+            self.current = fetched
             partition = fetched.partition
             for record in fetched.records():
                 yield partition, record
@@ -249,6 +263,8 @@ class Reader:
             self._failed(error)
             return None
         self._failing_since = None
+        committed_only = self.isolation_level == READ_COMMITTED
+        position.readable_end = data.last_stable_offset if committed_only else data.high_watermark
         if data.records is None or not len(data.records):
             return None
         assert isinstance(data.records, memoryview)

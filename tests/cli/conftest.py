@@ -23,7 +23,8 @@ class Ran:
 
     def __init__(self, done: subprocess.CompletedProcess[bytes]) -> None:
         self.code = done.returncode
-        self.stdout = done.stdout.decode()
+        self.stdout_bytes = done.stdout
+        self.stdout = done.stdout.decode(errors="surrogateescape")
         self.stderr = done.stderr.decode()
 
     @property

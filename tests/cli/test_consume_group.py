@@ -109,7 +109,7 @@ def test_it_shares_with_librdkafka_and_takes_over(run, broker, filled, member) -
         while len(other.assignment()) != 2:
             assert other.poll(0.1) is None, "what was printed is committed before the partitions are given up"
             assert time.monotonic() < end, ours.err.read_text()
-        ours.wait_for("rebalance;")
+        ours.wait_for(" revoked")
         theirs = {one.partition for one in other.assignment()}
         lines = "".join(f"{n}\n" for n in range(100, 140))
         run("produce", filled, "--partitioner", "round-robin", stdin=lines).ok()

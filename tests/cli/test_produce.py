@@ -237,11 +237,13 @@ def test_outcome_of_records_without_an_answer() -> None:
 
 def test_transaction_is_all_or_nothing(call, topic) -> None:
     read = ("--isolation", "read_committed")
-    wrong = call("produce", topic, "-K", ":", "--transactional-id", topic, stdin="a:1\nb:2\nwrong\n")
+    options = ("-K", ":", "--transactional-id", topic, "--batch-size", "1")
+    wrong = call("produce", topic, *options, stdin="a:1\nb:2\nwrong\n")
     assert wrong.code == 2
     assert f"the transaction is aborted: none of its records counts in {topic}" in wrong.stderr
     assert _values(call, topic, *read) == []
-    right = call("produce", topic, "-K", ":", "--transactional-id", topic, stdin="a:1\nb:2\n").ok()
+    assert _values(call, topic) == ["1", "2"], "they were sent"
+    right = call("produce", topic, *options, stdin="a:1\nb:2\n").ok()
     assert right.stderr.startswith(f"2 records committed by {topic}")
     assert _values(call, topic, *read) == ["1", "2"]
 

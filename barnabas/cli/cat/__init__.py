@@ -1,0 +1,1 @@
+"""`barnabas cat`: kcat's options and output, for scripts and fingers that know kcat."""
