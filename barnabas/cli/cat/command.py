@@ -41,11 +41,11 @@ def _modes(command: click.Command) -> click.Command:
 
 
 EPILOG = (
-    "Modes: -C consumes, -P produces, -L lists metadata, -Q queries offsets, -G GROUP joins a group; without one, -P if "
-    "stdin is no terminal, otherwise -C. Format verbs of -f: %s value, %k key, %S and %K their lengths, %R the length as "
-    "binary int32, %T timestamp, %h headers, %t topic, %p partition, %o offset. Not served: "
-    f"{', '.join(NOT_SERVED)}, offsets stored without a group, and most properties (-X list). Exit codes and errors are "
-    "those of all commands here."
+    "Modes: -C consumes, -P produces, -L lists metadata, -Q queries offsets, -G GROUP joins a group; without one, -P "
+    "if stdin is no terminal, otherwise -C. Format verbs of -f: %s value, %k key, %S and %K their lengths, %R the "
+    "length as binary int32, %T timestamp, %h headers, %t topic, %p partition, %o offset. Not served: "
+    f"{', '.join(NOT_SERVED)}, offsets stored without a group, and most properties (-X list). Exit codes and errors "
+    "are those of all commands here."
 )
 
 
