@@ -111,10 +111,10 @@ def yes_option(command: Function) -> Function:
 
 def connect(bootstrap: str, timeout_s: float = 30.0) -> Cluster:
     """A client for the cluster; sends nothing yet. A malformed address is a usage error."""
-    from barnabas.client.cluster import Cluster
+    from barnabas.cli.command_cluster import CommandCluster
 
     try:
-        return Cluster(bootstrap, software_version=__version__, timeout_s=timeout_s)
+        return CommandCluster(bootstrap, software_version=__version__, timeout_s=timeout_s)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="-b") from None
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from time import monotonic, sleep
 
 from barnabas.client.cluster import CREATION_PATIENCE_S, FIRST_PAUSE_S, Cluster
-from barnabas.client.errors import NotFound, raise_for
+from barnabas.client.errors import no_such, raise_for
 from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.metadata import MetadataResponseTopic
@@ -44,7 +44,7 @@ def describe_topics(cluster: Cluster, names: Sequence[str]) -> list[MetadataResp
     response = cluster.retry(lambda deadline: cluster.metadata(names, deadline))
     for topic in response.topics:
         if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise NotFound(f"there is no topic {topic.name!r}")
+            raise no_such("topic", topic.name)
         raise_for(topic.error_code, f"topic {topic.name!r}")
         topic.partitions.sort(key=lambda partition: partition.partition_index)
     return response.topics
@@ -106,7 +106,7 @@ def delete_topic(cluster: Cluster, name: str) -> None:
             request.topic_names = [name]
         result = node.call(request, DeleteTopicsResponse, deadline).responses[0]
         if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise NotFound(f"there is no topic {name!r}")
+            raise no_such("topic", name)
         raise_for(result.error_code, f"cannot delete topic {name!r}", result.error_message)
 
     cluster.retry(attempt)
@@ -122,7 +122,7 @@ def add_partitions(cluster: Cluster, name: str, total: int, *, validate_only: bo
     def attempt(deadline: float) -> None:
         result = cluster.any_node(deadline).call(request, CreatePartitionsResponse, deadline).results[0]
         if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise NotFound(f"there is no topic {name!r}")
+            raise no_such("topic", name)
         raise_for(result.error_code, f"cannot add partitions to topic {name!r}", result.error_message)
 
     cluster.retry(attempt)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import NodeConnection
-from barnabas.client.errors import NotFound, raise_for
+from barnabas.client.errors import no_such, raise_for
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.configs import (
     DescribeConfigsRequest,
@@ -113,5 +113,5 @@ def _node(cluster: Cluster, kind: str, name: str, deadline: float) -> NodeConnec
 
 def _check(code: int, kind: str, name: str, message: str | None) -> None:
     if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        raise NotFound(f"there is no {kind} {name!r}")
+        raise no_such(kind, name)
     raise_for(code, f"{kind} {name!r}" if name else "defaults of all brokers", message)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from barnabas.client.cluster import TRANSACTION, Cluster
-from barnabas.client.errors import NotFound, raise_for
+from barnabas.client.errors import NotFound, no_such, raise_for
 from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse
@@ -88,7 +88,7 @@ def describe_transaction(
         answer = cluster.node(node_id, deadline).call(request, DescribeTransactionsResponse, deadline)
         (found,) = answer.transaction_states
         if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-            raise NotFound(f"there is no transactional id {transactional_id!r}")
+            raise no_such("transactional id", transactional_id)
         raise_for(found.error_code, f"transactional id {transactional_id!r}")
         return node_id, found
 

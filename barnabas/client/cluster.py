@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import monotonic, sleep
+from types import TracebackType
 from typing import TypeVar
 
 from barnabas.client.connection import NodeConnection
-from barnabas.client.errors import ClientError, NotFound, TimedOut, Unreachable, is_retriable, raise_for
+from barnabas.client.errors import ClientError, TimedOut, Unreachable, is_retriable, no_such, raise_for
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.wire.messages.metadata import (
@@ -89,7 +90,9 @@ class Cluster:
     def __enter__(self) -> Cluster:
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -193,7 +196,7 @@ class Cluster:
                 break
             unknown = answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if unknown and (not create or monotonic() + pause > patience):
-                raise NotFound(f"there is no topic {name!r}")
+                raise no_such("topic", name)
             if not (create and unknown):
                 raise_for(answer.error_code or ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name!r}")
             sleep(pause)

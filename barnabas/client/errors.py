@@ -18,7 +18,17 @@ class TimedOut(ClientError):  # noqa: N818 (conditions, named as such)
 
 
 class NotFound(ClientError):  # noqa: N818 (conditions, named as such)
-    """The requested object does not exist."""
+    """The requested object does not exist. `kind` (topic, group ...) and `name` where a name may be misspelt."""
+
+    def __init__(self, text: str, *, kind: str = "", name: str = "") -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.name = name
+
+
+def no_such(kind: str, name: str | None) -> NotFound:
+    """The error of a name that nothing of this kind has."""
+    return NotFound(f"there is no {kind} {name!r}", kind=kind, name=name or "")
 
 
 def raise_for(code: int, about: str, message: str | None = None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.client.errors import NotFound, raise_for
+from barnabas.client.errors import NotFound, no_such, raise_for
 from barnabas.client.groups import assigned_partitions, describe_group, list_groups
 from barnabas.wire.errors import ErrorCode
 
@@ -53,7 +53,7 @@ def group_type(cluster: Cluster, group: str) -> str:
     for listed in list_groups(cluster):
         if listed.group_id == group:
             return listed.group_type.lower() or "classic"
-    raise NotFound(f"there is no group {group!r}")
+    raise no_such("group", group)
 
 
 def is_share_group(cluster: Cluster, group: str) -> bool:
@@ -159,7 +159,7 @@ def _modern(
 
 def _check(code: int, group: str, message: str | None) -> None:
     if code == ErrorCode.GROUP_ID_NOT_FOUND:
-        raise NotFound(f"there is no group {group!r}")
+        raise no_such("group", group)
     raise_for(code, f"group {group!r}", message)
 
 

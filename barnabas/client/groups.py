@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import NotFound, raise_for
+from barnabas.client.errors import no_such, raise_for
 from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode, ProtocolError
 from barnabas.wire.messages.consumer_protocol import ConsumerProtocolAssignment
@@ -64,7 +64,7 @@ def describe_group(cluster: Cluster, group: str) -> DescribeGroupsResponseDescri
         node = cluster.coordinator(group, deadline)
         answer = node.call(DescribeGroupsRequest(groups=[group]), DescribeGroupsResponse, deadline).groups[0]
         if answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND or answer.group_state == "Dead":
-            raise NotFound(f"there is no group {group!r}")
+            raise no_such("group", group)
         raise_for(answer.error_code, f"group {group!r}", answer.error_message)
         return answer
 
@@ -130,7 +130,7 @@ def delete_group(cluster: Cluster, group: str) -> None:
         node = cluster.coordinator(group, deadline)
         result = node.call(DeleteGroupsRequest(groups_names=[group]), DeleteGroupsResponse, deadline).results[0]
         if result.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
-            raise NotFound(f"there is no group {group!r}")
+            raise no_such("group", group)
         raise_for(result.error_code, f"cannot delete group {group!r}", result.error_message)
 
     cluster.retry(attempt)
@@ -148,7 +148,7 @@ def delete_offsets(cluster: Cluster, group: str, partitions: Sequence[TopicParti
     def attempt(deadline: float) -> None:
         answer = cluster.coordinator(group, deadline).call(request, OffsetDeleteResponse, deadline)
         if answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
-            raise NotFound(f"there is no group {group!r}")
+            raise no_such("group", group)
         raise_for(answer.error_code, f"group {group!r}")
         for topic in answer.topics:
             for partition in topic.partitions:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import NotFound, raise_for
+from barnabas.client.errors import NotFound, no_such, raise_for
 from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.log_dirs import (
@@ -54,7 +54,7 @@ def describe_log_dirs(
         metadata = cluster.metadata(topics or [], deadline)
         for topic in metadata.topics:
             if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise NotFound(f"there is no topic {topic.name!r}")
+                raise no_such("topic", topic.name)
             raise_for(topic.error_code, f"topic {topic.name!r}")
             for described in asked or ():
                 if described.topic == topic.name:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.client.errors import NotFound, raise_for
+from barnabas.client.errors import no_such, raise_for
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.share_groups import (
     AlterShareGroupOffsetsRequest,
@@ -94,5 +94,5 @@ def forget_share_topics(cluster: Cluster, group: str, topics: Collection[str]) -
 
 def _check(code: int, group: str, message: str | None) -> None:
     if code == ErrorCode.GROUP_ID_NOT_FOUND:
-        raise NotFound(f"there is no share group {group!r}")
+        raise no_such("share group", group)
     raise_for(code, f"group {group!r}", message)

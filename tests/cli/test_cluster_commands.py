@@ -122,7 +122,7 @@ def test_sizes_by_directory_topic_and_partition(call, topic) -> None:
     assert [row["topic"] for row in call("log-dirs", f"{topic[:-1]}*", "-o", "json").ok().json] == [topic, topic]
     assert f"{rows[1]['bytes']} B" in call("log-dirs", topic, "-H").ok().stdout
     missing = call("log-dirs", f"{topic}-x")
-    assert (missing.code, missing.stderr) == (3, f"barnabas: there is no topic '{topic}-x'\n")
+    assert (missing.code, missing.stderr) == (3, f"barnabas: there is no topic '{topic}-x'; did you mean {topic}?\n")
     assert call("log-dirs", "--broker", "9").code == 3
     assert call("log-dirs", "--by", "host").code == 2
 

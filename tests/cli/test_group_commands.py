@@ -133,7 +133,8 @@ def test_deleted_group_is_gone(call, topic_with_records) -> None:
     assert call("group", "delete", group).ok().stdout == f"deleted group {group}\n"
     assert call("group", "describe", group).code == 3
     ran = call("group", "delete", group)
-    assert (ran.code, ran.stderr) == (3, f"barnabas: there is no group '{group}'\n")
+    assert ran.code == 3
+    assert ran.stderr.startswith(f"barnabas: there is no group '{group}'")
 
 
 def test_mistakes_of_seek(call, topic) -> None:

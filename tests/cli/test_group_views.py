@@ -53,7 +53,11 @@ def test_lists_and_deletion_take_patterns(call, topic, groups) -> None:
     assert [one["group"] for one in call("group", "describe", "-r", f"{topic}-[ab]", "-o", "json").ok().json] == groups
     nothing = call("group", "list", f"{topic}-x*").ok()
     assert nothing.stderr == f"no group matches {topic}-x*\n"
-    assert call("group", "delete", groups[0], f"{topic}-zz").code == 3
+    misspelt = call("group", "delete", groups[0], f"{groups[1]}x")
+    assert (misspelt.code, misspelt.stderr) == (
+        3,
+        f"barnabas: there is no group '{groups[1]}x'; did you mean {groups[1]}?\n",
+    )
     refused = call("group", "delete", f"{topic}-*")
     assert (refused.code, "confirm it with -y" in refused.stderr) == (2, True)
     assert call("group", "delete", f"{topic}-*", "-y").ok().lines == [f"deleted group {name}" for name in groups]

@@ -53,7 +53,8 @@ def test_missing_topic_is_exit_code_3(call, topic) -> None:
         ("config", "set", "topic", topic, "retention.ms=1"),
     ):
         ran = call(*arguments)
-        assert (ran.code, ran.stderr) == (3, f"barnabas: there is no topic '{topic}'\n")
+        assert ran.code == 3
+        assert ran.stderr.startswith(f"barnabas: there is no topic '{topic}'")
 
 
 def test_broker_refuses_an_invalid_name_or_key(call, topic) -> None:

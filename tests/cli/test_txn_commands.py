@@ -95,7 +95,8 @@ def test_a_hanging_transaction_is_found_and_aborted(call, broker, topic) -> None
 
 def test_mistakes_of_txn(call, topic) -> None:
     missing = call("txn", "describe", topic)
-    assert (missing.code, missing.stderr) == (3, f"barnabas: there is no transactional id '{topic}'\n")
+    assert missing.code == 3
+    assert missing.stderr.startswith(f"barnabas: there is no transactional id '{topic}'")
     assert call("txn", "abort", topic).code == 3
     assert call("txn", "abort").code == 2
     assert call("txn", "abort", topic, "--partition", "a:0", "--start-offset", "1").code == 2

@@ -70,4 +70,11 @@ CLI = (
         'OffsetSpec("offset", goal.shift)',
         "tests/cli/test_group_seek.py::test_ways_to_say_where_to",
     ),
+    Mutant(
+        "no-similar-name-for-a-misspelt-group",
+        "barnabas/cli/command_cluster.py",
+        '        if kind in ("group", "share group"):\n',
+        "        if False:\n",
+        "tests/cli/test_group_views.py::test_lists_and_deletion_take_patterns",
+    ),
 )
