@@ -133,16 +133,13 @@ class _ShareFetchResponder:
         ctx, request = self._ctx, self._request
         broker = ctx.broker
         plan = ShareFetchPlan(broker.share_partitions, self._session, request, broker.config[FETCH_MAX_BYTES])
-        is_cold = bool(plan.cold_lookups())
-        partitions = None if is_cold else plan.acquire(is_last=request.max_wait_ms <= 0 or broker.is_stopping)
+        partitions = plan.acquire(is_last=request.max_wait_ms <= 0 or broker.is_stopping)
         if partitions is not None:
             self.fetched(partitions)
             return
         deadline = ctx.now + (0 if broker.is_stopping else max(0, request.max_wait_ms)) / 1000
         parts = (broker.loop.timers, broker.runner, deadline, self.fetched, self.delayed)
         self._wait = DelayedShareFetch(plan, *parts)
-        if is_cold:
-            self._wait.try_again()
 
     def fetched(self, partitions: Sequence[tuple[SharedPartition, ShareFetchResponsePartitionData]]) -> None:
         """The fetch is done: `partitions` have records or an error."""

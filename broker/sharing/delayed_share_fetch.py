@@ -1,7 +1,6 @@
 """A ShareFetch that waits: for records (KIP-932; Kafka's `DelayedShareFetch`), or for a thread that reads the disk.
 
-What `acquire` would have to wait for is read in a thread before it is called. That is asked once for each attempt, so
-that an attempt ends, even if what was read is out of the page cache again.
+After a thread has read, the attempt is made in any case, even if what was read is out of the page cache again.
 """
 
 from __future__ import annotations
@@ -46,12 +45,13 @@ class DelayedShareFetch:
         self._plan = plan
         self._runner = runner
         self._delayed = delayed
-        self._wake = delayed.guard(self.try_again)
+        self._wake = delayed.guard(self._try_again)
         self._done = done
         self._is_last = self._is_over = self._is_reading = False
         self._live: set[LiveSharePartition] = set()
         self._watch()
         self._timer = timers.at(deadline, delayed.guard(self._expire))
+        self._read_cold()
 
     def _watch(self) -> None:
         """Wait for all partitions of the plan, also for those that were loaded again meanwhile."""
@@ -62,26 +62,26 @@ class DelayedShareFetch:
 
     def _expire(self) -> None:
         self._is_last = True
-        self.try_again()
+        self._try_again()
 
-    def try_again(self) -> None:
-        """Acquire records, after what is needed for that has been read."""
-        if self._is_reading:
-            return
-        lookups = self._plan.cold_lookups()
-        if lookups:
+    def _try_again(self) -> None:
+        if not self._is_reading:
+            self._try(may_wait=False)
+            self._read_cold()
+
+    def _read_cold(self) -> None:
+        """Have a thread read what the last attempt lacked, if anything, then try again."""
+        if self._plan.cold:
             self._is_reading = True
-            self._runner.start(_read(lookups), self._delayed.guard(self._was_read))
-        else:
-            self._acquire()
+            self._runner.start(_read(self._plan.cold), self._delayed.guard(self._was_read))
 
     def _was_read(self, _: None) -> None:
         self._is_reading = False
         if not self._is_over:
-            self._acquire()
+            self._try(may_wait=True)
 
-    def _acquire(self) -> None:
-        answers = self._plan.acquire(is_last=self._is_last)
+    def _try(self, *, may_wait: bool) -> None:
+        answers = self._plan.acquire(is_last=self._is_last, may_wait=may_wait)
         if answers is not None:
             self.cancel()
             self._done(answers)

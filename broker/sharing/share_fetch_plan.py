@@ -1,6 +1,6 @@
 """Acquires the records of one ShareFetch: from which partitions, and how many (KIP-932).
 
-The logs are read first, after a thread has read what their lookups need (`cold_lookups`); records are acquired only if
+The logs are read first, after a thread has read what their lookups need (`cold`); records are acquired only if
 there are at least `min_bytes`. The response has slices of the log files, cut to the batches with acquired records. The
 first partition rotates with the session epoch. If the fetch only moved past records that no member may read, the
 response is empty and immediate, as in Kafka: more may follow them.
@@ -53,6 +53,7 @@ class ShareFetchPlan:
         "_order",
         "_session",
         "_share_partitions",
+        "cold",
     )
 
     def __init__(
@@ -69,6 +70,8 @@ class ShareFetchPlan:
         partitions = list(session.partitions)
         first = session.epoch % len(partitions) if partitions else 0
         self._order = partitions[first:] + partitions[:first]
+        self.cold: list[Callable[[], None]] = []
+        """What the last attempt needed from the disk to find the records, and a thread has to read first."""
 
     def partitions(self) -> Iterator[LiveSharePartition]:
         """The share partitions of the session that can be served."""
@@ -81,25 +84,19 @@ class ShareFetchPlan:
     def _find(self, shared: SharedPartition) -> LiveSharePartition:
         return self._share_partitions.get(SharePartitionKey(self._session.group_id, *shared))
 
-    def cold_lookups(self) -> list[Callable[[], None]]:
-        """What `acquire` needs from the disk to find the records: to be called in a thread; empty if it is cached."""
-        lookups = []
-        for live in self.partitions() if self._max_bytes > 0 else ():
-            place = self._next(live)
-            lookup = None if place is None else live.partition.log.cold_lookup(place[0])
-            if lookup is not None:
-                lookups.append(lookup)
-        return lookups
-
-    def acquire(self, *, is_last: bool) -> Answers | None:
+    def acquire(self, *, is_last: bool, may_wait: bool = False) -> Answers | None:
         """Acquire records for the member, and return the answers of the partitions that have any.
 
-        None if there are fewer than `min_bytes`, unless this `is_last` attempt.
+        None if there are fewer than `min_bytes`, unless this `is_last` attempt; also if the disk would have to be
+        waited for, unless this call `may_wait`: then a thread must call what is in `cold` first.
         """
         answers: Answers = []
         if self._max_bytes <= 0:
             return answers  # as Kafka: no records, and no wait for any
-        found, size = self._read_all(answers)
+        self.cold = []
+        found, size = self._read_all(answers, may_wait)
+        if self.cold:
+            return None
         has_moved = False
         if answers or is_last or size >= self._min_bytes:
             left = self._max_records
@@ -112,14 +109,14 @@ class ShareFetchPlan:
                     has_moved = True
         return answers if answers or has_moved or is_last or not self._order else None
 
-    def _read_all(self, answers: Answers) -> tuple[list[_Found], int]:
+    def _read_all(self, answers: Answers, may_wait: bool) -> tuple[list[_Found], int]:
         """Look for records in each partition, without acquiring them, and add errors to `answers`; also the size."""
         found: list[_Found] = []
         size = 0
         for shared in self._order:
             try:
                 live = self._find(shared)
-                read = self._read(live, len(self._order), min_one_batch=not found)
+                read = self._read(live, may_wait, min_one_batch=not found)
             except KafkaError as error:
                 answers.append((shared, _failed(shared, error.code)))
                 continue
@@ -128,21 +125,8 @@ class ShareFetchPlan:
                 size += len(read[1])
         return found, size
 
-    def _read(
-        self, live: LiveSharePartition, partition_count: int, *, min_one_batch: bool
-    ) -> tuple[int, FileSlice] | None:
+    def _read(self, live: LiveSharePartition, may_wait: bool, *, min_one_batch: bool) -> tuple[int, FileSlice] | None:
         """The offset at which records may be acquired, and the bytes there; None if there are none now."""
-        place = self._next(live)
-        if place is None:
-            return None
-        offset, limit = place
-        read = live.partition.log.read(
-            offset, max(1, self._max_bytes // partition_count), limit_offset=limit, min_one_batch=min_one_batch
-        )
-        return None if read.slice is None else (offset, read.slice)
-
-    def _next(self, live: LiveSharePartition) -> tuple[int, int] | None:
-        """The offset at which records may be acquired, and the end of what may be read; None if there are none now."""
         state = live.state
         if state is None:
             return None
@@ -150,8 +134,17 @@ class ShareFetchPlan:
         state.move_log_start(log.log_start_offset)
         if not live.can_acquire():
             return None
-        offset, limit = state.next_fetch_offset(), self._limit(live, log)
-        return None if offset >= limit else (offset, limit)
+        offset = state.next_fetch_offset()
+        limit = self._limit(live, log)
+        if offset >= limit:
+            return None
+        lookup = None if may_wait else log.cold_lookup(offset)
+        if lookup is not None:
+            self.cold.append(lookup)
+            return None
+        max_bytes = max(1, self._max_bytes // len(self._order))
+        read = log.read(offset, max_bytes, limit_offset=limit, min_one_batch=min_one_batch)
+        return None if read.slice is None else (offset, read.slice)
 
     @staticmethod
     def _limit(live: LiveSharePartition, log: Log) -> int:

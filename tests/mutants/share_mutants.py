@@ -102,9 +102,9 @@ SHARE = (
     ),
     Mutant(
         "cold-share-fetch-in-the-loop",
-        "broker/apis/share_fetch.py",
-        "        is_cold = bool(plan.cold_lookups())\n",
-        "        is_cold = False\n",
+        "broker/sharing/share_fetch_plan.py",
+        "        lookup = None if may_wait else log.cold_lookup(offset)\n",
+        "        lookup = None\n",
         "tests/broker/test_cold_share_fetch.py::test_records_are_acquired_after_a_thread_has_found_them",
     ),
     Mutant(
