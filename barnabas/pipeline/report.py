@@ -29,7 +29,7 @@ SIZE = (9, 3)
 FEWEST_BATCHES = 4
 """Plots are drawn if a query had at least this many batches."""
 SHORTEST_MS = 10
-"""Phases of queries that took less are not shown."""
+"""Phases that took less are not shown."""
 PHASES = {
     "addBatch": "processing and writing",
     "latestOffset": "asking for the newest offsets",
@@ -131,7 +131,8 @@ def _output(run: Run) -> Table:
 
 
 def _phases(run: Run) -> Table:
-    rows: list[list[object]] = [[phase, round(seconds * 1000)] for phase, seconds in run.phases.items()]
+    whole = {phase: round(seconds * 1000) for phase, seconds in run.phases.items()}
+    rows: list[list[object]] = [[phase, took] for phase, took in whole.items() if took >= SHORTEST_MS]
     for name, totals in run.progress.totals.items():
         rows += [
             [f"{_short(run, name)}: {PHASES.get(phase, phase)}", took]

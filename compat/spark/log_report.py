@@ -8,7 +8,8 @@ kind of a line is the word after its time stamp (`2026-11-21 10:00:00 install â€
 
 Nothing is lost or repeated if any process is killed, because every step knows its progress. The topic has one partition
 and line n of the file is offset n, so the idempotent producer continues at the topic's end. Spark's counts and its
-position in the topic are one checkpoint. Run it again after a crash, with the same --work-dir, for the same table.
+position in the topic are one checkpoint. Run it again after a crash, with the same --work-dir, for the same table. It
+needs the package with its extra `spark`, and Java.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -169,17 +170,20 @@ def own_broker(work_dir: Path) -> Iterator[str]:
 
 def report(log: Path, bootstrap: str, topic: str, work_dir: Path) -> bool:
     """Feed, count, compare and print; returns whether the tables are equal."""
-    from compat.spark.session import spark_session
+    from barnabas.pipeline.activity import saying
+    from barnabas.pipeline.spark import session
 
     started = time.monotonic()
-    sent = feed(log, bootstrap, topic)
+    with saying(f"sending the lines of {log} to topic {topic}"):
+        sent = feed(log, bootstrap, topic)
     print(f"{sent} lines of {log} into topic {topic} at {bootstrap} in {time.monotonic() - started:.1f} s", flush=True)
-    session = spark_session("log report")
+    spark = session("log report", settings={"spark.ui.enabled": "false"}, log=work_dir / "spark.log")
     try:
         started = time.monotonic()
-        counted = count_with_spark(session, bootstrap, topic, work_dir)
+        with saying("counting the lines with Spark"):
+            counted = count_with_spark(spark, bootstrap, topic, work_dir)
     finally:
-        session.stop()
+        spark.stop()
     print(f"Spark counted {sum(counted.values())} lines in {time.monotonic() - started:.1f} s\n\n{show(counted)}\n")
     wanted = count_directly(log)
     if counted == wanted:
@@ -192,7 +196,7 @@ def report(log: Path, bootstrap: str, topic: str, work_dir: Path) -> bool:
 
 
 def main() -> int:
-    """The command line; 0 if the tables are equal, 1 if not, 2 for a mistake."""
+    """The command line; 0 if the tables are equal, 1 if not, or if it fails; 2 for a mistake; 130 for Ctrl-C."""
     parser = argparse.ArgumentParser(prog="log_report", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", nargs="?", default=DEFAULT_LOG, help=f"the log to count (default {DEFAULT_LOG})")
     parser.add_argument("--bootstrap", help="a running broker; without it, one is started for this run")
@@ -202,12 +206,36 @@ def main() -> int:
     log = Path(arguments.file)
     if not log.is_file():
         parser.error(f"there is no file {log}: name a log to count")
-    work_dir = Path(arguments.work_dir or ROOT / ".cache" / "log-report")
+    work_dir = Path(arguments.work_dir or ROOT / ".cache" / "log-report").resolve()
     work_dir.mkdir(parents=True, exist_ok=True)
-    if arguments.bootstrap:
-        return 0 if report(log, arguments.bootstrap, arguments.topic, work_dir) else 1
-    with own_broker(work_dir) as bootstrap:
-        return 0 if report(log, bootstrap, arguments.topic, work_dir) else 1
+    try:
+        return _run(log, arguments.bootstrap, arguments.topic, work_dir)
+    except KeyboardInterrupt:
+        print(f"log_report: interrupted; with --work-dir {work_dir} it continues", file=sys.stderr)
+        return 130
+
+
+def _run(log: Path, bootstrap: str | None, topic: str, work_dir: Path) -> int:
+    """Make the report; one sentence on stderr if that fails."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from barnabas.pipeline.errors import PipelineError
+    from barnabas.pipeline.failures import sentence_of
+    from barnabas.pipeline.spark import check_machine, log_file
+
+    try:
+        check_machine()
+        with nullcontext(bootstrap) if bootstrap else own_broker(work_dir) as address:
+            try:
+                return 0 if report(log, address, topic, work_dir) else 1
+            except (PySparkException, Py4JError) as error:
+                failure = sentence_of(error, address)
+                failure.log = log_file()
+                raise failure from error
+    except PipelineError as error:
+        print(f"log_report: {error}", file=sys.stderr)
+        return error.exit_code
 
 
 if __name__ == "__main__":

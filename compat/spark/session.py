@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from barnabas.pipeline.artifacts import move_artifacts
 from compat.jars import jars
 
 if TYPE_CHECKING:
@@ -39,4 +40,5 @@ def spark_session(name: str = "compat", **settings: str) -> SparkSession:
         builder = builder.config(key, value)
     started = builder.getOrCreate()
     started.sparkContext.setLogLevel("ERROR")
+    move_artifacts(started)
     return started

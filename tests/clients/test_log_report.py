@@ -22,9 +22,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.java, pytest.mark
 @pytest.fixture(scope="module", autouse=True)
 def _connector():
     try:
-        fetch(ROOT / "barnabas" / "pipeline" / "pom.xml")
+        jars = fetch(ROOT / "barnabas" / "pipeline" / "pom.xml")
     except JarsUnavailableError as why:
         pytest.skip(str(why))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BARNABAS_SPARK_JARS", str(jars))
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -81,7 +81,8 @@ def _delays(axes: Axes, results: Results, _: Sequence[Timing]) -> None:
         own = [(day, figures) for (day, airport), figures in sorted(results.by_day.items()) if airport == origin]
         weeks = [own[n : n + 7] for n in range(0, len(own), 7)]
         means = [_mean(week) for week in weeks]
-        axes.plot(_dates(week[0][0] for week in weeks), means, "-", color=color, label=origin)
+        line = "-" if len(weeks) > 1 else "o"  # a line through one point would not be seen
+        axes.plot(_dates(week[0][0] for week in weeks), means, line, color=color, label=origin)
     _finish(axes, "mean delay of departures in minutes, by week and airport (analytics)")
 
 
