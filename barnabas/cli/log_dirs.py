@@ -26,7 +26,7 @@ SIZES = ("bytes", "total_bytes", "usable_bytes")
     help="A row for each of these.  [default: dir; with TOPIC: partition]",
 )
 @click.option(
-    "--broker", "brokers", type=int, multiple=True, metavar="ID", help="Only of this broker; may be repeated."
+    "--broker", "brokers", type=int, multiple=True, metavar="NODE", help="Only of this broker; may be repeated."
 )
 @click.option("-H", "--human", is_flag=True, help="Show sizes in a table as 1.5 MB.")
 @regex_option

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from barnabas.cli.duration import Duration
 from barnabas.cli.failure import FAILED
 from barnabas.cli.help_pages import Group
 from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
 from barnabas.cli.partitions import named_partitions, split_partitions
 from barnabas.cli.patterns import matching, regex_option
-from barnabas.cli.times import duration, iso_time
+from barnabas.cli.times import iso_time
 from barnabas.terminal.tables import is_document, show, show_fields, show_rows
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from barnabas.wire.messages.transactions import DescribeTransactionsResponseTransactionState, ProducerState
 
 STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "PrepareEpochFence")
-MAX_TIMEOUT_MS = 15 * 60 * 1000
+MAX_TIMEOUT_S = 15 * 60.0
 """The default of the broker's transaction.max.timeout.ms."""
 
 
@@ -34,7 +35,13 @@ def txn() -> None:
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
 @click.option("--state", "states", multiple=True, type=click.Choice(STATES), help="Only in this state.")
 @click.option("--producer-id", "producer_ids", multiple=True, type=int, help="Only of this producer.")
-@click.option("--older-than", type=duration, metavar="TIME", help="Only transactions that are open for longer (15m).")
+@click.option(
+    "--older-than",
+    "older_than_s",
+    type=Duration(),
+    metavar="TIME",
+    help="Only transactions that are open for longer (15m).",
+)
 @regex_option
 @bootstrap_option
 @timeout_option
@@ -43,7 +50,7 @@ def list_(
     patterns: tuple[str, ...],
     states: tuple[str, ...],
     producer_ids: tuple[int, ...],
-    older_than: int | None,
+    older_than_s: float | None,
     regex: bool,
     bootstrap: str,
     timeout_s: float,
@@ -55,7 +62,12 @@ def list_(
     with connect(bootstrap, timeout_s) as cluster:
         found = {
             one.transactional_id: one
-            for one in list_transactions(cluster, states=states, producer_ids=producer_ids, older_than_ms=older_than)
+            for one in list_transactions(
+                cluster,
+                states=states,
+                producer_ids=producer_ids,
+                older_than_ms=None if older_than_s is None else round(older_than_s * 1000),
+            )
         }
     rows = [found[name]._asdict() for name in matching(patterns, found, regex=regex)]
     show_rows(rows, output, empty="no transactions")
@@ -177,15 +189,16 @@ def _others(producers: list[ProducerState]) -> str:
 @click.argument("names", nargs=-1, metavar="[TOPIC[:PARTITION,...]]...")
 @click.option(
     "--max-timeout",
-    type=duration,
-    default=MAX_TIMEOUT_MS,
+    "max_timeout_s",
+    type=Duration(may_be_zero=True),
+    default=MAX_TIMEOUT_S,
     metavar="TIME",
     help="Leave out transactions with a record in this time: the brokers' transaction.max.timeout.ms.  [default: 15m]",
 )
 @bootstrap_option
 @timeout_option
 @output_option
-def find_hanging(names: tuple[str, ...], max_timeout: int, bootstrap: str, timeout_s: float, output: str) -> int:
+def find_hanging(names: tuple[str, ...], max_timeout_s: float, bootstrap: str, timeout_s: float, output: str) -> int:
     """Find transactions that partitions have open and their coordinator does not know; exit 1 if there are any.
 
     They hold back readers with read_committed for ever; 'txn abort --partition' ends them.
@@ -200,7 +213,7 @@ def find_hanging(names: tuple[str, ...], max_timeout: int, bootstrap: str, timeo
             if names
             else [(one.name or "", part.partition_index) for one in list_topics(cluster) for part in one.partitions]
         )
-        found = hanging_transactions(cluster, partitions, idle_since_ms=now - max_timeout)
+        found = hanging_transactions(cluster, partitions, idle_since_ms=now - round(max_timeout_s * 1000))
     rows = [_hanging_row(one, now) for one in found]
     columns = ("topic", "partition", "producer_id", "start_offset", "idle_s")
     empty = f"no transaction hangs in {len(partitions)} partition{'s'[: len(partitions) != 1]}"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from confluent_kafka import Producer
 
-from barnabas.cli.times import duration, iso_time
+from barnabas.cli.times import iso_time
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse, DescribeLogDirsResult
 from barnabas.wire.messages.metadata import (
@@ -174,21 +173,6 @@ def test_producers_of_a_partition(call, broker, topic) -> None:
     assert call("producers", f"{topic}:7").code == 3
     assert call("producers", f"{topic}:x").code == 2
     assert call("producers", f"{topic}-x").code == 3
-
-
-@pytest.mark.parametrize(
-    ("text", "ms"),
-    [
-        ("500ms", 500),
-        ("90s", 90_000),
-        ("1.5h", 5_400_000),
-        ("7d", 604_800_000),
-        ("PT1H30M", 5_400_000),
-        ("P1DT1S", 86_401_000),
-    ],
-)
-def test_durations(text: str, ms: int) -> None:
-    assert duration(text) == ms
 
 
 def test_times_as_text() -> None:

@@ -59,9 +59,9 @@ def test_idle_stops(run, empty, orders) -> None:
 
 
 def test_durations(run, empty) -> None:
-    seconds = {"2": 2, "2s": 2, "500ms": 0.5, "1.5m": 90, ".5h": 1800}
+    seconds = {"2": 2, "2s": 2, "500ms": 0.5, "1.5m": 90, ".5h": 1800, "7d": 604_800, "PT1H30M": 5400, "P1DT1S": 86_401}
     assert {text: Duration().convert(text, None, None) for text in seconds} == seconds
-    for wrong in ("2 weeks", "-1", "0", "", "s"):
+    for wrong in ("2 weeks", "-1", "0", "", "s", "P", "PT"):
         with pytest.raises(click.BadParameter, match="is not a duration such as 2s"):
             Duration().convert(wrong, None, None)
     assert run("consume", empty, "--idle", "soon").code == 2

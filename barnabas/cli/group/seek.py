@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from barnabas.cli.duration import Duration
 from barnabas.cli.group.listing import export_offsets
 from barnabas.cli.group.targets import Goal, goals_from, resolve_goals
 from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
-from barnabas.cli.times import duration
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_rows
 
@@ -25,7 +25,11 @@ TopicPartition = tuple[str, int]
 @click.option("--shift-by", type=int, metavar="N", help="Move by +N or -N offsets.")
 @click.option("--to-datetime", metavar="TIME", help="To the first record since a time: 2026-11-21T09:00 (UTC).")
 @click.option(
-    "--by-duration", type=duration, metavar="TIME", help="To the first record since that long ago: 2h, PT30M."
+    "--by-duration",
+    "duration_s",
+    type=Duration(),
+    metavar="TIME",
+    help="To the first record since that long ago: 2h, PT30M.",
 )
 @click.option("--to-current", is_flag=True, help="Leave the offsets as they are; for --export.")
 @click.option("--to-group", metavar="GROUP", help="To the committed offsets of another group.")
@@ -54,7 +58,7 @@ def seek(
     to: str | None,
     shift_by: int | None,
     to_datetime: str | None,
-    by_duration: int | None,
+    duration_s: float | None,
     to_current: bool,
     to_group: str | None,
     path: str | None,
@@ -77,7 +81,7 @@ def seek(
 
     An offset outside a partition is moved to its nearest end, which is noted.
     """
-    goal = Goal.from_options(to, shift_by, to_datetime, by_duration, to_current=to_current)
+    goal = Goal.from_options(to, shift_by, to_datetime, duration_s, to_current=to_current)
     _check_usage(goal, to_group, path, topics, all_topics=all_topics)
     with connect(bootstrap, timeout_s) as cluster:
         before, is_share = _current(cluster, name)

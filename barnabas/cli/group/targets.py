@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from time import time_ns
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -34,7 +35,7 @@ class Goal(NamedTuple):
         to: str | None,
         shift_by: int | None,
         to_datetime: str | None,
-        by_duration_ms: int | None,
+        duration_s: float | None,
         *,
         to_current: bool,
     ) -> Goal | None:
@@ -46,8 +47,8 @@ class Goal(NamedTuple):
             goals.append(cls(None, shift_by))
         if to_datetime is not None:
             goals.append(cls(parse_offset_spec(f"@{to_datetime.removeprefix('@')}", "--to-datetime")))
-        if by_duration_ms is not None:
-            goals.append(cls(OffsetSpec("time", _ago(by_duration_ms))))
+        if duration_s is not None:
+            goals.append(cls(OffsetSpec("time", time_ns() // 1_000_000 - round(duration_s * 1000))))
         if to_current:
             goals.append(cls(None))
         if len(goals) > 1:
@@ -55,12 +56,6 @@ class Goal(NamedTuple):
                 "say where to in one way: --to, --shift-by, --to-datetime, --by-duration, --to-current"
             )
         return goals[0] if goals else None
-
-
-def _ago(ms: int) -> int:
-    from time import time_ns
-
-    return time_ns() // 1_000_000 - ms
 
 
 def goals_from(
