@@ -1,4 +1,5 @@
-"""Generates the pages of `docs/` that follow from the code: configuration, compatibility, states, keys of the pipeline.
+"""Generates the pages of `docs/` that follow from the code: configuration, compatibility, states, keys of the pipeline,
+the command line.
 
 `python -m barnabas.docgen --write` writes them; a test checks that the committed pages are up to date.
 """
@@ -290,7 +291,15 @@ def pipeline_keys() -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def command_line() -> str:
+    """`docs/cli.md`: every command with its options, and tables by task. Needs click."""
+    from barnabas.docgen_cli import page
+
+    return page(GENERATED)
+
+
 PAGES: Final = {
+    "cli.md": command_line,
     "configuration.md": configuration,
     "compatibility.md": compatibility,
     "states.md": state_machines,

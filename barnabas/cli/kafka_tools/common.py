@@ -84,3 +84,12 @@ def padded(values: Sequence[object], widths: Sequence[int]) -> str:
     columns = [f"{value!s:<{width}}" for value, width in zip(values, widths, strict=False)]
     columns += [str(value) for value in values[len(widths) :]]
     return " ".join(columns)
+
+
+def chosen(text: str | None, known: Sequence[str], what: str, plural: str) -> list[str]:
+    """A list of states or types; ValueError with Kafka's message for others."""
+    by_name = {name.lower(): name for name in known}
+    words = [word.strip().lower().replace("_", "") for word in (text or "").split(",") if word]
+    if any(word not in by_name for word in words):
+        raise ValueError(f"Invalid {what} list '{text}'. Valid {plural} are: {', '.join(known)}")
+    return [by_name[word] for word in words]

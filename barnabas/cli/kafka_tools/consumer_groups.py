@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools import offset_resets
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, BadArgument, Option, Options, Parser, Usage
-from barnabas.cli.kafka_tools.common import Failed, connect, padded
+from barnabas.cli.kafka_tools.common import Failed, chosen, connect, padded
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
@@ -170,15 +170,6 @@ def _validate(regex: str) -> int:
         reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
         print(f"The regular expression `{regex}` is invalid: {reason}.")
     return 0
-
-
-def chosen(text: str | None, known: Sequence[str], what: str, plural: str) -> list[str]:
-    """A list of states or types; ValueError with Kafka's message for others."""
-    by_name = {name.lower(): name for name in known}
-    words = [word.strip().lower().replace("_", "") for word in (text or "").split(",") if word]
-    if any(word not in by_name for word in words):
-        raise ValueError(f"Invalid {what} list '{text}'. Valid {plural} are: {', '.join(known)}")
-    return [by_name[word] for word in words]
 
 
 def _groups(cluster: Cluster, options: Options) -> list[str]:

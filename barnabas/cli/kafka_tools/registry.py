@@ -13,6 +13,7 @@ TOOLS: dict[str, tuple[str, str]] = {
     "kafka-console-consumer": ("console_consumer", "Print records, alone or as a member of a group."),
     "kafka-consumer-groups": ("consumer_groups", "List, describe and delete consumer groups, reset their offsets."),
     "kafka-configs": ("configs", "Show and change configs of topics, brokers and groups."),
+    "kafka-share-groups": ("share_groups", "List, describe and delete share groups, reset their offsets."),
     "kafka-groups": ("groups", "List the groups of every type."),
     "kafka-get-offsets": ("get_offsets", "Offsets of partitions at a time."),
     "kafka-delete-records": ("delete_records", "Delete the records before offsets that a JSON file names."),
