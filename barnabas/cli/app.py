@@ -85,6 +85,9 @@ def run(arguments: Sequence[str]) -> int:
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())  # a group without a command shows its help, as barnabas alone does
+        return 0
     except click.ClickException as error:
         return _usage(error)
     except (click.Abort, KeyboardInterrupt):

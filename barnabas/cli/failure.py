@@ -9,23 +9,23 @@ from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 
 FAILED, USAGE, NOT_FOUND, TIMED_OUT, NOT_AUTHORIZED = 1, 2, 3, 4, 5
 
-_CODES = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: NOT_FOUND,
-    ErrorCode.UNKNOWN_TOPIC_ID: NOT_FOUND,
-    ErrorCode.GROUP_ID_NOT_FOUND: NOT_FOUND,
-    ErrorCode.RESOURCE_NOT_FOUND: NOT_FOUND,
-    ErrorCode.REQUEST_TIMED_OUT: TIMED_OUT,
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: NOT_AUTHORIZED,
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: NOT_AUTHORIZED,
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: NOT_AUTHORIZED,
-    ErrorCode.SASL_AUTHENTICATION_FAILED: NOT_AUTHORIZED,
-}
+_MISSING = ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID", "_NOT_FOUND")
+_REFUSED = ("_AUTHORIZATION_FAILED", "_AUTHENTICATION_FAILED")
+
+
+def exit_code(error: ErrorCode) -> int:
+    """The exit code of a command that a broker refused with this error."""
+    if error.name.endswith(_MISSING):
+        return NOT_FOUND
+    if error.name.endswith(_REFUSED):
+        return NOT_AUTHORIZED
+    return TIMED_OUT if error is ErrorCode.REQUEST_TIMED_OUT else FAILED
 
 
 def explain(error: Exception) -> tuple[str, int] | None:
     """One sentence and an exit code for an expected error; None for a bug."""
     if isinstance(error, KafkaError):
-        return str(error), _CODES.get(error.code, FAILED)
+        return str(error), exit_code(error.code)
     if isinstance(error, ClientError):
         return _client_error(error)
     if isinstance(error, SettingsError):

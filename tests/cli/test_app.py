@@ -38,6 +38,22 @@ def test_no_command_shows_the_help() -> None:
     assert run_command().ok().stdout == run_command("-h").stdout
 
 
+@pytest.mark.parametrize("group", ["topic", "group", "config"])
+def test_a_group_without_a_command_shows_its_help(group: str) -> None:
+    assert run_command(group).ok().stdout == run_command(group, "-h").stdout
+
+
+def test_similar_names_of_topics_and_groups_are_suggested(run, topic) -> None:
+    run("topic", "create", topic).ok()
+    run("group", "seek", f"{topic}-readers", "--to", "0", "-t", topic).ok()
+    for arguments in (["topic", "describe"], ["consume", "-e"], ["topic", "delete"], ["config", "get", "topic"]):
+        ran = run(*arguments, f"{topic}x")
+        assert (ran.code, ran.stderr) == (3, f"barnabas: there is no topic '{topic}x'; did you mean {topic}?\n")
+    ran = run("group", "describe", f"{topic}-raeders")
+    assert ran.stderr == f"barnabas: there is no group '{topic}-raeders'; did you mean {topic}-readers?\n"
+    assert run("topic", "describe", "nothing-like-it").stderr == "barnabas: there is no topic 'nothing-like-it'\n"
+
+
 @pytest.mark.parametrize("name", [name for name, (place, _) in COMMANDS.items() if place])
 def test_every_command_of_the_table_exists(name: str) -> None:
     module, attribute = COMMANDS[name][0].split(":")
