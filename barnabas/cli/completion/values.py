@@ -244,6 +244,10 @@ def _positions(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: 
     yield Item("@-1h", help="the first record of the last hour")
 
 
+def _codecs(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG001
+    yield from (Item(name) for name in ("none", "gzip", "snappy", "lz4", "zstd"))
+
+
 def _states(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG001
     for word in ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead"):
         yield Item(word)
@@ -286,7 +290,9 @@ SOURCES: dict[str, Source] = {
     "KEY=VALUE": _keys_and_values,
     "HOST:PORT": _addresses,
     "FROM:TO": _positions,
+    "OFFSET": _positions,
     "WHERE": _positions,
+    "CODEC": _codecs,
     "STATE": _states,
     "JOB": _jobs,
     "MESSAGE": _messages,
