@@ -9,6 +9,7 @@ import click
 
 from barnabas.cli.escapes import unescape
 from barnabas.cli.parameters import connect
+from barnabas.terminal.notes import note
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
@@ -59,4 +60,4 @@ class Options:
     def note(self, text: str) -> None:
         """A line on stderr in kcat's form, but for -q."""
         if not self.quiet:
-            click.echo(f"% {text}", err=True)
+            note(f"% {text}")
