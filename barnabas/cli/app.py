@@ -25,6 +25,7 @@ COMMANDS: Table = {
     "produce": ("barnabas.cli.produce:produce", "Send records from a file or stdin."),
     "consume": ("barnabas.cli.consume:consume", "Read records."),
     "cat": ("barnabas.cli.cat.command:cat", "Do what kcat does, with its options."),
+    "perf": ("barnabas.cli.perf:perf", "Measure producing, consuming and latency."),
     "group": ("barnabas.cli.group:group", "List, describe, seek and delete consumer groups."),
     "profile": ("barnabas.cli.profiles:profile", "Addresses and preferences under a name."),
     "config": ("barnabas.cli.config:config", "Read and change configuration."),

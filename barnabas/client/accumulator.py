@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable
+from time import monotonic
 
 from barnabas.wire.records import BatchBuilder, Header, increment_sequence
 
@@ -16,17 +17,18 @@ class Batch:
     """A batch of records of one partition. `deadline` (monotonic seconds) is set when it is sealed.
 
     `order` is the number of its first record among those of the producer. `is_refused`: the broker has not appended
-    it. `may_be_appended`: it was sent once without an answer that says whether it was.
+    it. `may_be_appended`: it was sent once without an answer that says whether it was. `opened_at` is the time of its
+    first record (monotonic seconds).
     """
 
-    __slots__ = ("builder", "deadline", "is_refused", "may_be_appended", "order", "payload", "sent_at")
+    __slots__ = ("builder", "deadline", "is_refused", "may_be_appended", "opened_at", "order", "payload")
 
     def __init__(self, order: int, builder: BatchBuilder) -> None:
         self.order = order
         self.builder = builder
         self.payload = b""
         self.deadline = 0.0
-        self.sent_at = 0.0
+        self.opened_at = monotonic()
         self.is_refused = False
         self.may_be_appended = False
 

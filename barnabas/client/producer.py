@@ -91,7 +91,7 @@ class Producer:
         idempotent: bool = True,
         transactional_id: str | None = None,
         transaction_timeout_ms: int = 60_000,
-        on_acknowledged: Callable[[int, float], None] | None = None,
+        on_acknowledged: Callable[[Batch], None] | None = None,
     ) -> None:
         self.cluster = cluster
         self.make_partitioner = make_partitioner
@@ -108,7 +108,6 @@ class Producer:
         if transactional_id is not None:
             self.transaction = Transaction(cluster, transactional_id, transaction_timeout_ms)
         self.on_acknowledged = on_acknowledged
-        """Called with the number of records of an acknowledged batch and the time it was first sent at (monotonic)."""
         self._topics: dict[str, TopicQueues] = {}
         self._count = 0
         self._bytes_waiting = 0
@@ -296,9 +295,7 @@ class Producer:
                 if sent and size + queue.sealed[0].size > MAX_REQUEST_BYTES:
                     break
                 size += queue.sealed[0].size
-                batch = queue.take()
-                batch.sent_at = batch.sent_at or now
-                sent.append((queue, batch))
+                sent.append((queue, queue.take()))
             self._produce(node, sent)
             queues = [queue for queue in queues if queue.is_ready(now, self._in_flight_limit)]
 
@@ -374,7 +371,7 @@ class Producer:
         self.acknowledged_records += batch.count
         self.acknowledged_bytes += batch.size
         if self.on_acknowledged is not None:
-            self.on_acknowledged(batch.count, batch.sent_at)
+            self.on_acknowledged(batch)
 
     def _retry(self, queue: PartitionQueue, batch: Batch, error: Exception) -> None:
         now = monotonic()

@@ -74,6 +74,16 @@ class Fetched:
         self.next_offset = _next_offset(batches, self.first)
         self.timestamp_type = 0
 
+    @property
+    def record_count(self) -> int:
+        """Records in the batches, from their headers; control records are not counted."""
+        return sum(one.record_count for one in iter_batches(self.batches, partial_ok=True) if not one.is_control)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batches; a fetch may end within one, which is then fetched again."""
+        return sum(one.size for one in iter_batches(self.batches, partial_ok=True))
+
     def records(self) -> Iterator[Record]:
         """The wanted records, in order. `timestamp_type` is that of the latest (0 CreateTime, 1 LogAppendTime)."""
         first, end = self.first, self.end
@@ -95,7 +105,7 @@ class Fetched:
 class Reader:
     """Reads partitions from given offsets. `on_note` gets a sentence when records were deleted before they were read.
 
-    Without `on_note` that is a KafkaError.
+    Without `on_note` that is a KafkaError. `on_fetched` gets the seconds between each fetch and its answer.
     """
 
     def __init__(
@@ -106,10 +116,12 @@ class Reader:
         *,
         committed_only: bool = False,
         on_note: Callable[[str], None] | None = None,
+        on_fetched: Callable[[float], None] | None = None,
     ) -> None:
         self.cluster = cluster
         self.isolation_level = READ_COMMITTED if committed_only else READ_UNCOMMITTED
         self.on_note = on_note
+        self.on_fetched = on_fetched
         self.positions: dict[TopicPartition, Position] = {}
         self.current: Fetched | None = None
         """What the latest record of `records` is of."""
@@ -219,6 +231,8 @@ class Reader:
         def answered(reply: Message | None, error: ClientError | None) -> None:
             self._busy.discard(node_id)
             if isinstance(reply, FetchResponse):
+                if self.on_fetched is not None:
+                    self.on_fetched(monotonic() - now)
                 self._answers.append((ids, reply))
             else:
                 self._failed(error or Unreachable("the connection was lost"))
