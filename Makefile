@@ -3,6 +3,14 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+COMMA  := ,
+
+# Sets up $(VENV) with these extras; the rest of the line says what takes the time. pip shows its progress.
+define set_up
+	@echo "Setting up $(VENV), once: $(2)"
+	@$(BIN)/python -m pip install --disable-pip-version-check --editable $(1)
+	@echo "$(VENV) is set up."
+endef
 
 .PHONY: serve test test-all demo check bench docs docs-site clean
 
@@ -11,11 +19,13 @@ serve: $(VENV)/.installed
 
 test: $(VENV)/.installed-test
 	@./scripts/system-tools
+	@./scripts/jars $(BIN)
 	PATH="$(CURDIR)/$(BIN):$$PATH" ./check
 
 # All tests: those of `make test` with larger numbers, and the slow ones. Half an hour on two cores.
 test-all: $(VENV)/.installed-test
 	@./scripts/system-tools
+	@./scripts/jars $(BIN)
 	PATH="$(CURDIR)/$(BIN):$$PATH" ./check --all
 
 demo: $(VENV)/.installed-demo
@@ -38,22 +48,24 @@ docs-site: $(VENV)/.installed-docs
 	@echo "build/site/index.html"
 
 $(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed, not %d.%d: make PYTHON=python3.11" % sys.version_info[:2])'
+	@echo "Making $(VENV) with $$($(PYTHON) -V), once"
+	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(call set_up,.,the broker and its libraries (70 MB on disk; about half a minute))
 	@touch $@
 
 $(VENV)/.installed-demo: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
+	$(call set_up,'.[demo]',Spark$(COMMA) pandas$(COMMA) Arrow and the flights (1 GB on disk; minutes$(COMMA) most of them for Spark))
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-docs: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(call set_up,'.[docs]',Sphinx and its theme (100 MB on disk))
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,dev]'
+	$(call set_up,'.[test$(COMMA)dev]',Spark$(COMMA) the clients and the checkers (1.3 GB on disk; about four minutes$(COMMA) most of them for Spark))
 	@touch $@ $(VENV)/.installed $(VENV)/.installed-demo $(VENV)/.installed-docs
 
 clean:

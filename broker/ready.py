@@ -131,10 +131,18 @@ _ON_THIS_MACHINE = "Clients on this machine"
 CLIENT_CONFIGURATION = """
 {clients}: {dial}
 
-confluent-kafka  Producer({{"bootstrap.servers": "{dial}"}})
-                 Consumer({{"bootstrap.servers": "{dial}", "group.id": "my-group", "auto.offset.reset": "earliest"}})
-kafka-python     KafkaProducer(bootstrap_servers="{dial}")
-                 KafkaConsumer("my-topic", bootstrap_servers="{dial}", auto_offset_reset="earliest")
-Spark            spark.readStream.format("kafka")
-                     .option("kafka.bootstrap.servers", "{dial}").option("subscribe", "my-topic").load()
+confluent-kafka
+  Producer({{"bootstrap.servers": "{dial}"}})
+  Consumer({{"bootstrap.servers": "{dial}",
+            "group.id": "my-group",
+            "auto.offset.reset": "earliest"}})
+kafka-python
+  KafkaProducer(bootstrap_servers="{dial}")
+  KafkaConsumer("my-topic",
+                bootstrap_servers="{dial}",
+                auto_offset_reset="earliest")
+Spark
+  (spark.readStream.format("kafka")
+    .option("kafka.bootstrap.servers", "{dial}")
+    .option("subscribe", "my-topic").load())
 """

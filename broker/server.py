@@ -8,6 +8,7 @@ one sentence and exit code 2; an unexpected failure is a traceback in the log an
 
 from __future__ import annotations
 
+import errno
 import gc
 import logging
 import os
@@ -220,8 +221,7 @@ class Server:
             except OSError as error:
                 for listener in self._listeners:
                     listener.socket.close()
-                reason = error.strerror or str(error)
-                raise StartError(f"Cannot listen on {endpoint.host or '*'}:{endpoint.port}: {reason}") from error
+                raise StartError(_why_not_bound(endpoint, error)) from error
             self._listeners.append(Listener(endpoint.name, listening))
             self.addresses.append(endpoint._replace(port=listening.getsockname()[1]))
 
@@ -289,12 +289,26 @@ class Server:
         self._flushes.close()
 
 
+def _why_not_bound(endpoint: Endpoint, error: OSError) -> str:
+    reason = error.strerror or str(error)
+    if error.errno == errno.EADDRINUSE:
+        from barnabas.broker.holders import holder_of_port
+
+        reason = f"{reason}{holder_of_port(endpoint.port)}; --listen takes another address, with port 0 a free one"
+    return f"Cannot listen on {endpoint.host or '*'}:{endpoint.port}: {reason}"
+
+
 @contextmanager
 def _data_errors(paths: str) -> Iterator[None]:
     """Raise StartError, with one sentence, for what the data directories or their disks refuse."""
     try:
         yield
-    except (DataDirLocked, DataDirMismatch, CorruptCheckpoint, DamagedLog, UnknownMetadataError) as error:
+    except DataDirLocked as error:
+        from barnabas.broker.holders import holder_of_lock
+
+        holders = filter(None, (holder_of_lock(f"{path}/{LOCK}") for path in paths.split(",")))
+        raise StartError(f"{error}{next(holders, '')}") from error
+    except (DataDirMismatch, CorruptCheckpoint, DamagedLog, UnknownMetadataError) as error:
         raise StartError(str(error)) from error
     except (OSError, KafkaError) as error:
         cause = error.__cause__ if isinstance(error, KafkaError) else error

@@ -49,8 +49,11 @@ def main(arguments: list[str]) -> int:
     found = [*(ROOT / "compat").glob("*/pom.xml"), ROOT / "barnabas" / "pipeline" / "pom.xml"]
     poms = arguments or sorted(str(pom) for pom in found)
     try:
-        for pom in poms:
-            print(fetch(pom))
+        for number, pom in enumerate(poms, 1):
+            directory = JARS / artifact_id(Path(pom))
+            if not directory.is_dir():
+                print(f"Maven downloads the jars of {directory.name} ({number} of {len(poms)}), once", file=sys.stderr)
+            print(fetch(pom), flush=True)
     except (JarsUnavailableError, OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -72,7 +72,7 @@ def _known_settings(layers: list[Layer]) -> tuple[dict[str, str], list[str]]:
                 continue
             if origin == COMMAND_LINE:
                 raise ConfigError(f"Unknown config key {name} on the command line{_nearest(name)}")
-            warnings.append(f"Unknown config key {name} in the {origin} is ignored")
+            warnings.append(f"Unknown config key {name} in the {origin} is ignored{_nearest(name)}")
             del settings[name]
     for name in sorted(settings):
         key = base_key(name)

@@ -7,11 +7,12 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from .conftest import COMMAND, run_command
+from .conftest import COMMAND, clean_environment, run_command
 
 
 class Serving:
@@ -79,18 +80,44 @@ def _mistake(*arguments: str, **environment: str) -> str:
     return lines[0]
 
 
-def test_taken_port_is_one_sentence() -> None:
+def test_taken_port_is_one_sentence_that_names_who_has_it() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         sentence = _mistake("--listen", f"127.0.0.1:{port}")
     assert str(port) in sentence
     assert "in use" in sentence
+    if sys.platform == "linux":
+        assert f"(process {os.getpid()}: " in sentence
+    assert "--listen takes another address" in sentence
 
 
-def test_locked_data_directory_is_one_sentence(tmp_path: Path) -> None:
+def test_locked_data_directory_is_one_sentence_that_names_who_has_it(tmp_path: Path) -> None:
     with Serving("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data")) as serving:
         assert "started" in serving.first_line
-        assert str(tmp_path / "data") in _mistake("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
+        sentence = _mistake("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
+    assert str(tmp_path / "data") in sentence
+    if sys.platform == "linux":
+        assert f"(process {serving.process.pid}: " in sentence
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["one file", "two files"])
+def test_the_ready_line_stands_once_where_stdout_and_stderr_are_one(tmp_path: Path, same: bool) -> None:
+    ready = tmp_path / "ready"
+    environment = clean_environment()
+    with (tmp_path / "out").open("wb") as out, (tmp_path / "err").open("wb") as err:
+        process = subprocess.Popen(
+            [*COMMAND, "serve", "--listen", "127.0.0.1:0", "--ready-file", str(ready)],
+            stdout=out,
+            stderr=out if same else err,
+            env=environment,
+        )
+        while not (ready.exists() and b"Spark" in (tmp_path / "out").read_bytes()):
+            assert process.poll() is None
+        process.terminate()
+        assert process.wait(30) == 0
+    line = b"[KafkaServer id=1] started"
+    assert (tmp_path / "out").read_bytes().count(line) == 1
+    assert (tmp_path / "err").read_bytes().count(line) == (0 if same else 1)
 
 
 def test_data_directory_of_another_node_or_cluster_is_one_sentence(tmp_path: Path) -> None:
