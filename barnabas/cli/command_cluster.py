@@ -1,21 +1,50 @@
-"""The cluster of a command: an error of a name that does not exist gets the most similar name that does."""
+"""The cluster of a command: it says that it waits, and suggests a name for one that does not exist."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from threading import Timer
 from types import TracebackType
+from typing import TypeVar
 
 from barnabas.client.admin import list_topics
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError, NotFound
+from barnabas.terminal.screen import is_terminal
 from barnabas.terminal.suggestion import suggestion
 from barnabas.wire.errors import KafkaError, ProtocolError
 
+T = TypeVar("T")
+
 PATIENCE_S = 2.0
 """How long the names are waited for, seconds."""
+SILENT_S, SILENT_OFF_TERMINAL_S = 2.0, 10.0
+"""After this time a wait is told on stderr, seconds."""
 
 
 class CommandCluster(Cluster):
-    """A cluster that adds `; did you mean x?` to a `NotFound` which leaves its with statement."""
+    """A cluster that tells its first long wait, and adds `; did you mean x?` to a `NotFound` that leaves it."""
+
+    _has_told = False
+
+    def retry(self, attempt: Callable[[float], T]) -> T:
+        """As in `Cluster`; a wait is told once, with its end."""
+        silent_s = SILENT_S if is_terminal(sys.stderr) else SILENT_OFF_TERMINAL_S
+        if self._has_told or self.timeout_s <= silent_s:
+            return super().retry(attempt)
+        timer = Timer(silent_s, self._tell)
+        timer.daemon = True
+        timer.start()
+        try:
+            return super().retry(attempt)
+        finally:
+            timer.cancel()
+
+    def _tell(self) -> None:
+        self._has_told = True
+        servers = ",".join(f"{host}:{port}" for host, port in self.bootstrap)
+        print(f"waiting for {servers}, until {self.timeout_s:g} s have passed (--timeout)", file=sys.stderr, flush=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -109,10 +109,13 @@ class Cluster:
             if connection.is_open:
                 return connection
         known = [(node.host, node.port) for node in self.nodes.values()]
+        addresses = [*self.bootstrap, *known]
         last: ClientError | None = None
-        for host, port in (*self.bootstrap, *known):
+        for number, (host, port) in enumerate(addresses):
+            now = monotonic()
+            share = (deadline - now) / (len(addresses) - number)  # one that never answers leaves time for the others
             try:
-                return self._open(host, port, deadline)
+                return self._open(host, port, now + share)
             except ClientError as error:
                 last = error
         assert last is not None

@@ -77,4 +77,11 @@ CLI = (
         "        if False:\n",
         "tests/cli/test_group_views.py::test_lists_and_deletion_take_patterns",
     ),
+    Mutant(
+        "a-silent-server-uses-up-the-time-of-the-others",
+        "barnabas/client/cluster.py",
+        "                return self._open(host, port, now + share)\n",
+        "                return self._open(host, port, deadline)\n",
+        "tests/cli/test_command_cluster.py::test_a_server_that_never_answers_leaves_time_for_the_next",
+    ),
 )
