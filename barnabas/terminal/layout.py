@@ -1,7 +1,8 @@
 """Arranges rows of text in a given width without breaking a word.
 
 A table whose columns fit is drawn as it is. Otherwise cells with several words (separated by spaces or commas) are
-wrapped. If the longest words do not fit beside each other, each row becomes a block of lines `TITLE  value`.
+wrapped. If that is not enough, a few long names in the first column get a line of their own, with the rest of their row
+below. If the others do not fit beside each other either, each row becomes a block of lines `TITLE  value`.
 A word that is longer than the width is on a line of its own: ids stay whole and can be copied.
 """
 
@@ -11,6 +12,8 @@ import re
 from collections.abc import Sequence
 
 GAP = "  "
+NAMES = 16
+"""The least width of a first column whose long names have lines of their own."""
 _WORD = re.compile(r"[^\s,]+,?|,")
 
 Cells = Sequence[str]
@@ -27,19 +30,22 @@ def cell_width(text: str) -> int:
 
 def lay_out(titles: Cells, rows: Sequence[Cells], numeric: Sequence[bool], width: int | None) -> list[str]:
     """The lines of a table or of blocks; the first line of a table has the titles. None: no limit of the width."""
-    widths = _fitting([[title, *column] for title, column in _columns(titles, rows)], width)
+    widths = _widths(titles, rows, width)
     if widths is None:
         assert width is not None
         return _blocks(titles, rows, width)
     lines = [_line(titles, widths, numeric)]
     for row in rows:
+        if _longest_word(row[0]) > widths[0]:
+            lines += wrap(row[0], width or cell_width(row[0]))
+            row = ["", *row[1:]]
         lines += _wrapped_row(row, widths, numeric)
     return lines
 
 
 def is_table(titles: Cells, rows: Sequence[Cells], width: int | None) -> bool:
     """True if the rows fit beside each other, so that `lay_out` starts with a line of titles."""
-    return _fitting([[title, *column] for title, column in _columns(titles, rows)], width) is not None
+    return _widths(titles, rows, width) is not None
 
 
 def wrap(text: str, width: int) -> list[str]:
@@ -55,6 +61,17 @@ def wrap(text: str, width: int) -> list[str]:
         else:
             lines[-1] += space + word
     return lines
+
+
+def _widths(titles: Cells, rows: Sequence[Cells], width: int | None) -> list[int] | None:
+    """The width of each column, or None if they do not fit beside each other. Long names do not count in the first."""
+    columns = [[title, *column] for title, column in _columns(titles, rows)]
+    fitting = _fitting(columns, width)
+    if fitting is not None or width is None:
+        return fitting
+    others = [max(map(cell_width, column)) for column in columns[1:]]
+    room = width - sum(others) - len(GAP) * len(others)
+    return [room, *others] if room >= max(NAMES, cell_width(titles[0])) else None
 
 
 def _columns(titles: Cells, rows: Sequence[Cells]) -> list[tuple[str, list[str]]]:

@@ -38,6 +38,16 @@ def test_lists_are_wrapped_behind_their_commas() -> None:
     assert wrap("alpha,beta,gamma", 11) == ["alpha,beta,", "gamma"]
 
 
+def test_a_few_long_names_have_lines_of_their_own() -> None:
+    rows = [["retention.ms", "604800000", "default"], ["leader.replication.throttled.replicas", "", "default"]]
+    assert lay_out(["KEY", "VALUE", "SOURCE"], rows, [False] * 3, 40) == [
+        "KEY                   VALUE      SOURCE",
+        "retention.ms          604800000  default",
+        "leader.replication.throttled.replicas",
+        "                                 default",
+    ]
+
+
 def test_columns_that_do_not_fit_are_a_block_a_row() -> None:
     assert lay_out(TITLES, ROWS, NUMERIC, 40) == [
         "TOPIC       orders",
