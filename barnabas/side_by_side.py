@@ -333,6 +333,22 @@ CLUSTER: Final = (
 )
 
 MORE: Final = (
+    Row("what kcat does, as kcat does it", "barnabas cat -C -t orders -o -5 -e", "", "kcat -C -t orders -o -5 -e"),
+    Row(
+        "measure producing",
+        "barnabas perf produce orders -n 100000 -s 100",
+        "",
+        "",
+        "kafka-producer-perf-test --topic orders --num-records 100000 --record-size 100 --throughput -1",
+    ),
+    Row(
+        "measure consuming",
+        "barnabas perf consume orders",
+        "",
+        "",
+        "kafka-consumer-perf-test --topic orders --num-records 100000",
+    ),
+    Row("measure latency", "barnabas perf latency orders", "", "", "kafka-e2e-latency"),
     Row("run a broker", "barnabas serve", "rpk container start", "kcat -M 1", "kafka-server-start (not here)"),
     Row(
         "settings by name",
@@ -365,10 +381,11 @@ LACKS: Final = (
     ("rpk", "transform, connect, cloud, debug bundle, iotune, redpanda", "Redpanda's own products and system settings"),
     ("rpk", "topic consume: `%` modifiers as `%v{hex}`, `--format` of produce", "`-f` has verbs without modifiers"),
     ("kcat", "-M (mock broker)", "`barnabas serve` is a broker"),
+    ("kcat", "-s avro, -r", "no schema registry"),
     (
         "kcat",
-        "-s avro, -r, -s with pack strings",
-        "no registry; kafka-console-consumer has `--value-deserializer`",
+        "-X of most properties, -d, -E, -v",
+        "`barnabas cat` has no librdkafka; `barnabas cat -X list` lists what it has",
     ),
     (
         "Kafka",
@@ -381,7 +398,7 @@ LACKS: Final = (
     (
         "Kafka",
         "kafka-console-share-consumer, kafka-producer-perf-test, kafka-consumer-perf-test",
-        "Kafka's own run against Barnabas",
+        "Kafka's own run against Barnabas; `barnabas perf` measures with another client",
     ),
     ("Kafka", "formatters, readers and deserializers that are Java classes of users", "Barnabas runs no Java"),
 )

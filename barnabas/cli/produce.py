@@ -101,7 +101,7 @@ def produce(
     bootstrap: str,
     timeout_s: float,
 ) -> None:
-    """Send the lines of stdin, or of another input, as records to TOPIC. --timeout is for each batch."""
+    """Send the lines of stdin or of FILE as records to TOPIC. --timeout is for each batch."""
     from barnabas.cli.produce_run import Run
     from barnabas.client.producer import Producer
 
@@ -115,6 +115,8 @@ def produce(
     _check(fields, files, as_json, file_per_record, delimiter)
     if transactional_id is not None and (ACKS[acks] != -1 or not idempotent):
         raise click.UsageError("a transaction needs --acks all and --idempotent")
+    if files and not file_per_record:
+        source = click.get_current_context().with_resource(files[0].open("rb"))
     records = _input(source, files if file_per_record else (), as_json, delimiter, fields)
     if not file_per_record and not quiet:
         _say_how_to_end(source)
@@ -163,9 +165,9 @@ def _check(
         raise click.UsageError("-k and -K exclude each other; give one of them")
     if file_per_record and not files:
         raise click.UsageError("--file-per-record needs the names of files after TOPIC")
-    if files and not file_per_record:
+    if len(files) > 1 and not file_per_record:
         raise click.UsageError(
-            f"{str(files[0])!r} after TOPIC: '-f {files[0]}' sends its lines, --file-per-record each file as one record"
+            f"{len(files)} FILEs: give one, whose lines are sent, or --file-per-record, which sends each as one record"
         )
     if as_json and (fields.key_delimiter is not None or delimiter is not None):
         raise click.UsageError("--json has keys and ends of records of its own; leave out -K and -D")

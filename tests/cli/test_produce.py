@@ -101,6 +101,13 @@ def test_delimiter(call, topic) -> None:
     assert found == "[one][two\r\nthree][][last]"
 
 
+def test_lines_of_a_file(call, topic, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text("one\ntwo\n")
+    for options in ([str(tmp_path / "lines")], ["-f", str(tmp_path / "lines")]):
+        call("produce", topic, *options).ok()
+    assert _values(call, topic) == ["one", "two"] * 2
+
+
 def test_files(call, topic, tmp_path: Path) -> None:
     contents = [b"\x00\xff" * 1000, b"a\nb\n"]
     for number, content in enumerate(contents):
@@ -121,7 +128,7 @@ def test_files(call, topic, tmp_path: Path) -> None:
         (["-k", "a", "-K", ":"], "exclude each other"),
         (["--json", "-K", ":"], "leave out -K and -D"),
         (["--file-per-record"], "needs the names of files"),
-        (["README.md"], "--file-per-record each file as one record"),
+        (["README.md", "CHANGES.md"], "--file-per-record, which sends each as one record"),
         (["--timestamp", "yesterday"], "is not a time"),
         (["-K", ""], "must not be empty"),
         (["--transactional-id", "x", "-a", "1"], "a transaction needs"),
