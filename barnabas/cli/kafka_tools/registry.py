@@ -36,6 +36,9 @@ MISSING: dict[str, str] = {
     "kafka-client-metrics": "Barnabas has no client telemetry (KIP-714)",
     "kafka-streams-application-reset": "Kafka's own tool works against Barnabas",
     "kafka-storage": "use 'barnabas storage'; 'barnabas serve' formats a new data directory itself",
+    "kafka-producer-perf-test": "use 'barnabas perf produce'",
+    "kafka-consumer-perf-test": "use 'barnabas perf consume'",
+    "kafka-e2e-latency": "use 'barnabas perf latency'",
     "kafka-server-start": "use 'barnabas serve'",
     "kafka-server-stop": "stop 'barnabas serve' with Ctrl-C or SIGTERM",
 }
