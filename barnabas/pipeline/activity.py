@@ -18,9 +18,14 @@ Printer = Callable[[str, float], None]
 """Called with the activity and its seconds so far; 0 when it starts."""
 
 
+def line(what: str, seconds: float) -> str:
+    """An activity and its duration, for people."""
+    return f"{what}, {seconds:.0f} s" if seconds else what
+
+
 def print_line(what: str, seconds: float) -> None:
     """A line on stderr."""
-    print(f"{what}, {seconds:.0f} s" if seconds else what, file=sys.stderr, flush=True)
+    print(line(what, seconds), file=sys.stderr, flush=True)
 
 
 _printers: list[Printer] = [print_line]

@@ -158,7 +158,7 @@ class JobConfig(Table):
         60,
         ge=0,
         description="How many seconds a starting job waits for a broker that does not answer, before it ends with "
-        "exit code 1.",
+        "exit code 1, or 4 if something accepts connections there.",
     )
     spark: SparkTable = Field(SparkTable(), description="Settings of Spark.")
 

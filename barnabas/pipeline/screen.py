@@ -94,6 +94,8 @@ class Screen:
         if self._form == "json":
             event = {"event": "activity", "what": what, "seconds": round(seconds, 1)}
             print(json.dumps(event), file=sys.stderr, flush=True)
+        elif self._live is not None:
+            self._print_above(activity.line(what, seconds))
         else:
             activity.print_line(what, seconds)
 

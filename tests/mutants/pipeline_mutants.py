@@ -38,6 +38,27 @@ PIPELINE = (
         f"{_MISTAKES}::test_a_broker_that_never_answers",
     ),
     Mutant(
+        "reason-without-what-was-held",
+        "barnabas/pipeline/misfits.py",
+        "    if misfit.held is None:\n",
+        "    if True:\n",
+        "tests/pipeline/test_totals.py::test_the_totals_of_a_run",
+    ),
+    Mutant(
+        "start-of-the-first-batch-unknown",
+        "barnabas/pipeline/run.py",
+        "        totals.begin(checkpoint.first_offsets(",
+        "        totals.begin({} and checkpoint.first_offsets(",
+        "tests/pipeline/test_totals.py::test_the_totals_of_a_run",
+    ),
+    Mutant(
+        "artifacts-in-the-working-directory",
+        "barnabas/pipeline/spark.py",
+        "    move_artifacts(started)\n",
+        "",
+        "tests/pipeline/test_session.py::test_spark_makes_no_directories_in_the_working_directory",
+    ),
+    Mutant(
         "files-of-other-runs-counted",
         "barnabas/pipeline/files.py",
         ' if entry["modificationTime"] >= since_ms]',

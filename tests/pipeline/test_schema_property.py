@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from barnabas.pipeline.config import Schema
 from barnabas.pipeline.kafka import EVENT_ID, with_event_id
+from barnabas.pipeline.misfits import LONGEST_HELD
 from barnabas.pipeline.schema import dead_letters, fitting, parsed
 from tests.pipeline.records import record, records
 
@@ -48,7 +49,13 @@ def test_every_record_is_either_a_match_or_a_dead_letter(spark, cases):
     checked = parsed(records(spark, rows), Schema(fields=FIELDS, rules=["id <> 3"])).cache()
     good = {row._offset: row for row in fitting(checked).collect()}
     bad = {int(row.event_id.split("/")[2]): row for row in with_event_id(dead_letters(checked), "event_id").collect()}
+    checks = checked.select("kind", "reason").collect()
+    kinds = checked.schema["kind"].metadata["kinds"]
     checked.unpersist()
+    for check in checks:
+        assert (check.kind is None) == (check.reason is None)
+        assert check.kind is None or (check.kind in kinds and check.reason.startswith(check.kind))
+        assert len(check.reason or "") <= max(map(len, kinds)) + LONGEST_HELD + len(": ...")
 
     assert not good.keys() & bad.keys()
     assert good.keys() | bad.keys() == set(range(len(cases)))
