@@ -21,7 +21,8 @@ from barnabas import __version__  # noqa: E402 - needs the path above
 
 SECTIONS = {
     "Use": [
-        "docs/cli", "docs/ci", "docs/docker", "docs/migrating-from-compose", "docs/completion", "docs/queues",
+        "docs/cli", "docs/ci", "docs/docker", "docs/migrating-from-compose", "docs/completion", "docs/profiles",
+        "docs/queues",
         "docs/pipeline", "docs/operations", "docs/platforms",
     ],
     "Reference": [

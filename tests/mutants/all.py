@@ -20,6 +20,7 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.page_mutants import PAGES
 from tests.mutants.pipeline_mutants import PIPELINE
 from tests.mutants.platform_mutants import PLATFORMS
+from tests.mutants.screen_mutants import SCREENS
 from tests.mutants.share_group_mutants import SHARE_GROUPS
 from tests.mutants.share_mutants import SHARE
 from tests.mutants.storage_mutants import STORAGE
@@ -45,6 +46,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *HOSTILE,
     *FUZZ,
     *TURNS,
+    *SCREENS,
     *LIMITS,
     *DATA_COMMANDS,
     *CLI,
