@@ -6,7 +6,8 @@ the broker, `NotFound`, `TimedOut`, `Unreachable`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.client.errors import NotFound, no_such, raise_for
@@ -50,10 +51,16 @@ class GroupView(NamedTuple):
 
 def group_type(cluster: Cluster, group: str) -> str:
     """The type of a group; classic if the broker does not say. `NotFound` if there is no such group."""
-    for listed in list_groups(cluster):
-        if listed.group_id == group:
-            return listed.group_type.lower() or "classic"
-    raise no_such("group", group)
+    return group_types(cluster, [group])[group]
+
+
+def group_types(cluster: Cluster, groups: Collection[str]) -> dict[str, str]:
+    """The type of each group, in the order given. `NotFound` for the first that does not exist."""
+    known = {one.group_id: one.group_type.lower() or "classic" for one in list_groups(cluster)}
+    for group in groups:
+        if group not in known:
+            raise no_such("group", group)
+    return {group: known[group] for group in groups}
 
 
 def is_share_group(cluster: Cluster, group: str) -> bool:
@@ -66,11 +73,23 @@ def is_share_group(cluster: Cluster, group: str) -> bool:
 
 def view_group(cluster: Cluster, group: str) -> GroupView:
     """One group of any type, with its members."""
-    kind = group_type(cluster, group)
-    if kind not in _DESCRIBED_BY:
-        return _classic(describe_group(cluster, group))
-    describe = _DESCRIBED_BY[kind]
-    return cluster.retry(lambda deadline: describe(cluster.coordinator(group, deadline), group, deadline))
+    (view,) = view_groups(cluster, [group])
+    return view
+
+
+def view_groups(cluster: Cluster, groups: Collection[str]) -> Iterator[GroupView]:
+    """Groups of any type, each with its members. `NotFound` if one does not exist."""
+    for group, kind in group_types(cluster, groups).items():
+        if kind not in _DESCRIBED_BY:
+            yield _classic(describe_group(cluster, group))
+            continue
+        yield cluster.retry(partial(_described, cluster, _DESCRIBED_BY[kind], group))
+
+
+def _described(
+    cluster: Cluster, describe: Callable[[NodeConnection, str, float], GroupView], group: str, deadline: float
+) -> GroupView:
+    return describe(cluster.coordinator(group, deadline), group, deadline)
 
 
 def _classic(found: DescribeGroupsResponseDescribedGroup) -> GroupView:

@@ -62,6 +62,7 @@ def describe(
     barnabas group describe 'app-*' --lag-over 1000
     """
     from barnabas.cli.group.watch import watch
+    from barnabas.client.group_views import view_groups
 
     if lag_over is not None and view != "offsets":
         raise click.UsageError("--lag-over selects partitions, which --members and --state do not show")
@@ -69,24 +70,17 @@ def describe(
 
         def prepare() -> Callable[[], None]:
             found = existing_groups(cluster, names, regex=regex)
+            groups = list(view_groups(cluster, found))
             if view == "state":
-                return partial(show_rows, _states(cluster, found), output, columns=STATE_COLUMNS)
-            described = [_described(cluster, name, with_lags=view == "offsets") for name in found]
+                return partial(show_rows, _states(cluster, groups), output, columns=STATE_COLUMNS)
             if view == "members":
-                return partial(_show_members, [group for group, _ in described], output)
-            return partial(_show_lags, described, output, lag_over)
+                return partial(_show_members, groups, output)
+            return partial(_show_lags, [(group, lags_of(cluster, group)) for group in groups], output, lag_over)
 
         if watches or count is not None:
             watch(prepare, interval, count, output)
         else:
             prepare()()
-
-
-def _described(cluster: Cluster, name: str, *, with_lags: bool) -> Described:
-    from barnabas.client.group_views import view_group
-
-    group = view_group(cluster, name)
-    return group, lags_of(cluster, group) if with_lags else []
 
 
 def _show_lags(described: list[Described], output: str, lag_over: int | None) -> None:
@@ -176,21 +170,16 @@ def _assigned(partitions: list[tuple[str, int]]) -> list[str]:
 STATE_COLUMNS = ("group", "type", "state", "coordinator", "assignor", "members")
 
 
-def _states(cluster: Cluster, names: list[str]) -> list[Row]:
-    from barnabas.client.group_views import view_group
-
-    rows: list[Row] = []
-    for name in names:
-        group = view_group(cluster, name)
-        rows.append(
-            {
-                "group": group.group_id,
-                "type": group.group_type,
-                "state": group.state,
-                "coordinator": cluster.retry(partial(cluster.coordinator_id, name)),
-                "assignor": group.assignor or None,
-                "members": len(group.members),
-                "protocol": group.protocol_type or None,
-            }
-        )
-    return rows
+def _states(cluster: Cluster, groups: list[GroupView]) -> list[Row]:
+    return [
+        {
+            "group": group.group_id,
+            "type": group.group_type,
+            "state": group.state,
+            "coordinator": cluster.retry(partial(cluster.coordinator_id, group.group_id)),
+            "assignor": group.assignor or None,
+            "members": len(group.members),
+            "protocol": group.protocol_type or None,
+        }
+        for group in groups
+    ]

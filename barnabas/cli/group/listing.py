@@ -74,18 +74,17 @@ def lag(
     barnabas group lag readers -o json
     barnabas group lag --lag-over 1000
     """
-    from barnabas.client.group_views import view_group
+    from barnabas.client.group_views import view_groups
     from barnabas.client.groups import list_groups
 
     with connect(bootstrap, timeout_s) as cluster:
         found = existing_groups(cluster, names, regex=regex) if names else [g.group_id for g in list_groups(cluster)]
         rows = []
-        for name in found:
-            view = view_group(cluster, name)
+        for view in view_groups(cluster, found):
             lags = lags_of(cluster, view)
             rows.append(
                 {
-                    "group": name,
+                    "group": view.group_id,
                     "state": view.state,
                     "members": len(view.members),
                     "topics": len({row.topic for row in lags}),

@@ -21,13 +21,12 @@ def delete(names: tuple[str, ...], regex: bool, yes: bool, bootstrap: str, timeo
 
     On a terminal it asks first; -y does not. Patterns need -y where nobody can be asked.
     """
-    from barnabas.client.group_views import group_type
+    from barnabas.client.group_views import group_types
     from barnabas.client.groups import delete_group
 
     with connect(bootstrap, timeout_s) as cluster:
         found = existing_groups(cluster, names, regex=regex)
-        for name in found:
-            group_type(cluster, name)  # a name that is wrong is reported before anything is deleted
+        group_types(cluster, found)  # a name that is wrong is reported before anything is deleted
         guessed = have_patterns(names, regex=regex)
         confirm("Delete", "group", found, yes=yes, guessed=guessed, rest=" with all offsets")
         for name in found:
