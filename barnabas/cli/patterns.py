@@ -68,17 +68,17 @@ def matching(patterns: Sequence[str], names: Iterable[str], *, regex: bool) -> l
     return [name for name in names if not matchers or any(matches(name) for matches in matchers)]
 
 
-def confirm(action: str, kind: str, names: Sequence[str], *, yes: bool, guessed: bool, rest: str = "") -> None:
+def confirm(action: str, kind: str, names: Sequence[str], *, yes: bool, why: str = "", rest: str = "") -> None:
     """Ask on a terminal before something is done to `names`; `yes` does not ask.
 
-    Where there is no terminal, names that are `guessed` (from patterns) need `yes`: a usage error otherwise.
+    Where there is no terminal, `why` is the reason for which `yes` is needed (a usage error without it), or empty.
     """
     from barnabas.terminal.question import ask
     from barnabas.terminal.screen import is_terminal
 
     what = f"{kind} {names[0]}" if len(names) == 1 else f"{len(names)} {kind}s ({', '.join(names)})"
-    if guessed and not yes and not is_terminal(sys.stdin):
-        raise click.UsageError(f"the pattern means {what}; without a terminal to ask on, confirm it with -y")
+    if why and not yes and not is_terminal(sys.stdin):
+        raise click.UsageError(f"{why} {what}; without a terminal to ask on, confirm it with -y")
     ask(f"{action} {what}{rest}?", yes)
 
 

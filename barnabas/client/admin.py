@@ -32,6 +32,12 @@ from barnabas.wire.messages.topics import (
     DeleteTopicState,
 )
 
+_NOT_TRIMMED = {
+    int(ErrorCode.POLICY_VIOLATION): "the topic's cleanup.policy does not have delete",
+    int(ErrorCode.INVALID_TOPIC_EXCEPTION): "it is an internal topic",
+}
+"""What a broker means by an error of DeleteRecords, which has no text."""
+
 
 def list_topics(cluster: Cluster) -> list[MetadataResponseTopic]:
     """Every topic, by name."""
@@ -151,7 +157,8 @@ def delete_records(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> d
             answer = cluster.node(leader, deadline).call(request, DeleteRecordsResponse, deadline)
             for topic in answer.topics:
                 for partition in topic.partitions:
-                    raise_for(partition.error_code, f"cannot trim {topic.name}-{partition.partition_index}")
+                    about = f"cannot trim {topic.name}-{partition.partition_index}"
+                    raise_for(partition.error_code, about, _NOT_TRIMMED.get(partition.error_code))
                     starts[topic.name, partition.partition_index] = partition.low_watermark
         return starts
 

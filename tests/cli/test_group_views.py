@@ -51,6 +51,7 @@ def test_partitions_that_lag(call, topic, groups) -> None:
 def test_lists_and_deletion_take_patterns(call, topic, groups) -> None:
     assert [row["group"] for row in call("group", "list", f"{topic}-*", "-o", "json").ok().json] == groups
     assert [one["group"] for one in call("group", "describe", "-r", f"{topic}-[ab]", "-o", "json").ok().json] == groups
+    assert call("group", "list", "--state", "Stabel").code == 2
     nothing = call("group", "list", f"{topic}-x*").ok()
     assert nothing.stderr == f"no group matches {topic}-x*\n"
     misspelt = call("group", "delete", groups[0], f"{groups[1]}x")

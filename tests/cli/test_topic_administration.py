@@ -176,6 +176,21 @@ def test_trim_beyond_the_end_deletes_nothing(call, ten_records) -> None:
     assert _starts(call, ten_records) == [0, 0]
 
 
+def test_topics_that_cannot_be_trimmed(call, topic) -> None:
+    call("topic", "create", topic, "-c", "cleanup.policy=compact").ok()
+    call("produce", topic, "-K", ":", stdin="k:v\n").ok()
+    ran = call("topic", "trim", topic, "--to", "end")
+    assert (ran.code, "POLICY_VIOLATION: the topic's cleanup.policy does not have delete" in ran.stderr) == (1, True)
+
+
+def test_internal_topics_are_not_deleted_by_a_script_that_does_not_say_so(call, topic) -> None:
+    call("topic", "create", topic).ok()
+    call("group", "seek", f"group-of-{topic}", "--to", "0", "-t", topic).ok()
+    ran = call("topic", "delete", "__consumer_offsets")
+    assert (ran.code, "confirm it with -y" in ran.stderr) == (2, True)
+    assert call("group", "offsets", f"group-of-{topic}", "-o", "json").ok().json[0]["committed"] == 0
+
+
 def test_trim_from_files(call, ten_records, tmp_path: Path) -> None:
     lines = tmp_path / "offsets.csv"
     lines.write_text(f"# topic, partition, offset\n{ten_records},0,4\n")

@@ -10,7 +10,7 @@ CLI = (
     Mutant(
         "patterns-delete-topics-without-confirmation",
         "barnabas/cli/patterns.py",
-        "    if guessed and not yes and not is_terminal(sys.stdin):\n",
+        "    if why and not yes and not is_terminal(sys.stdin):\n",
         "    if False:\n",
         _TOPICS + "::test_patterns_describe_alter_and_delete",
     ),
@@ -24,8 +24,8 @@ CLI = (
     Mutant(
         "topics-deleted-before-all-names-are-checked",
         "barnabas/cli/topic/changes.py",
-        "        describe_topics(cluster, found)  # a name that is wrong is reported before anything is deleted\n",
-        "",
+        "        topics = describe_topics(cluster, found)  # reports a wrong name before anything is deleted\n",
+        "        topics = []\n",
         _TOPICS + "::test_nothing_is_deleted_when_one_name_is_wrong",
     ),
     Mutant(

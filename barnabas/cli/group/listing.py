@@ -18,14 +18,33 @@ if TYPE_CHECKING:
 
     from barnabas.client.cluster import Cluster
 
+STATES = (
+    "Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "NotReady", "Dead",
+)  # fmt: skip
 TYPES = ("classic", "consumer", "share", "streams")
+
+
+def _known_states(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> list[str]:  # noqa: ARG001
+    """The states, in Kafka's spelling; a broker answers no groups for a state that there is not."""
+    from barnabas.terminal.suggestion import suggestion
+
+    known = {state.lower(): state for state in STATES}
+    for text in texts:
+        if text.lower() not in known:
+            raise click.BadParameter(f"no such state: {text}{suggestion(text, STATES)}; there are {', '.join(STATES)}")
+    return [known[text.lower()] for text in texts]
 
 
 @click.command("list")
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
 @click.option("--type", "types", multiple=True, type=click.Choice(TYPES), help="Only groups of this type.")
 @click.option(
-    "--state", "states", multiple=True, metavar="STATE", help="Only groups in this state (Stable, Empty ...)."
+    "--state",
+    "states",
+    multiple=True,
+    callback=_known_states,
+    metavar="STATE",
+    help="Only groups in this state (Stable, Empty ...).",
 )
 @regex_option
 @bootstrap_option
@@ -34,7 +53,7 @@ TYPES = ("classic", "consumer", "share", "streams")
 def list_(
     patterns: tuple[str, ...],
     types: tuple[str, ...],
-    states: tuple[str, ...],
+    states: list[str],
     regex: bool,
     bootstrap: str,
     timeout_s: float,

@@ -27,8 +27,8 @@ def delete(names: tuple[str, ...], regex: bool, yes: bool, bootstrap: str, timeo
     with connect(bootstrap, timeout_s) as cluster:
         found = existing_groups(cluster, names, regex=regex)
         group_types(cluster, found)  # a name that is wrong is reported before anything is deleted
-        guessed = have_patterns(names, regex=regex)
-        confirm("Delete", "group", found, yes=yes, guessed=guessed, rest=" with all offsets")
+        why = "the pattern means" if have_patterns(names, regex=regex) else ""
+        confirm("Delete", "group", found, yes=yes, why=why, rest=" with all offsets")
         for name in found:
             delete_group(cluster, name)
             click.echo(f"deleted group {name}")

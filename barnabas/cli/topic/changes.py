@@ -138,14 +138,18 @@ def add_partitions(
 def delete(names: tuple[str, ...], regex: bool, yes: bool, bootstrap: str, timeout_s: float) -> None:
     """Delete topics with all their records.
 
-    On a terminal it asks first; -y does not. Patterns need -y where nobody can be asked.
+    On a terminal it asks first; -y does not. Patterns and internal topics need -y where nobody can be asked.
     """
     from barnabas.client.admin import delete_topic, describe_topics
 
     with connect(bootstrap, timeout_s) as cluster:
         found = _existing(cluster, names, regex=regex)
-        describe_topics(cluster, found)  # a name that is wrong is reported before anything is deleted
-        confirm("Delete", "topic", found, yes=yes, guessed=have_patterns(names, regex=regex), rest=" with all records")
+        topics = describe_topics(cluster, found)  # reports a wrong name before anything is deleted
+        internal = any(topic.is_internal for topic in topics)
+        why = "the pattern means" if have_patterns(names, regex=regex) else "the brokers keep their own state in"
+        needed = internal or have_patterns(names, regex=regex)
+        rest = " with all records" + (", which are the brokers' own" if internal else "")
+        confirm("Delete", "topic", found, yes=yes, why=why if needed else "", rest=rest)
         for name in found:
             delete_topic(cluster, name)
             click.echo(f"deleted topic {name}")
