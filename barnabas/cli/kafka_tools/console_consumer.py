@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import select
 import sys
 from collections.abc import Iterable, Sequence
 from time import monotonic
@@ -201,10 +202,23 @@ class Printer:
         return self.is_done
 
     def idle(self) -> None:
-        """Nothing has arrived: show what was printed. `Idle` after `--timeout-ms`."""
+        """Nothing has arrived: show what was printed. `Idle` after `--timeout-ms`, BrokenPipeError without a reader."""
         sys.stdout.buffer.flush()
+        if _is_unread():
+            raise BrokenPipeError
         if self.timeout_s is not None and monotonic() - self._last > self.timeout_s:
             raise Idle
+
+
+def _is_unread() -> bool:
+    """True if stdout is a pipe whose reader has ended (`| head`): no write would ever notice it."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except OSError:
+        return False
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _consume(cluster: Cluster, options: Options, config: dict[str, str], printer: Printer) -> None:
