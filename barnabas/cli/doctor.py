@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import click
-from click.core import ParameterSource
 
 from barnabas import __version__
-from barnabas.cli.configured_address import configured_address
+from barnabas.cli.configured_address import broker_address
 from barnabas.cli.failure import FAILED, NOT_FOUND
 from barnabas.cli.parameters import bootstrap_option, output_option
 from barnabas.terminal import screen
@@ -40,10 +38,8 @@ def doctor(context: click.Context, bootstrap: str, timeout_s: float, output: str
     """
     from barnabas.client.doctor import Doctor
 
-    if context.get_parameter_source("bootstrap") is ParameterSource.DEFAULT:
-        bootstrap = configured_address(os.environ, None) or bootstrap
     try:
-        examination = Doctor(bootstrap, timeout_s, __version__)
+        examination = Doctor(broker_address(context, bootstrap), timeout_s, __version__)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="-b") from None
     done = []

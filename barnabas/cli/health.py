@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from functools import partial
 
 import click
-from click.core import ParameterSource
 
-from barnabas.cli.configured_address import configured_address
+from barnabas.cli.configured_address import broker_address
 from barnabas.cli.failure import NOT_FOUND
 from barnabas.cli.parameters import bootstrap_option, connect
 from barnabas.terminal.notes import note
@@ -55,8 +53,7 @@ def health(
     from barnabas.client.errors import ClientError
     from barnabas.wire.errors import KafkaError, ProtocolError
 
-    if context.get_parameter_source("bootstrap") is ParameterSource.DEFAULT:
-        bootstrap = _configured(file) or bootstrap
+    bootstrap = broker_address(context, bootstrap, file)
     until, said = time.monotonic() + wait_s, quiet
     while True:
         try:
@@ -76,12 +73,3 @@ def health(
         nodes = len(answer.brokers)
         click.echo(f"ready: cluster {answer.cluster_id}, {nodes} broker{'s'[: nodes != 1]}")
     return 0
-
-
-def _configured(file: str | None) -> str | None:
-    from barnabas.wire.configdef import ConfigError
-
-    try:
-        return configured_address(os.environ, file)
-    except ConfigError as error:
-        raise click.UsageError(f"the configuration names no address: {error}") from None

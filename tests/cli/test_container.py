@@ -158,6 +158,15 @@ def test_health_check_finds_the_configured_listener(
     assert configured_address({**names, **environment} if environment else {}, file) == expected
 
 
+def test_address_that_is_given_goes_before_the_configured_one() -> None:
+    listeners = {"KAFKA_LISTENERS": "PLAINTEXT://127.0.0.1:1"}
+    for given in (("-b", "127.0.0.1:2"), ("-X", "brokers=127.0.0.1:2")):
+        assert "127.0.0.1:2 " in run_command("health", *given, **listeners).stderr
+    assert "127.0.0.1:1 " in run_command("health", **listeners).stderr
+    wrong = run_command("health", KAFKA_LISTENERS="nonsense")
+    assert (wrong.code, wrong.stderr.count("\n")) == (2, 1)
+
+
 def test_health_check_has_room_for_a_slow_machine() -> None:
     options = dict(re.findall(r"--(\S+)=(\d+)s?", Image().one("HEALTHCHECK")))
     own = Image().health_check
