@@ -8,7 +8,6 @@ from threading import Timer
 from types import TracebackType
 from typing import TypeVar
 
-from barnabas.client.admin import list_topics
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError, NotFound
 from barnabas.terminal.screen import is_terminal
@@ -60,6 +59,8 @@ class CommandCluster(Cluster):
     def _names(self, kind: str) -> list[str]:
         """All names of a kind; none of a kind that has no list."""
         if kind == "topic":
+            from barnabas.client.admin import list_topics
+
             return [topic.name or "" for topic in list_topics(self) if not topic.is_internal]
         if kind in ("group", "share group"):
             from barnabas.client.groups import list_groups
