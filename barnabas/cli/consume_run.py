@@ -89,6 +89,10 @@ class Run:
             self.source.close()
             self.note(f"interrupted: {self._summary()}")
             raise
+        except BaseException as error:
+            # What stays in a pipe without a reader was not delivered.
+            self.source.close(commit=not isinstance(error, BrokenPipeError))
+            raise
         sys.stdout.buffer.flush()
         self.source.close()
         if self.matches:
@@ -99,9 +103,9 @@ class Run:
         processed = self.source.processed
         for partition, record in self.source.records(self._on_idle):
             self.seen += 1
-            if all(match(partition, record) for match in matches):
-                write(render(partition, record))
+            if not matches or all(match(partition, record) for match in matches):
                 self.printed += 1
+                write(render(partition, record))
             processed(partition, record.offset + 1)
             if self.printed == count:
                 return
@@ -131,8 +135,6 @@ class Run:
         limits = self.limits
         if limits.count is None and not limits.has_end:
             raise Stop  # to read for this time is what was asked for
-        sys.stdout.buffer.flush()
-        self.source.close()
         wanted = f"{self.printed} of {limits.count} records" if limits.count is not None else f"{self._summary()}"
         end = "" if limits.count is not None else ", not the end of every partition"
         raise TimedOut(f"{wanted} read in {limits.timeout_s:g} s (--timeout){end}")

@@ -36,8 +36,8 @@ class Source(Protocol):
     def processed(self, partition: TopicPartition, offset: int) -> None:
         """All records of the partition before `offset` were printed."""
 
-    def close(self) -> None:
-        """Commit what was printed and leave the group, if there is one."""
+    def close(self, commit: bool = True) -> None:
+        """Commit what was printed, if wanted, and leave the group, if there is one."""
 
 
 class Selection:
@@ -126,7 +126,7 @@ class PlainSource:
     def processed(self, partition: TopicPartition, offset: int) -> None:
         """Nothing is committed."""
 
-    def close(self) -> None:
+    def close(self, commit: bool = True) -> None:
         """There is no group to leave."""
 
 
@@ -190,10 +190,10 @@ class GroupSource:
         """To be committed."""
         self.consumer.processed(partition, offset)
 
-    def close(self) -> None:
+    def close(self, commit: bool = True) -> None:
         """Commit and leave."""
         with self.member_cluster:
-            self.consumer.close()
+            self.consumer.close(commit)
 
 
 def group_source(

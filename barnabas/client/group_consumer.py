@@ -94,11 +94,18 @@ class GroupConsumer:
         """Everything before `offset` is processed."""
         self._processed[partition] = offset
 
-    def close(self) -> None:
-        """Commit what was processed and leave the group; a failure is said, not raised."""
+    def close(self, commit: bool = True) -> None:
+        """Commit what was processed, if wanted, and leave the group; a failure of these is said, not raised."""
         try:
-            if self._processed and not self.member.must_join:
+            if commit and self._processed and not self.member.must_join:
                 self._commit(CLOSE_S)
+        except ClientError as error:
+            self.note(f"not committed: {error}; these records may be read again")
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        try:
             self.member.leave()
         except (KafkaError, ClientError) as error:
             self.note(f"group {self.member.group}: {error}")

@@ -88,6 +88,11 @@ def test_same_group_as_kcat(call, broker, filled) -> None:
         assert _notes(ours.stderr.replace("-ours-", "-theirs-").encode()) == _notes(theirs.stderr)
 
 
+def test_an_offset_of_a_group_is_stronger_than_what_is_committed(call, filled) -> None:
+    options = ("cat", "-G", f"{filled}-again", "-o", "beginning", "-e", "-q", filled)
+    assert call(*options).ok().lines == call(*options).ok().lines != []
+
+
 @needs_kcat
 @pytest.mark.parametrize(
     "options",

@@ -92,6 +92,26 @@ def test_only_what_was_printed_is_committed(run, filled) -> None:
     assert described["members"] == [], "it has left"
 
 
+def test_it_leaves_when_the_reader_of_its_output_is_gone(run, broker, filled) -> None:
+    """What was not delivered is not committed, and the partitions are free at once."""
+    process = subprocess.Popen(
+        [*COMMAND, "consume", filled, "-g", filled, "-f", f"%v {'x' * 10_000}\\n"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"BARNABAS_BOOTSTRAP_SERVERS": broker.bootstrap},
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(DEADLINE_S) == 0, process.stderr.read()
+    assert b"Traceback" not in process.stderr.read()
+    process.stderr.close()
+    described = run("group", "describe", filled, "-o", "json").ok().json[0]
+    assert described["members"] == []
+    assert all(row["committed"] in (None, 0) for row in described["partitions"])
+
+
 def test_where_a_new_group_begins(run, filled) -> None:
     assert run("consume", filled, "-g", f"{filled}-late", "-o", "end", "-e").ok().lines == []
     assert len(run("consume", filled, "-g", f"{filled}-early", "-e").ok().lines) == 40

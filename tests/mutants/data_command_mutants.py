@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _CONSUME = "tests/cli/test_consume.py::"
 _GROUP = "tests/cli/test_consume_group.py::"
+_CAT = "tests/cli/test_cat.py::"
 _PRODUCE = "tests/cli/test_produce.py::"
 
 DATA_COMMANDS = (
@@ -38,6 +39,13 @@ DATA_COMMANDS = (
         _GROUP + "test_only_what_was_printed_is_committed",
     ),
     Mutant(
+        "undelivered-records-are-committed",
+        "barnabas/cli/consume_run.py",
+        "commit=not isinstance(error, BrokenPipeError)",
+        "commit=True",
+        _GROUP + "test_it_leaves_when_the_reader_of_its_output_is_gone",
+    ),
+    Mutant(
         "no-commit-before-a-rebalance",
         "barnabas/client/group_consumer.py",
         "        if self.reader.positions:\n            self._commit()\n",
@@ -64,5 +72,26 @@ DATA_COMMANDS = (
         "        if self._to_skip:\n            self._to_skip -= 1\n            return\n",
         "        if self._to_skip:\n            self._to_skip -= 1\n",
         _PRODUCE + "test_interrupted_says_what_is_stored",
+    ),
+    Mutant(
+        "empty-messages-of-kcat-are-sent",
+        "barnabas/cli/cat/produce.py",
+        "        if not message:\n            return None\n",
+        "",
+        _CAT + "test_same_messages_as_kcat",
+    ),
+    Mutant(
+        "committed-offsets-before-those-of-the-option",
+        "barnabas/cli/cat/consume.py",
+        "            uses_committed=not options.offsets,\n",
+        "",
+        _CAT + "test_an_offset_of_a_group_is_stronger_than_what_is_committed",
+    ),
+    Mutant(
+        "warm-up-is-measured",
+        "barnabas/cli/perf/produce.py",
+        "            self._started = self._recent_since = self._ended = now\n            return\n",
+        "            self._started = self._recent_since = self._ended = now\n",
+        "tests/cli/test_perf.py::test_produce_and_consume",
     ),
 )

@@ -22,7 +22,6 @@ from barnabas.wire.records import Record
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
-    from barnabas.client.group_consumer import GroupConsumer
 
 TopicPartition = tuple[str, int]
 Render = Callable[[TopicPartition, Record], bytes]
@@ -141,18 +140,15 @@ def _of_group(options: Options, group: str, render: Render | None) -> None:
         )
         try:
             Printing(options, cluster, consumer.reader, render).run(consumer.records, consumer.processed)
-        finally:
-            _leave(consumer)
-
-
-def _leave(consumer: GroupConsumer) -> None:
-    try:
+        except BrokenPipeError:
+            consumer.close(commit=False)
+            raise
+        except BaseException:
+            consumer.close()
+            raise
         consumer.close()
-    except BrokenPipeError:
-        consumer.member.leave()  # what was not printed is not committed
-        raise
-    if consumer.reader.positions:
-        consumer.on_rebalance("revoked", list(consumer.reader.positions))
+        if consumer.reader.positions:
+            consumer.on_rebalance("revoked", list(consumer.reader.positions))
 
 
 def _named(partitions: list[TopicPartition]) -> str:
