@@ -17,7 +17,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code (the list is in `barnabas.cli.app`)."""
     if is_refused():
         return 2
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        return _run(sys.argv[1:] if arguments is None else list(arguments))
+    except KeyboardInterrupt:
+        return 130  # while modules are imported; commands say themselves what they did
+
+
+def _run(given: list[str]) -> int:
     if given and given[0] == "serve":
         from barnabas.cli.serve import serve
 

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 GAP = "  "
 NAMES = 16
 """The least width of a first column whose long names have lines of their own."""
-_WORD = re.compile(r"[^\s,]+,?|,")
+_ITEM = re.compile(r"[^\s,]+,?|,")
+_WORD = re.compile(r"\S+")
 
 Cells = Sequence[str]
 
@@ -37,7 +38,7 @@ def lay_out(titles: Cells, rows: Sequence[Cells], numeric: Sequence[bool], width
     lines = [_line(titles, widths, numeric)]
     for row in rows:
         if _longest_word(row[0]) > widths[0]:
-            lines += wrap(row[0], width or cell_width(row[0]))
+            lines += wrap(row[0], width or cell_width(row[0]), word=_ITEM)
             row = ["", *row[1:]]
         lines += _wrapped_row(row, widths, numeric)
     return lines
@@ -48,18 +49,18 @@ def is_table(titles: Cells, rows: Sequence[Cells], width: int | None) -> bool:
     return _widths(titles, rows, width) is not None
 
 
-def wrap(text: str, width: int) -> list[str]:
-    """Lines of at most `width` columns, broken at spaces and after commas only; at least one line."""
+def wrap(text: str, width: int, *, word: re.Pattern[str] = _WORD) -> list[str]:
+    """Lines of at most `width` columns, broken at spaces only; at least one line. Cells are broken after commas too."""
     if cell_width(text) <= width:
         return [text]
     lines = [""]
-    for match in _WORD.finditer(text):
-        word, before = match[0], text[match.start() - 1 : match.start()]
+    for match in word.finditer(text):
+        part, before = match[0], text[match.start() - 1 : match.start()]
         space = " " if lines[-1] and before.isspace() else ""
-        if lines[-1] and cell_width(lines[-1] + space + word) > width:
-            lines.append(word)
+        if lines[-1] and cell_width(lines[-1] + space + part) > width:
+            lines.append(part)
         else:
-            lines[-1] += space + word
+            lines[-1] += space + part
     return lines
 
 
@@ -94,11 +95,11 @@ def _fitting(columns: list[list[str]], width: int | None) -> list[int] | None:
 
 
 def _longest_word(text: str) -> int:
-    return max((cell_width(match[0]) for match in _WORD.finditer(text)), default=0)
+    return max((cell_width(match[0]) for match in _ITEM.finditer(text)), default=0)
 
 
 def _wrapped_row(row: Cells, widths: Sequence[int], numeric: Sequence[bool]) -> list[str]:
-    cells = [wrap(text, width) for text, width in zip(row, widths, strict=True)]
+    cells = [wrap(text, width, word=_ITEM) for text, width in zip(row, widths, strict=True)]
     height = max(map(len, cells))
     return [_line([cell[at] if at < len(cell) else "" for cell in cells], widths, numeric) for at in range(height)]
 
@@ -126,10 +127,13 @@ def fields(titles: Cells, values: Cells, width: int | None) -> list[str]:
     lines: list[str] = []
     for title, value in zip(titles, values, strict=True):
         room = None if width is None else width - indent - len(GAP)
-        parts = [value] if room is None else wrap(value, room)
+        parts = [value] if room is None else wrap(value, room, word=_ITEM)
         if room is not None and any(cell_width(part) > room for part in parts):
             assert width is not None
-            lines += [title, *(GAP + part for part in wrap(value, width - len(GAP)))]  # a long word, under its title
+            lines += [
+                title,
+                *(GAP + part for part in wrap(value, width - len(GAP), word=_ITEM)),
+            ]  # a long word, under its title
             continue
         for at, part in enumerate(parts):
             lines.append(f"{'' if at else title:<{indent}}{GAP}{part}".rstrip())

@@ -6,6 +6,7 @@ It disappears at the end, and is never written where stdout is the same screen a
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from rich.progress import ProgressColumn, Task
     from rich.text import Text
 
+RATE_OVER_S = 5.0
+"""The rate is that of so many seconds."""
 Show = Callable[..., None]
 """`show(done, note="")`: how much is done, in the unit of the total, and a text to show after it."""
 
@@ -35,7 +38,9 @@ def progress(
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(*_columns(unit, total), console=Console(stderr=True), transient=True, expand=True) as line:
+    with Progress(
+        *_columns(unit, total), console=Console(stderr=True), transient=True, expand=total is not None
+    ) as line:
         task = line.add_task("", total=total, note="")
 
         def show(done: int, note: str = "") -> None:
@@ -64,9 +69,20 @@ def _columns(unit: str, total: int | None) -> list[ProgressColumn]:
             return Text(_counted(unit, int(task.completed), total), no_wrap=True)
 
     class Rate(ProgressColumn):
+        """The mean of the last seconds, 0 when nothing moves."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.seen: deque[tuple[float, float]] = deque()
+
         def render(self, task: Task) -> Text:
-            speed = task.finished_speed or task.speed
-            return Text("" if speed is None else f"{_amount(unit, int(speed))}/s", no_wrap=True)
+            now = task.get_time()
+            self.seen.append((now, task.completed))
+            while self.seen[0][0] < now - RATE_OVER_S:
+                self.seen.popleft()
+            start, before = self.seen[0]
+            rate = (task.completed - before) / (now - start) if now > start else 0.0
+            return Text(f"{_amount(unit, int(rate))}/s", no_wrap=True)
 
     note = TextColumn("{task.fields[note]}")
     if total is None:

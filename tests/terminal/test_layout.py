@@ -34,8 +34,13 @@ def test_cells_with_several_words_are_wrapped() -> None:
     ]
 
 
-def test_lists_are_wrapped_behind_their_commas() -> None:
-    assert wrap("alpha,beta,gamma", 11) == ["alpha,beta,", "gamma"]
+def test_lists_in_cells_are_wrapped_behind_their_commas() -> None:
+    lines = lay_out(["ID", "NODES"], [["1", "alpha,beta,gamma"]], [False] * 2, 15)
+    assert lines == ["ID  NODES", "1   alpha,beta,", "    gamma"]
+
+
+def test_numbers_in_sentences_are_not_wrapped_at_their_commas() -> None:
+    assert wrap("there are 1,234,567 records", 16) == ["there are", "1,234,567", "records"]
 
 
 def test_a_few_long_names_have_lines_of_their_own() -> None:

@@ -72,6 +72,28 @@ def test_progress_has_one_line_and_is_gone_at_the_end(broker, topic, tmp_path: P
     assert f"30000 records acknowledged by {topic}" in " ".join(terminal.text.split())
 
 
+@pytest.mark.parametrize("columns", [60, 160])
+def test_following_shows_a_rate_beside_the_file_and_ctrl_c_is_130(broker, topic, tmp_path: Path, columns: int) -> None:
+    run_command("produce", topic, stdin="a line\n" * 1234, bootstrap=broker.bootstrap).ok()
+    command = f"exec {COMMAND} consume {topic} > {tmp_path / 'lines'}"
+    env = {"BARNABAS_BOOTSTRAP_SERVERS": broker.bootstrap}
+    with Terminal("/bin/sh", "-c", command, columns=columns, env=env) as terminal:
+        terminal.wait_until(r"1,234 records [\d,]+/s")
+        terminal.type("\x03")
+        assert terminal.to_end() == 130
+    assert max(map(len, terminal.written)) <= columns
+    assert (tmp_path / "lines").read_text() == "a line\n" * 1234
+    assert "Traceback" not in terminal.text
+
+
+def test_records_on_the_screen_are_not_mixed_with_progress(broker, topic) -> None:
+    run_command("produce", topic, stdin="a line\n" * 10, bootstrap=broker.bootstrap).ok()
+    with barnabas("consume", topic, "-e", "-q", bootstrap=broker.bootstrap) as terminal:
+        assert terminal.to_end() == 0
+    assert terminal.text.splitlines() == ["a line"] * 10
+    assert "\x1b" not in terminal.raw
+
+
 @pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_progress_without_colour(broker, topic, tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "lines").write_text("a line\n" * 30_000)
