@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError, NotFound
+from barnabas.terminal.notes import note
 from barnabas.terminal.screen import is_terminal
 from barnabas.terminal.suggestion import suggestion
 from barnabas.wire.errors import KafkaError, ProtocolError
@@ -43,7 +44,7 @@ class CommandCluster(Cluster):
     def _tell(self) -> None:
         self._has_told = True
         servers = ",".join(f"{host}:{port}" for host, port in self.bootstrap)
-        print(f"waiting for {servers}, until {self.timeout_s:g} s have passed (--timeout)", file=sys.stderr, flush=True)
+        note(f"waiting for {servers}, until {self.timeout_s:g} s have passed (--timeout)")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
