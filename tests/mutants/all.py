@@ -13,6 +13,7 @@ from tests.mutants.file_mutants import FILES
 from tests.mutants.fuzz_mutants import FUZZ
 from tests.mutants.group_mutants import GROUPS
 from tests.mutants.hostile_mutants import HOSTILE
+from tests.mutants.kafka_tool_mutants import KAFKA_TOOLS
 from tests.mutants.limit_mutants import LIMITS
 from tests.mutants.metadata_change_mutants import METADATA_CHANGES
 from tests.mutants.migration_mutants import MIGRATION
@@ -50,6 +51,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *LIMITS,
     *DATA_COMMANDS,
     *CLI,
+    *KAFKA_TOOLS,
     *PIPELINE,
     *PLATFORMS,
     *PAGES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import select
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -244,13 +244,13 @@ def _topics(cluster: Cluster, options: Options) -> list[str]:
     if options.has("topic"):
         cluster.retry(lambda deadline: cluster.topic(options.only("topic"), deadline, create=True))
         return [options.only("topic")]
-    found = _matching(cluster, options.only("include"))
+    found = matching(cluster, options.only("include"))
     if not found:
         raise Usage(f"--include {options.only('include')} matches no topic")
     return found
 
 
-def _matching(cluster: Cluster, text: str) -> list[str]:
+def matching(cluster: Cluster, text: str) -> list[str]:
     """The topics that a regular expression matches, without internal ones."""
     from barnabas.client.tools.topics import all_topics
 
@@ -286,16 +286,42 @@ def _reset(cluster: Cluster, where: str, partitions: Sequence[TopicPartition]) -
 
 
 def _read_as_member(cluster: Cluster, options: Options, config: dict[str, str], printer: Printer) -> None:
-    from barnabas.client.group_consumer import GroupConsumer
-    from barnabas.client.group_member import GroupMember
-
     if config.get("enable.auto.commit", "true").lower() == "false":
         raise Usage("enable.auto.commit=false is not possible with a group: what was printed is committed")
 
     def topics(given: Cluster) -> Sequence[str]:
-        return [options.only("topic")] if options.has("topic") else _matching(given, options.only("include"))
+        return [options.only("topic")] if options.has("topic") else matching(given, options.only("include"))
 
-    with connect_to(options.get("bootstrap-server"), config) as member_cluster:
+    found = records_of(cluster, options.get("bootstrap-server"), config, topics, printer.idle, printer.most)
+    for partition, record in found:
+        printer.show(message_of(cluster, partition, record))
+
+
+def records_of(
+    cluster: Cluster,
+    bootstrap: str,
+    config: dict[str, str],
+    topics: Callable[[Cluster], Sequence[str]],
+    on_idle: Callable[[], None],
+    limit: int | None = None,
+) -> Iterator[tuple[TopicPartition, Record]]:
+    """The records of topics, `limit` of them: as a member of `group.id`, or of no group.
+
+    A record is committed when the next one was asked for, so the caller takes them to the end.
+    """
+    if "group.id" not in config:
+        from barnabas.client.reader import Reader
+
+        partitions = [
+            (name, index) for name in topics(cluster) for index in range(len(cluster.find_topic(name).leaders))
+        ]
+        starts = _reset(cluster, config["auto.offset.reset"], partitions)
+        yield from Reader(cluster, starts, committed_only=_committed_only(config)).records(on_idle)
+        return
+    from barnabas.client.group_consumer import GroupConsumer
+    from barnabas.client.group_member import GroupMember
+
+    with connect_to(bootstrap, config) as member_cluster:
         consumer = GroupConsumer(
             cluster,
             GroupMember(member_cluster, config["group.id"], topics, config.get("group.instance.id")),
@@ -304,10 +330,11 @@ def _read_as_member(cluster: Cluster, options: Options, config: dict[str, str], 
             before_commit=sys.stdout.buffer.flush,
         )
         try:
-            for partition, record in consumer.records(printer.idle):
-                is_last = printer.show(message_of(cluster, partition, record))
+            for number, (partition, record) in enumerate(consumer.records(on_idle), 1):
+                consumer.processed(partition, record.offset)
+                yield partition, record
                 consumer.processed(partition, record.offset + 1)
-                if is_last:
+                if number == limit:
                     return
         finally:
             consumer.close()

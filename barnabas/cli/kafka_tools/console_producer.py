@@ -74,8 +74,8 @@ def main(arguments: Sequence[str]) -> int:
         producer = Producer(
             cluster,
             lambda count: Sticky(count, randrange, batch_bytes),
-            acks=_choice(ACKS, config["acks"], "acks"),
-            codec=_choice(CODECS, config["compression.type"], "compression.type"),
+            acks=choice(ACKS, config["acks"], "acks"),
+            codec=choice(CODECS, config["compression.type"], "compression.type"),
             batch_bytes=batch_bytes,
             buffer_bytes=int(config.get("buffer.memory", 32 * 1024 * 1024)),
             idempotent=config.get("enable.idempotence", "true") != "false",
@@ -134,7 +134,8 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
         raise Usage(str(error)) from None
 
 
-def _choice(known: Mapping[str, int], text: str, key: str) -> int:
+def choice(known: Mapping[str, int], text: str, key: str) -> int:
+    """The value of a config that has a few; `Usage` for others."""
     if text not in known:
         raise Usage(f"Invalid value {text} for configuration {key}: String must be one of: {', '.join(known)}")
     return known[text]

@@ -22,6 +22,8 @@ TOOLS: dict[str, tuple[str, str]] = {
     "kafka-features": ("features", "Show and change the levels of features."),
     "kafka-cluster": ("cluster", "The cluster's id, its brokers, and the APIs that they offer."),
     "kafka-broker-api-versions": ("broker_api_versions", "The APIs that each broker offers."),
+    "kafka-producer-perf-test": ("producer_perf", "How fast records are sent and acknowledged."),
+    "kafka-consumer-perf-test": ("consumer_perf", "How fast records are read."),
     "kafka-dump-log": ("dump_log", "Print the contents of segment files."),
 }
 """The tool's module in this package, and one line about it."""
@@ -36,8 +38,6 @@ MISSING: dict[str, str] = {
     "kafka-client-metrics": "Barnabas has no client telemetry (KIP-714)",
     "kafka-streams-application-reset": "Kafka's own tool works against Barnabas",
     "kafka-storage": "use 'barnabas storage'; 'barnabas serve' formats a new data directory itself",
-    "kafka-producer-perf-test": "use 'barnabas perf produce'",
-    "kafka-consumer-perf-test": "use 'barnabas perf consume'",
     "kafka-e2e-latency": "use 'barnabas perf latency'",
     "kafka-server-start": "use 'barnabas serve'",
     "kafka-server-stop": "stop 'barnabas serve' with Ctrl-C or SIGTERM",

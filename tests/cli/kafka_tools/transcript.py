@@ -2,7 +2,8 @@
 
     # a comment
     % produce words 3                 a step that prepares something (steps.py)
-    $ kafka-topics --bootstrap-server BROKER --list          a command; `$~`: its lines come in any order
+    $ kafka-topics --bootstrap-server BROKER --list          a command; `$~`: its lines come in any order,
+                                                              `$#`: numbers are not compared
     | words                           a line of stdout
     ! a message                       a line of stderr
     = 1                               the exit code, if it is not 0
@@ -34,6 +35,7 @@ UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 BASE64_ID = re.compile(r"(?<![\w.+/-])(?=[\w+/-]*[A-Z])(?=[\w+/-]*[a-z])[\w+/-]{22}(?![\w:.+/-])")
 DURATION = re.compile(r"(TIME_MILLISEC +\t)(\d+ *)(?=\t)")
 NEWER_THAN_TOOLS = re.compile(r" \[usable: \d+\],?|(?<=[nl]: )(?:UNKNOWN 33|4\.4-IV2) *|(?<=UNSUPPORTED),$")
+NUMBER = re.compile(r"(?<![\w-])\d+(?:[-.:]\d+)*(?![\w-])")
 NEWER_APIS = re.compile(r"\t\w+\(9[34]\): ")
 """What Kafka's tools of 4.3 do not know of 4.4."""
 MILLISECONDS = re.compile(r"(?<!\d)1[789]\d{11}(?!\d)")
@@ -113,6 +115,8 @@ def fill(words: Iterable[str], values: Mapping[str, str]) -> list[str]:
 def normal(output: Output, step: Step, values: Mapping[str, str]) -> Output:
     """The output without what differs from run to run."""
     out = [_normal_line(line, values) for line in output.out if not NEWER_APIS.match(line)]
+    if step.line.startswith("$#"):
+        out = [NUMBER.sub("N", line) for line in out]
     errors = [_normal_line(line, values) for line in _messages(output)]
     return Output(sorted(out) if step.is_unordered else out, errors, output.code)
 
