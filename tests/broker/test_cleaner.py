@@ -11,6 +11,7 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 import trio
@@ -22,6 +23,7 @@ from barnabas.storage import layout
 from barnabas.storage.cleaning.task import CleanedGroup, CleaningDone
 from barnabas.wire.messages import topics as t
 from barnabas.wire.records import BatchBuilder
+from barnabas.wire.schema import Message
 from tests.broker.memory_broker import START_MS, MemoryBroker
 from tests.storage.cleaning_driver import compacted, keys_and_values, task_for
 from tests.storage.log_driver import append, batch_of, open_log
@@ -29,6 +31,7 @@ from tests.storage.log_driver import append, batch_of, open_log
 SEGMENT_BYTES = 1_048_576
 SETTINGS = {"log.cleaner.backoff.ms": "10", "log.segment.bytes": str(SEGMENT_BYTES)}
 VALUE = b"v" * 100_000
+R = TypeVar("R", bound=Message)
 
 pytestmark = pytest.mark.trio
 
@@ -54,12 +57,22 @@ async def cleaning(directory: Path, **sets: str) -> AsyncIterator[MemoryBroker]:
 def create(memory: MemoryBroker, *names: str, policy: str = "compact") -> None:
     configs = [t.CreatableTopicConfig(name="cleanup.policy", value=policy)]
     topics = [t.CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=configs) for name in names]
+    answer = ask(memory, t.CreateTopicsRequest(topics=topics), 7, t.CreateTopicsResponse)
+    assert [topic.error_code for topic in answer.topics] == [0] * len(names)
+
+
+def delete(memory: MemoryBroker, topic: str) -> None:
+    request = t.DeleteTopicsRequest(topics=[t.DeleteTopicState(name=topic)])
+    ask(memory, request, 6, t.DeleteTopicsResponse)
+
+
+def ask(memory: MemoryBroker, request: Message, version: int, response: type[R]) -> R:
     loop = memory.broker.loop
     clock, moment = loop.now, loop.now()
     loop.now = lambda: moment  # on a busy machine the real clock would have the rest done between the turns
-    answer = memory.client().ask(t.CreateTopicsRequest(topics=topics), 7, t.CreateTopicsResponse)
+    answer = memory.client().ask(request, version, response)
     loop.now = clock
-    assert [topic.error_code for topic in answer.topics] == [0] * len(names)
+    return answer
 
 
 def produce(memory: MemoryBroker, topic: str, count: int = 22, key: bytes = b"k") -> None:
@@ -137,8 +150,7 @@ async def test_the_checkpoint_of_a_deleted_topic_does_not_apply_to_a_new_one_of_
         create(memory, "t")
         produce(memory, "t")
         await until(lambda: "Cleaned" in caplog.text, "the log is cleaned")
-        request = t.DeleteTopicsRequest(topics=[t.DeleteTopicState(name="t")])
-        memory.client().ask(request, 6, t.DeleteTopicsResponse)
+        delete(memory, "t")
         create(memory, "t")
         produce(memory, "t")
         await until(lambda: caplog.text.count("from dirty offset 0 up to 20") == 2, "the new log is cleaned whole")
@@ -203,8 +215,7 @@ async def test_a_topic_may_be_deleted_while_it_is_cleaned(
         async def answer_to_a_deleted_one(self: CleanerProcess) -> CleanedGroup | CleaningDone:
             found = await answer(self)
             if memory.broker.partitions.of_topic("t"):
-                request = t.DeleteTopicsRequest(topics=[t.DeleteTopicState(name="t")])
-                memory.client().ask(request, 6, t.DeleteTopicsResponse)
+                delete(memory, "t")
             return found
 
         create(memory, "t", "other")
