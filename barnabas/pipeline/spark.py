@@ -106,13 +106,18 @@ def _on_this_machine() -> dict[str, str]:
         "spark.sql.shuffle.partitions": parallel,
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "spark-warehouse"),
         "spark.ui.showConsoleProgress": "false",
+        "spark.python.authenticate.socketTimeout": "60s",  # a busy machine starts Python workers slowly
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
     }
 
 
 def _started(name: str, master: str, settings: Mapping[str, str], log: Path) -> SparkSession:
-    from pyspark.errors import PySparkRuntimeError
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException, PySparkRuntimeError
     from pyspark.sql import SparkSession
+
+    from barnabas.pipeline.failures import sentence_of
+    from barnabas.pipeline.gateway import ended_if_interrupted
 
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
@@ -122,10 +127,14 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path) -> 
     began_at = log.stat().st_size if log.exists() else 0
     what = "downloading Spark's Kafka connector and starting Spark" if _downloads(settings) else "starting Spark"
     try:
-        with saying(what, f"; its log is {log}"), _stderr_to(log):
+        with saying(what, f"; its log is {log}"), _stderr_to(log), ended_if_interrupted():
             started = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise _not_started(log, began_at) from error
+    except (PySparkException, Py4JError) as error:
+        refused = sentence_of(error, "", of="with these settings")
+        refused.log = log
+        raise refused from error
     _logs.append(log)
     _log_callbacks(log)
     started.sparkContext.setLogLevel("WARN")

@@ -59,6 +59,13 @@ PIPELINE = (
         "tests/pipeline/test_session.py::test_spark_makes_no_directories_in_the_working_directory",
     ),
     Mutant(
+        "java-left-behind",
+        "barnabas/pipeline/gateway.py",
+        "            process.kill()\n            process.wait()\n",
+        "            process.poll()\n",
+        "tests/pipeline/test_java_and_jars.py::test_java_ends_if_the_start_of_spark_is_interrupted",
+    ),
+    Mutant(
         "files-of-other-runs-counted",
         "barnabas/pipeline/files.py",
         ' if entry["modificationTime"] >= since_ms]',

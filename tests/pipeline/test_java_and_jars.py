@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
+import subprocess
 
 import pytest
+from pyspark import java_gateway
 
 from barnabas.pipeline.errors import MistakeError
+from barnabas.pipeline.gateway import ended_if_interrupted
 from barnabas.pipeline.jars import NEEDED, PACKAGES, cache_directory, jar_settings
 from barnabas.pipeline.java import find_java, java_version
 
@@ -133,3 +137,17 @@ def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", environment["PATH"])
     with pytest.raises(MistakeError, match=r"cannot be stored in .*: set XDG_CACHE_HOME"):
         jar_settings(environment)
+
+
+def test_java_ends_if_the_start_of_spark_is_interrupted():
+    started = []
+
+    def start():
+        with ended_if_interrupted():
+            started.append(java_gateway.Popen(["sleep", "60"]))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert started[0].returncode == -signal.SIGKILL
+    assert java_gateway.Popen is subprocess.Popen

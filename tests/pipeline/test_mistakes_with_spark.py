@@ -110,5 +110,6 @@ def test_packages_that_spark_cannot_download(spark_jars, command, broker, create
     )
     done = command("run", "copy", "--config", "job.toml", "-b", broker.bootstrap, "--once", "--progress", "text")
     assert done.returncode == 2, done.stderr
-    (line,) = done.stderr.splitlines()
+    first, *_, line = done.stderr.splitlines()
+    assert first.startswith("downloading Spark's Kafka connector and starting Spark; its log is ")
     assert "Spark could not download its Kafka connector (is there a network?): copy the jars to this machine" in line
