@@ -36,64 +36,64 @@ def empty(broker) -> str:
     return name
 
 
-def test_count_that_is_not_reached_is_a_timeout(run, empty) -> None:
-    ran = run("consume", empty, "-n", "1", "--timeout", "3")
+def test_count_that_is_not_reached_is_a_timeout(call, empty) -> None:
+    ran = call("consume", empty, "-n", "1", "--timeout", "3")
     assert (ran.code, ran.stdout) == (4, "")
     assert ran.stderr == "barnabas: 0 of 1 records read in 3 s (--timeout)\n"
 
 
-def test_what_was_read_before_the_timeout_is_printed(run, orders) -> None:
-    ran = run("consume", orders, "-n", "99", "--timeout", "4s", "-f", r"%o\n")
+def test_what_was_read_before_the_timeout_is_printed(call, orders) -> None:
+    ran = call("consume", orders, "-n", "99", "--timeout", "4s", "-f", r"%o\n")
     assert ran.code == 4
     assert len(ran.lines) == 12
     assert "12 of 99 records" in ran.stderr
 
 
-def test_a_limited_time_of_following_is_no_failure(run, orders) -> None:
-    assert len(run("consume", orders, "--timeout", "4", "-f", r"%o\n").ok().lines) == 12
+def test_a_limited_time_of_following_is_no_failure(call, orders) -> None:
+    assert len(call("consume", orders, "--timeout", "4", "-f", r"%o\n").ok().lines) == 12
 
 
-def test_idle_stops(run, empty, orders) -> None:
-    assert run("consume", empty, "--idle", "200ms").ok().stdout == ""
-    assert len(run("consume", orders, "--idle", "2s", "-f", r"%o\n").ok().lines) == 12
+def test_idle_stops(call, empty, orders) -> None:
+    assert call("consume", empty, "--idle", "200ms").ok().stdout == ""
+    assert len(call("consume", orders, "--idle", "2s", "-f", r"%o\n").ok().lines) == 12
 
 
-def test_durations(run, empty) -> None:
+def test_durations(call, empty) -> None:
     seconds = {"2": 2, "2s": 2, "500ms": 0.5, "1.5m": 90, ".5h": 1800, "7d": 604_800, "PT1H30M": 5400, "P1DT1S": 86_401}
     assert {text: Duration().convert(text, None, None) for text in seconds} == seconds
     for wrong in ("2 weeks", "-1", "0", "", "s", "P", "PT"):
         with pytest.raises(click.BadParameter, match="is not a duration such as 2s"):
             Duration().convert(wrong, None, None)
-    assert run("consume", empty, "--idle", "soon").code == 2
+    assert call("consume", empty, "--idle", "soon").code == 2
 
 
-def test_offset_outside_is_moved_and_said(run, orders) -> None:
-    ran = run("consume", orders, "-e", "-o", "99").ok()
+def test_offset_outside_is_moved_and_said(call, orders) -> None:
+    ran = call("consume", orders, "-e", "-o", "99").ok()
     assert ran.stdout == ""
     assert ran.stderr == f"barnabas: offset 99 is beyond the end of {orders}-0 (12); reading begins at the end there\n"
-    ran = run("consume", orders, "-o", "11:99", "-f", r"%o\n").ok()
+    ran = call("consume", orders, "-o", "11:99", "-f", r"%o\n").ok()
     assert (ran.lines, "offset 99 is beyond the end" in ran.stderr) == (["11"], True)
-    assert "no record at or after that time" in run("consume", orders, "-e", "-o", "@9999999999999").ok().stderr
-    assert run("consume", orders, "-e", "-o", "99", "-q").ok().stderr == ""
+    assert "no record at or after that time" in call("consume", orders, "-e", "-o", "@9999999999999").ok().stderr
+    assert call("consume", orders, "-e", "-o", "99", "-q").ok().stderr == ""
 
 
-def test_grep(run, orders) -> None:
-    found = run("consume", orders, "-e", "--grep", "amount.: 1[0-9]*,", "-f", r"%o\n").ok()
+def test_grep(call, orders) -> None:
+    found = call("consume", orders, "-e", "--grep", "amount.: 1[0-9]*,", "-f", r"%o\n").ok()
     assert found.lines == ["5", "6", "7", "8", "9"]
     assert "5 of 12 records matched" in found.stderr
-    assert run("consume", orders, "-e", "--grep", "amount", "-v", "-f", r"%o\n").ok().lines == ["10", "11"]
-    assert run("consume", orders, "-e", "--grep", "^b$", "-f", r"%o\n").ok().lines == ["1", "3", "5", "7", "9"]
+    assert call("consume", orders, "-e", "--grep", "amount", "-v", "-f", r"%o\n").ok().lines == ["10", "11"]
+    assert call("consume", orders, "-e", "--grep", "^b$", "-f", r"%o\n").ok().lines == ["1", "3", "5", "7", "9"]
 
 
-def test_wrong_regex_is_one_sentence(run, empty) -> None:
-    ran = run("consume", empty, "-e", "--grep", "(")
+def test_wrong_regex_is_one_sentence(call, empty) -> None:
+    ran = call("consume", empty, "-e", "--grep", "(")
     assert ran.code == 2
     assert len(ran.stderr.splitlines()) == 1
     assert "missing )" in ran.stderr
 
 
-def test_filter(run, orders) -> None:
-    found = run("consume", orders, "-e", "--filter", "value.amount > 100 and key == 'a'", "-f", r"%o\n").ok()
+def test_filter(call, orders) -> None:
+    found = call("consume", orders, "-e", "--filter", "value.amount > 100 and key == 'a'", "-f", r"%o\n").ok()
     assert found.lines == ["6", "8"]
     assert "2 of 12 records matched" in found.stderr
     assert "2 without a field" in found.stderr
@@ -119,8 +119,8 @@ def test_wrong_filter_is_one_sentence(expression: str, said: str) -> None:
     assert said in caught.value.message
 
 
-def test_wrong_filter_at_the_command_line(run, empty) -> None:
-    ran = run("consume", empty, "-e", "--filter", "value.amount >")
+def test_wrong_filter_at_the_command_line(call, empty) -> None:
+    ran = call("consume", empty, "-e", "--filter", "value.amount >")
     assert ran.code == 2
     assert len(ran.stderr.splitlines()) == 1
 
@@ -158,16 +158,16 @@ def test_deep_json_does_not_match_and_does_not_fail() -> None:
     assert found.unusable == 1
 
 
-def test_patterns_of_topics(run, orders, empty) -> None:
-    assert len(run("consume", "-r", f"^orders-{os.getpid()}$", "-e", "-f", r"%t\n").ok().lines) == 12
-    assert len(run("consume", f"^orders-{os.getpid()}", empty, "-e", "-f", r"%t\n").ok().lines) == 12
-    assert run("consume", "^nothing-like-this", "-e").code == 3
-    assert run("consume", "^(", "-e").code == 2
+def test_patterns_of_topics(call, orders, empty) -> None:
+    assert len(call("consume", "-r", f"^orders-{os.getpid()}$", "-e", "-f", r"%t\n").ok().lines) == 12
+    assert len(call("consume", f"^orders-{os.getpid()}", empty, "-e", "-f", r"%t\n").ok().lines) == 12
+    assert call("consume", "^nothing-like-this", "-e").code == 3
+    assert call("consume", "^(", "-e").code == 2
 
 
-def test_isolation(run, broker, topic) -> None:
+def test_isolation(call, broker, topic) -> None:
     """Records of an aborted and of an open transaction are read only with read_uncommitted."""
-    run("topic", "create", topic).ok()
+    call("topic", "create", topic).ok()
     for number, end in enumerate(("commit", "abort", "open")):
         producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": f"{topic}-{number}"})
         producer.init_transactions()
@@ -177,17 +177,17 @@ def test_isolation(run, broker, topic) -> None:
         if end != "open":
             getattr(producer, f"{end}_transaction")()
         if end == "open":
-            committed = run("consume", topic, "-e", "--isolation", "read_committed").ok().lines
+            committed = call("consume", topic, "-e", "--isolation", "read_committed").ok().lines
             assert committed == ["commit"]
-            assert run("consume", topic, "-e").ok().lines == ["commit", "abort", "open"]
+            assert call("consume", topic, "-e").ok().lines == ["commit", "abort", "open"]
             producer.abort_transaction()
-    run("produce", topic, stdin="after\n").ok()
-    assert run("consume", topic, "-e", "--isolation", "read_committed").ok().lines == ["commit", "after"]
+    call("produce", topic, stdin="after\n").ok()
+    assert call("consume", topic, "-e", "--isolation", "read_committed").ok().lines == ["commit", "after"]
 
 
 @pytest.mark.parametrize("options", [["--instance-id", "x"], ["-g", "g", "-p", "0"], ["-v"], ["-g", "g", "-o", "5"]])
-def test_options_that_exclude_each_other(run, empty, options: list[str]) -> None:
-    assert run("consume", empty, "-e", *options).code == 2
+def test_options_that_exclude_each_other(call, empty, options: list[str]) -> None:
+    assert call("consume", empty, "-e", *options).code == 2
 
 
 def test_interrupted_with_a_summary(broker, orders) -> None:

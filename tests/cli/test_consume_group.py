@@ -20,10 +20,10 @@ DEADLINE_S = 90
 
 
 @pytest.fixture
-def filled(run, topic) -> str:
+def filled(call, topic) -> str:
     """A topic of four partitions with ten records each."""
-    run("topic", "create", topic, "-p", "4").ok()
-    run("produce", topic, "--partitioner", "round-robin", stdin="".join(f"{n}\n" for n in range(40))).ok()
+    call("topic", "create", topic, "-p", "4").ok()
+    call("produce", topic, "--partitioner", "round-robin", stdin="".join(f"{n}\n" for n in range(40))).ok()
     return topic
 
 
@@ -76,23 +76,23 @@ def member(broker, tmp_path: Path) -> Iterator:
         one.process.wait()
 
 
-def _lags(run, group: str) -> dict[int, int]:
-    rows = run("group", "describe", group, "-o", "json").ok().json[0]["partitions"]
+def _lags(call, group: str) -> dict[int, int]:
+    rows = call("group", "describe", group, "-o", "json").ok().json[0]["partitions"]
     return {row["partition"]: row["lag"] for row in rows}
 
 
-def test_only_what_was_printed_is_committed(run, filled) -> None:
-    first = run("consume", filled, "-g", filled, "-n", "15").ok()
+def test_only_what_was_printed_is_committed(call, filled) -> None:
+    first = call("consume", filled, "-g", filled, "-n", "15").ok()
     assert len(first.lines) == 15
     assert f"{filled}-0, {filled}-1, {filled}-2, {filled}-3 assigned" in first.stderr
-    rest = run("consume", filled, "-g", filled, "-e").ok()
+    rest = call("consume", filled, "-g", filled, "-e").ok()
     assert sorted(map(int, first.lines + rest.lines)) == list(range(40))
-    assert _lags(run, filled) == dict.fromkeys(range(4), 0)
-    described = run("group", "describe", filled, "-o", "json").ok().json[0]
+    assert _lags(call, filled) == dict.fromkeys(range(4), 0)
+    described = call("group", "describe", filled, "-o", "json").ok().json[0]
     assert described["members"] == [], "it has left"
 
 
-def test_it_leaves_when_the_reader_of_its_output_is_gone(run, broker, filled) -> None:
+def test_it_leaves_when_the_reader_of_its_output_is_gone(call, broker, filled) -> None:
     """What was not delivered is not committed, and the partitions are free at once."""
     process = subprocess.Popen(
         [*COMMAND, "consume", filled, "-g", filled, "-f", f"%v {'x' * 10_000}\\n"],
@@ -107,17 +107,17 @@ def test_it_leaves_when_the_reader_of_its_output_is_gone(run, broker, filled) ->
     assert process.wait(DEADLINE_S) == 0, process.stderr.read()
     assert b"Traceback" not in process.stderr.read()
     process.stderr.close()
-    described = run("group", "describe", filled, "-o", "json").ok().json[0]
+    described = call("group", "describe", filled, "-o", "json").ok().json[0]
     assert described["members"] == []
     assert all(row["committed"] in (None, 0) for row in described["partitions"])
 
 
-def test_where_a_new_group_begins(run, filled) -> None:
-    assert run("consume", filled, "-g", f"{filled}-late", "-o", "end", "-e").ok().lines == []
-    assert len(run("consume", filled, "-g", f"{filled}-early", "-e").ok().lines) == 40
+def test_where_a_new_group_begins(call, filled) -> None:
+    assert call("consume", filled, "-g", f"{filled}-late", "-o", "end", "-e").ok().lines == []
+    assert len(call("consume", filled, "-g", f"{filled}-early", "-e").ok().lines) == 40
 
 
-def test_it_shares_with_librdkafka_and_takes_over(run, broker, filled, member) -> None:
+def test_it_shares_with_librdkafka_and_takes_over(call, broker, filled, member) -> None:
     """Assignment by either leader; the one that leaves gives its partitions to the other."""
     ours = member("ours", filled, "-g", filled, "-f", r"%p %v\n")
     ours.wait_for(f"{filled}-3 assigned")
@@ -132,7 +132,7 @@ def test_it_shares_with_librdkafka_and_takes_over(run, broker, filled, member) -
         ours.wait_for(" revoked")
         theirs = {one.partition for one in other.assignment()}
         lines = "".join(f"{n}\n" for n in range(100, 140))
-        run("produce", filled, "--partitioner", "round-robin", stdin=lines).ok()
+        call("produce", filled, "--partitioner", "round-robin", stdin=lines).ok()
         read = [line.split() for line in ours.wait_for_lines(60)[40:]]
         assert {int(partition) for partition, _ in read} == set(range(4)) - theirs
         found = []
@@ -144,34 +144,34 @@ def test_it_shares_with_librdkafka_and_takes_over(run, broker, filled, member) -
     finally:
         other.close()
     ours.wait_for("generation 3)")
-    run("produce", filled, "-p", str(min(theirs)), stdin="after\n").ok()
+    call("produce", filled, "-p", str(min(theirs)), stdin="after\n").ok()
     ours.wait_for("after", ours.out)
     ours.interrupt()
     assert "interrupted: 61 records" in ours.err.read_text()
-    assert _lags(run, filled) == dict.fromkeys(range(4), 0)
+    assert _lags(call, filled) == dict.fromkeys(range(4), 0)
 
 
-def test_new_partitions_and_topics_of_a_pattern_are_read(run, broker, topic_name, member, monkeypatch) -> None:
+def test_new_partitions_and_topics_of_a_pattern_are_read(call, broker, topic_name, member, monkeypatch) -> None:
     name = topic_name("pattern-a")
-    run("topic", "create", name).ok()
+    call("topic", "create", name).ok()
     ours = member("ours", f"^{name}", "-g", name)
     ours.wait_for(f"{name}-0 assigned")
-    run("topic", "create", f"{name}-b").ok()
-    run("produce", f"{name}-b", stdin="hello\n").ok()
+    call("topic", "create", f"{name}-b").ok()
+    call("produce", f"{name}-b", stdin="hello\n").ok()
     ours.wait_for("hello", ours.out)
     ours.interrupt()
 
 
-def test_static_member_keeps_its_partitions(run, filled) -> None:
+def test_static_member_keeps_its_partitions(call, filled) -> None:
     options = ("consume", filled, "-g", filled, "--instance-id", "one")
-    run(*options, "-n", "1").ok()
-    described = run("group", "describe", filled, "-o", "json").ok().json[0]
+    call(*options, "-n", "1").ok()
+    described = call("group", "describe", filled, "-o", "json").ok().json[0]
     assert len(described["members"]) == 1, "a static member does not leave"
-    again = run(*options, "-n", "1").ok()
+    again = call(*options, "-n", "1").ok()
     assert "assigned (generation 1)" in again.stderr, "no rebalance"
 
 
-def test_joining_ends_with_the_timeout(run, filled, broker) -> None:
+def test_joining_ends_with_the_timeout(call, filled, broker) -> None:
     """Another member that never polls holds a rebalance up; the command ends nevertheless."""
     other = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": filled, "session.timeout.ms": 45_000})
     try:
@@ -180,7 +180,7 @@ def test_joining_ends_with_the_timeout(run, filled, broker) -> None:
         while not other.assignment():
             other.poll(0.1)
             assert time.monotonic() < end
-        ran = run("consume", filled, "-g", filled, "-n", "1", "--timeout", "3")
+        ran = call("consume", filled, "-g", filled, "-n", "1", "--timeout", "3")
         assert ran.code == 4
         assert "0 of 1 records" in ran.stderr
     finally:
