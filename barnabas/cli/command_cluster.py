@@ -52,7 +52,8 @@ class CommandCluster(Cluster):
         if isinstance(error, NotFound) and error.kind:
             self.timeout_s = min(self.timeout_s, PATIENCE_S)
             try:
-                error.args = (f"{error}{suggestion(error.name, self._names(error.kind))}",)
+                others = [name for name in self._names(error.kind) if name != error.name]  # created just now
+                error.args = (f"{error}{suggestion(error.name, others)}",)
             except (ClientError, KafkaError, ProtocolError):
                 pass  # the error is said without a suggestion
         super().__exit__(kind, error, trace)
