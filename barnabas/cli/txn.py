@@ -211,7 +211,12 @@ def find_hanging(names: tuple[str, ...], max_timeout_s: float, bootstrap: str, t
         partitions = (
             named_partitions(cluster, names, "TOPIC")
             if names
-            else [(one.name or "", part.partition_index) for one in list_topics(cluster) for part in one.partitions]
+            else [
+                (topic.name or "", part.partition_index)
+                for topic in list_topics(cluster)
+                for part in topic.partitions
+                if part.leader_id >= 0
+            ]
         )
         found = hanging_transactions(cluster, partitions, idle_since_ms=now - round(max_timeout_s * 1000))
     rows = [_hanging_row(one, now) for one in found]

@@ -145,7 +145,7 @@ def delete_records(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> d
     def attempt(deadline: float) -> dict[TopicPartition, int]:
         by_leader: dict[int, dict[str, list[DeleteRecordsPartition]]] = {}
         for (name, index), offset in offsets.items():
-            leader = cluster.topic(name, deadline).leaders[index]
+            leader = cluster.leader(name, index, deadline)
             wanted = DeleteRecordsPartition(partition_index=index, offset=offset)
             by_leader.setdefault(leader, {}).setdefault(name, []).append(wanted)
         starts: dict[TopicPartition, int] = {}

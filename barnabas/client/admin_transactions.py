@@ -116,7 +116,7 @@ def describe_producers(
     def attempt(deadline: float) -> dict[TopicPartition, list[ProducerState]]:
         by_leader: dict[int, dict[str, list[int]]] = {}
         for name, index in partitions:
-            leader = cluster.topic(name, deadline).leaders[index]
+            leader = cluster.leader(name, index, deadline)
             by_leader.setdefault(leader, {}).setdefault(name, []).append(index)
         found: dict[TopicPartition, list[ProducerState]] = {}
         for leader, topics in by_leader.items():
@@ -184,7 +184,7 @@ def abort_in_partition(cluster: Cluster, topic: str, partition: int, producer: P
     )
 
     def attempt(deadline: float) -> None:
-        leader = cluster.topic(topic, deadline).leaders[partition]
+        leader = cluster.leader(topic, partition, deadline)
         request = WriteTxnMarkersRequest(markers=[marker])
         answer = cluster.node(leader, deadline).call(request, WriteTxnMarkersResponse, deadline)
         for result in answer.markers[0].topics:

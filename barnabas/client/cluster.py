@@ -6,13 +6,13 @@ address has ever answered, the first refused connection fails, so that a mistype
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from time import monotonic, sleep
 from types import TracebackType
 from typing import TypeVar
 
 from barnabas.client.connection import NodeConnection
-from barnabas.client.errors import ClientError, TimedOut, Unreachable, is_retriable, no_such, raise_for
+from barnabas.client.errors import ClientError, NotFound, TimedOut, Unreachable, is_retriable, no_such, raise_for
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.wire.messages.metadata import (
@@ -45,6 +45,11 @@ class Topic:
         self.name = name
         self.topic_id = topic_id
         self.leaders = list(leaders)
+
+    def without_leader(self, partitions: Collection[int] | None) -> int | None:
+        """The first of `partitions` (None: of all) that no node leads; None if each has a leader."""
+        wanted = range(len(self.leaders)) if partitions is None else partitions
+        return next((index for index in wanted if index < len(self.leaders) and self.leaders[index] < 0), None)
 
     @classmethod
     def from_metadata(cls, answer: MetadataResponseTopic) -> Topic:
@@ -187,29 +192,45 @@ class Cluster:
         self.nodes = {node.node_id: node for node in response.brokers}
         return response
 
-    def topic(self, name: str, deadline: float, *, create: bool = False) -> Topic:
-        """One topic, cached or requested. `NotFound` if there is none; a retriable error while it is being created."""
-        if name in self._topics:
-            return self._topics[name]
+    def topic(
+        self, name: str, deadline: float, *, create: bool = False, partitions: Collection[int] | None = None
+    ) -> Topic:
+        """One topic, cached or requested, with a leader of each of `partitions` (None: of all).
+
+        `NotFound` if there is none; a retriable error while it is being created, or while a leader is missing.
+        """
+        cached = self._topics.get(name)
+        if cached is not None and cached.without_leader(partitions) is None:
+            return cached
         patience = min(deadline, monotonic() + CREATION_PATIENCE_S)
         pause = FIRST_PAUSE_S
         while True:
             answer = self.metadata([name], deadline, create=create).topics[0]
-            if answer.error_code == ErrorCode.NONE and all(part.leader_id >= 0 for part in answer.partitions):
+            if answer.error_code == ErrorCode.NONE:
                 break
             unknown = answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if unknown and (not create or monotonic() + pause > patience):
                 raise no_such("topic", name)
             if not (create and unknown):
-                raise_for(answer.error_code or ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name!r}")
+                raise_for(answer.error_code, f"topic {name!r}")
             sleep(pause)
             pause *= 2
         topic = self._topics[name] = Topic.from_metadata(answer)
+        missing = topic.without_leader(partitions)
+        if missing is not None:
+            raise_for(ErrorCode.LEADER_NOT_AVAILABLE, f"{name}-{missing}", "no broker leads the partition")
         return topic
 
+    def leader(self, name: str, index: int, deadline: float) -> int:
+        """The node that leads a partition; a retriable error while none does. Other partitions may have none."""
+        leaders = self.topic(name, deadline, partitions=[index]).leaders
+        if index >= len(leaders):
+            raise NotFound(f"topic {name!r} has no partition {index}")
+        return leaders[index]
+
     def find_topic(self, name: str) -> Topic:
-        """One topic; `NotFound` if it does not exist."""
-        return self.retry(lambda deadline: self.topic(name, deadline))
+        """One topic, whose partitions may be without a leader; `NotFound` if it does not exist."""
+        return self.retry(lambda deadline: self.topic(name, deadline, partitions=()))
 
     def forget(self, name: str) -> None:
         """Remove a topic from the cache."""

@@ -50,7 +50,7 @@ def _requests(
     """One request per leader, with its partitions."""
     by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = {}
     for (name, index), timestamp in timestamps.items():
-        leader = cluster.topic(name, deadline).leaders[index]
+        leader = cluster.leader(name, index, deadline)
         wanted = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
         by_leader.setdefault(leader, {}).setdefault(name, []).append(wanted)
     return {

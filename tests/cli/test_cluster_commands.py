@@ -6,6 +6,12 @@ from confluent_kafka import Producer
 
 from barnabas.cli.times import iso_time
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from barnabas.wire.messages.log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse, DescribeLogDirsResult
 from barnabas.wire.messages.metadata import (
     DescribeClusterBroker,
@@ -47,7 +53,13 @@ class UnhealthyBroker(ScriptedBroker):
 
     def _answer(self, request: Message) -> Message:
         if isinstance(request, ApiVersionsRequest):
-            spoken = (ApiVersionsRequest, MetadataRequest, DescribeClusterRequest, DescribeLogDirsRequest)
+            spoken = (
+                ApiVersionsRequest,
+                MetadataRequest,
+                DescribeClusterRequest,
+                DescribeLogDirsRequest,
+                ListOffsetsRequest,
+            )
             return ApiVersionsResponse(
                 api_keys=[
                     ApiVersion(api_key=one.api_key, min_version=one.min_version, max_version=one.max_version)
@@ -67,6 +79,11 @@ class UnhealthyBroker(ScriptedBroker):
                     DescribeLogDirsResult(log_dir="/bad", error_code=56),
                 ]
             )
+        if isinstance(request, ListOffsetsRequest):
+            asked = [partition.partition_index for partition in request.topics[0].partitions]
+            assert 2 not in asked, "it has no leader"
+            answers = [ListOffsetsPartitionResponse(partition_index=index, offset=7) for index in asked]
+            return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="orders", partitions=answers)])
         assert isinstance(request, MetadataRequest)
         partitions = [
             MetadataResponsePartition(partition_index=index, leader_id=leader, replica_nodes=[1, 2], isr_nodes=isr)
@@ -101,6 +118,16 @@ def test_problems_are_listed_and_exit_code_1(call) -> None:
         assert (
             "/bad is offline (KAFKA_STORAGE_ERROR)" in call("log-dirs", "--by", "topic", "-b", broker.bootstrap).stderr
         )
+
+
+def test_a_topic_with_an_offline_partition_is_described(call) -> None:
+    """What has a leader is shown, at once; what needs the leader of the partition names it."""
+    with UnhealthyBroker() as broker:
+        (one,) = call("topic", "describe", "orders", "-b", broker.bootstrap, "-o", "json").ok().json
+        assert [(row["leader"], row["end_offset"]) for row in one["partitions"]] == [(1, 7), (1, 7), (None, None)]
+    with UnhealthyBroker() as broker:
+        ran = call("topic", "trim", "orders:2", "--to", "end", "-b", broker.bootstrap, "--timeout", "0.3")
+        assert (ran.code, "orders-2: LEADER_NOT_AVAILABLE: no broker leads the partition" in ran.stderr) == (4, True)
 
 
 def test_sizes_by_directory_topic_and_partition(call, topic) -> None:

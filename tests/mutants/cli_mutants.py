@@ -84,4 +84,11 @@ CLI = (
         "                return self._open(host, port, deadline)\n",
         "tests/cli/test_command_cluster.py::test_a_server_that_never_answers_leaves_time_for_the_next",
     ),
+    Mutant(
+        "an-offline-partition-hides-its-topic",
+        "barnabas/client/cluster.py",
+        "        leaders = self.topic(name, deadline, partitions=[index]).leaders\n",
+        "        leaders = self.topic(name, deadline).leaders\n",
+        "tests/cli/test_cluster_commands.py::test_a_topic_with_an_offline_partition_is_described",
+    ),
 )

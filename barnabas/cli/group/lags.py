@@ -80,17 +80,20 @@ def _difference(committed: int | None, end: int | None) -> int | None:
 
 
 def _ends(cluster: Cluster, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-    """The end offset of each existing partition."""
-    from barnabas.client.errors import NotFound
+    """The end offset of each partition that exists and has a leader."""
     from barnabas.client.offsets import end_offsets
 
-    ends: dict[TopicPartition, int] = {}
-    for name in sorted({name for name, _ in partitions}):
-        try:
-            ends |= end_offsets(cluster, [partition for partition in partitions if partition[0] == name])
-        except (NotFound, IndexError):
-            continue  # the topic was deleted, or created again with fewer partitions
-    return ends
+    names = sorted({name for name, _ in partitions})
+    if not names:
+        return {}
+    answer = cluster.retry(lambda deadline: cluster.metadata(names, deadline))
+    led = {
+        (topic.name, part.partition_index)
+        for topic in answer.topics
+        for part in topic.partitions
+        if part.leader_id >= 0
+    }
+    return end_offsets(cluster, [partition for partition in partitions if partition in led])
 
 
 def _together(texts: list[str]) -> str | None:

@@ -23,7 +23,7 @@ def delete_records(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> d
         found: dict[TopicPartition, int | KafkaError] = {}
         by_leader: dict[int, dict[str, list[DeleteRecordsPartition]]] = {}
         for (name, index), offset in offsets.items():
-            leader = cluster.topic(name, deadline).leaders[index]
+            leader = cluster.leader(name, index, deadline)
             one = DeleteRecordsPartition(partition_index=index, offset=offset)
             by_leader.setdefault(leader, {}).setdefault(name, []).append(one)
         for leader, topics in by_leader.items():
