@@ -45,7 +45,7 @@ complete -o nosort -F _barnabas_completion %(prog_name)s 2>/dev/null ||
 
 ZSH = """\
 #compdef %(prog_name)s
-(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }
+(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }
 _barnabas_completion() {
     local -a response plain described open
     local type key text

@@ -12,7 +12,7 @@ from barnabas.cli.times import iso_time
 from barnabas.terminal.screen import can_redraw
 from barnabas.terminal.tables import is_document
 
-CLEAR = "\x1b[H\x1b[2J\x1b[3J"
+CLEAR = "\x1b[H\x1b[2J"
 
 
 def watch(prepare: Callable[[], Callable[[], None]], interval_s: float, count: int | None, output: str) -> None:
