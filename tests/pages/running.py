@@ -7,7 +7,6 @@ connections before the next block runs, and must end with exit code 0 when it is
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -52,7 +51,8 @@ class Follower:
         self.home.mkdir()
         self.ports = {port: str(free_port()) for port in PORTS}
         self.background: subprocess.Popen[str] | None = None
-        self.step_groups: list[int] = []
+        self.steps: subprocess.Popen[str] | None = None
+        """The first process of the group in which the steps of CI services run; it keeps the group's number taken."""
         self.output = ""
 
     def follow(self, blocks: list[Block]) -> None:
@@ -114,14 +114,13 @@ class Follower:
         """The output of a command, stdout only; PageError with all output if the exit code is not 0."""
         log = self.root / "stderr"
         with log.open("w+") as errors:
-            process = self._popen(command, stdout=subprocess.PIPE, stderr=errors)
+            group = {"process_group": self._group_of_steps()} if block.how == "steps" else {"start_new_session": True}
+            process = self._popen(command, stdout=subprocess.PIPE, stderr=errors, **group)
             try:
                 output, _ = process.communicate(timeout=BLOCK_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 _end(process, signal.SIGKILL)
                 raise PageError(f"{block.place}: does not end\n{log.read_text(errors='replace')[-6000:]}") from None
-        if block.how == "steps":
-            self.step_groups.append(process.pid)  # a step of a CI service may leave a broker behind for the next ones
         if process.returncode:
             said = log.read_text(errors="replace")[-6000:]
             said = f"{block.text}\n{output[-4000:]}{said}{self._broker_log()}"
@@ -132,7 +131,7 @@ class Follower:
         """Start a shell block in the background, after the end of the one before, and wait until its port is open."""
         self.close()
         with (self.root / "background.log").open("w") as log:
-            self.background = self._popen(["bash", "-eu", "-c", text], stdout=log, stderr=log)
+            self.background = self._popen(["bash", "-eu", "-c", text], stdout=log, stderr=log, start_new_session=True)
         deadline = time.monotonic() + BLOCK_TIMEOUT_S
         while not _accepts(int(self.ports["9092"])):
             if self.background.poll() is not None or time.monotonic() > deadline:
@@ -156,12 +155,10 @@ class Follower:
 
     def end_all(self) -> None:
         """End what a page that does not hold has left behind."""
-        left = [self.background.pid] if self.background is not None and self.background.poll() is None else []
-        for group in [*self.step_groups, *left]:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(group, signal.SIGTERM)
-        if left and self.background is not None:
-            self.background.wait()
+        for process in (self.steps, self.background):
+            if process is not None and process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+                process.communicate()
 
     def _broker_log(self) -> str:
         path = self.root / "background.log"
@@ -175,7 +172,13 @@ class Follower:
             "env": self._variables(command),
             **files,
         }
-        return subprocess.Popen(command, start_new_session=True, **files)
+        return subprocess.Popen(command, **files)
+
+    def _group_of_steps(self) -> int:
+        """The process group of the steps of CI services, which may leave a broker behind for the next step."""
+        if self.steps is None:
+            self.steps = subprocess.Popen(["cat"], stdin=subprocess.PIPE, text=True, process_group=0)
+        return self.steps.pid
 
     def _variables(self, command: list[str]) -> dict[str, str]:
         """The variables of a fresh login, and those that move the default port of what is not configured by a file."""
@@ -196,7 +199,7 @@ def _accepts(port: int) -> bool:
 
 
 def _end(process: subprocess.Popen[str], number: signal.Signals) -> None:
-    os.killpg(process.pid, number)
+    os.killpg(os.getpgid(process.pid), number)
     process.wait()
 
 
