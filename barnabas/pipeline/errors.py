@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-INSTALL = "in a clone of Barnabas run pip install '.[spark]' (from an index: pip install 'barnabas[spark]')"
+
+def installation(extra: str) -> str:
+    """How to install the package with an extra, from a clone or, when it is published, from an index."""
+    return f"in a clone of Barnabas run pip install '.[{extra}]' (from an index: pip install 'barnabas[{extra}]')"
+
+
+INSTALL = installation("spark")
 """How to install what the pipeline needs."""
 
 

