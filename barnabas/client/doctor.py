@@ -70,7 +70,7 @@ class Doctor:
         )
         yield _controller(described)
         for broker in brokers:
-            yield from self._broker(broker, described)
+            yield from self.follow(broker, described)
         yield _partitions(described)
 
     def _described(self, host: str, port: int, advertised_by: str) -> Checks[MetadataResponse | None]:
@@ -131,7 +131,7 @@ class Doctor:
 
     # --- the addresses that brokers advertise
 
-    def _broker(self, broker: MetadataResponseBroker, described: MetadataResponse) -> Checks[None]:
+    def follow(self, broker: MetadataResponseBroker, described: MetadataResponse) -> Checks[None]:
         """Connect to an advertised address, and see that it is this broker of this cluster that answers there."""
         name = _address(broker.host, broker.port)
         prefix = f"broker {broker.node_id} advertises {name}: "
@@ -237,7 +237,8 @@ def _two_clusters(name: str, found: str | None, wanted: str | None) -> str:
 
 
 def _is_loopback(host: str) -> bool:
-    return host.lower() in ("localhost", "::1") or host.startswith("127.")
+    """Whether an address is this machine; a client that connects to 0.0.0.0 or :: reaches it too."""
+    return host.lower() in ("localhost", "::1", "0.0.0.0", "::") or host.startswith("127.")
 
 
 def _address(host: str, port: int) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.client.doctor import Doctor
 from barnabas.wire.connection import Connection, RequestReceived
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResponse, DescribeConfigsResult
@@ -156,6 +157,13 @@ def test_a_name_that_only_containers_know() -> None:
     with serving(Broker(metadata("kafka.invalid:19092"))) as address:
         text = failure(doctor(address), 1)
     assert "broker 1 advertises kafka.invalid:19092: the name kafka.invalid is not known here" in text
+
+
+def test_an_advertised_localhost_of_another_machine() -> None:
+    described = metadata("localhost:9092")
+    (check,) = Doctor("10.0.0.7:9092", 1.0, "0").follow(described.brokers[0], described)
+    assert not check.is_ok
+    assert check.text.startswith("broker 1 advertises localhost:9092: from here that is this machine, not the broker's")
 
 
 def test_another_cluster_and_another_broker_behind_the_advertised_address() -> None:

@@ -74,7 +74,7 @@ PLATFORMS = (
     Mutant(
         "doctor-does-not-follow-advertised-addresses",
         "barnabas/client/doctor.py",
-        "            yield from self._broker(broker, described)\n",
+        "            yield from self.follow(broker, described)\n",
         "            pass\n",
         "tests/cli/test_doctor.py::test_an_advertised_port_that_is_not_published",
     ),
