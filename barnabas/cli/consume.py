@@ -15,7 +15,7 @@ from barnabas.cli.duration import Duration
 from barnabas.cli.escapes import compile_format, printable
 from barnabas.cli.offset_spec import OffsetSpec, parse_range
 from barnabas.cli.parameters import bootstrap_option, connect
-from barnabas.cli.record_json import json_line
+from barnabas.cli.record_json import json_line, shown_json
 from barnabas.cli.settings import setting
 from barnabas.terminal.notes import note
 
@@ -120,6 +120,8 @@ def _render(as_json: bool, format_: str | None) -> Render:
     if as_json and format_ is not None:
         raise click.UsageError("--json and --format exclude each other; give one of them")
     if as_json:
+        if sys.stdout.isatty():
+            return lambda partition, record: shown_json(json_line(partition, record))
         return json_line
     show = printable if sys.stdout.isatty() else None
     return compile_format(DEFAULT_FORMAT if format_ is None else format_, "-f", show)

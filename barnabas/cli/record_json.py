@@ -36,6 +36,14 @@ def json_line(partition: tuple[str, int], record: Record) -> bytes:
     return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
 
 
+def shown_json(line: bytes) -> bytes:
+    """A line of JSON with the characters that would control a terminal as `\\uXXXX`, which means the same."""
+    text = line.decode(errors="surrogateescape")
+    if text[:-1].isprintable():
+        return line
+    return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text).encode()
+
+
 def _text(name: str, value: bytes | None) -> dict[str, object]:
     if value is None:
         return {name: None}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.record_json import json_line, parse_record
+from barnabas.cli.record_json import json_line, parse_record, shown_json
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError
 from barnabas.client.producer import Producer
@@ -83,6 +83,16 @@ def test_a_record_comes_back_from_its_json() -> None:
         parsed = parse_record(json_line(("t", 3), record))
         assert (parsed.key, parsed.value, parsed.headers) == (record.key, record.value, record.headers)
         assert (parsed.partition, parsed.timestamp) == (3, record.timestamp)
+
+
+def test_json_on_a_terminal_controls_nothing_and_means_the_same() -> None:
+    record = Record(1, 2, "k\x9b\U000e0001".encode(), b"\x7f\x1b[31m\n\xc3\xbc", [], -1)
+    line = json_line(("t", 0), record)
+    shown = shown_json(line)
+    assert json.loads(shown) == json.loads(line)
+    assert shown.decode()[:-1].isprintable()
+    assert "ü" in shown.decode()
+    assert parse_record(shown).key == record.key
 
 
 def test_partition_of_json_that_does_not_exist(call, topic) -> None:

@@ -15,6 +15,7 @@ from barnabas.cli.cat.properties import choice
 from barnabas.cli.cat.unpack import parse_serdes
 from barnabas.cli.escapes import compile_format, printable
 from barnabas.cli.offset_spec import OffsetSpec, resolve_offset_specs
+from barnabas.cli.record_json import shown_json
 from barnabas.client.errors import NotFound
 from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, list_offsets
 from barnabas.client.reader import Position, Reader
@@ -163,6 +164,7 @@ class Printing:
         self.cluster = cluster
         self.reader = reader
         self.printed = 0
+        self._is_terminal = sys.stdout.isatty()
         self._started = monotonic()
         self._said: dict[TopicPartition, int] = {}
         self._render = self._json if render is None else render
@@ -230,7 +232,8 @@ class Printing:
             "payload": _text(record.value),
         }
         text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-        return text.encode(errors="surrogateescape") + b"\n"
+        line = text.encode(errors="surrogateescape") + b"\n"
+        return shown_json(line) if self._is_terminal else line
 
 
 def _end(position: Position) -> str:
