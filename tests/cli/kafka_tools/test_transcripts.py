@@ -16,6 +16,8 @@ from tests.cli.kafka_tools.jvm import KafkaTools
 from tests.cli.kafka_tools.player import play
 
 NAMES = sorted(path.stem for path in transcript.FOLDER.glob("*.txt"))
+QUICK = {"topics", "consumer-groups", "configs"}
+"""What Kafka's tools are run for in `make test`; all others in `make test-all`."""
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +34,8 @@ def test_barnabas_prints_what_kafkas_tools_print(name, tmp_path):
 
 @pytest.mark.java
 @pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in NAMES]
+)
 def test_the_transcripts_are_what_kafkas_tools_print(name, tmp_path, kafka_tools):
     assert play(name, kafka_tools.run, tmp_path) == (transcript.FOLDER / f"{name}.txt").read_text(encoding="utf-8")
