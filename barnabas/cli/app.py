@@ -55,7 +55,8 @@ def _use_bootstrap(ctx: click.Context, param: click.Parameter, value: str | None
     cls=LazyGroup,
     lazy=COMMANDS,
     context_settings=CONTEXT,
-    epilog="'barnabas COMMAND -h' explains a command. Exit codes: 0 ok, 1 failed, 2 usage, 3 not found or not ready, "
+    epilog="'barnabas COMMAND -h' explains a command. Kafka's tools are there under their own names, as "
+    "'barnabas kafka-topics --help'. Exit codes: 0 ok, 1 failed, 2 usage, 3 not found or not ready, "
     "4 timeout, 5 not authorized, 130 interrupted.",
 )
 @click.version_option(__version__, "--version", message="barnabas %(version)s")
