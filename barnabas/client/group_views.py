@@ -71,6 +71,14 @@ def is_share_group(cluster: Cluster, group: str) -> bool:
         return False
 
 
+def has_members(cluster: Cluster, group: str) -> bool:
+    """True for a group that exists and has members."""
+    try:
+        return bool(view_group(cluster, group).members)
+    except NotFound:
+        return False
+
+
 def view_group(cluster: Cluster, group: str) -> GroupView:
     """One group of any type, with its members."""
     (view,) = view_groups(cluster, [group])

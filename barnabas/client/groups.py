@@ -41,6 +41,14 @@ LAST_VERSION_WITH_NAMES = 9
 """Newer versions of OffsetCommit and OffsetFetch use topic ids; this client uses names."""
 
 
+def _told(code: int) -> str | None:
+    """What a broker means by an error of a group's deletion, which has no text in Kafka."""
+    return {
+        int(ErrorCode.NON_EMPTY_GROUP): "it has members; stop them first",
+        int(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC): "a member reads it; stop it first",
+    }.get(code)
+
+
 def list_groups(cluster: Cluster, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[ListedGroup]:
     """The groups of all nodes, by name; optionally only some `states` and `types`."""
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
@@ -131,7 +139,7 @@ def delete_group(cluster: Cluster, group: str) -> None:
         result = node.call(DeleteGroupsRequest(groups_names=[group]), DeleteGroupsResponse, deadline).results[0]
         if result.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
             raise no_such("group", group)
-        raise_for(result.error_code, f"cannot delete group {group!r}", result.error_message)
+        raise_for(result.error_code, f"cannot delete group {group!r}", result.error_message or _told(result.error_code))
 
     cluster.retry(attempt)
 
@@ -152,6 +160,7 @@ def delete_offsets(cluster: Cluster, group: str, partitions: Sequence[TopicParti
         raise_for(answer.error_code, f"group {group!r}")
         for topic in answer.topics:
             for partition in topic.partitions:
-                raise_for(partition.error_code, f"{topic.name}-{partition.partition_index}")
+                about = f"{topic.name}-{partition.partition_index}"
+                raise_for(partition.error_code, about, _told(partition.error_code))
 
     cluster.retry(attempt)

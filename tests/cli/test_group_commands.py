@@ -88,9 +88,13 @@ def test_group_with_members_is_neither_moved_nor_deleted(call, consumer, topic_w
         1,
         f"barnabas: group '{group}' has members; stop them before changing its offsets\n",
     )
+    planned = call("group", "seek", group, "--to", "earliest", "--dry-run").ok()
+    assert planned.stderr == f"dry run: nothing was changed; group '{group}' has members; stop them before\n"
     deleted = call("group", "delete", group)
     assert deleted.code == 1
-    assert "NON_EMPTY_GROUP" in deleted.stderr
+    assert "NON_EMPTY_GROUP: it has members; stop them first" in deleted.stderr
+    forgotten = call("group", "forget", group, "-t", topic_with_records)
+    assert (forgotten.code, "GROUP_SUBSCRIBED_TO_TOPIC: a member reads it" in forgotten.stderr) == (1, True)
 
 
 @pytest.mark.parametrize(

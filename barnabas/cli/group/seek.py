@@ -81,12 +81,15 @@ def seek(
 
     An offset outside a partition is moved to its nearest end, which is noted.
     """
+    from barnabas.client.group_views import has_members
+
     goal = Goal.from_options(to, shift_by, to_datetime, duration_s, to_current=to_current)
     _check_usage(goal, to_group, path, topics, all_topics=all_topics)
     with connect(bootstrap, timeout_s) as cluster:
         before, is_share = _current(cluster, name)
         goals = goals_from(cluster, name, before, goal, topics, path, to_group)
         after = resolve_goals(cluster, goals, before)
+        busy = dry_run and has_members(cluster, name)
         if not (dry_run or export):
             _move(cluster, name, after, is_share=is_share)
     if export:
@@ -104,7 +107,8 @@ def seek(
     ]
     show_rows(rows, output)
     if dry_run:
-        note("dry run: nothing was changed; without --dry-run these offsets are set")
+        result = f"group {name!r} has members; stop them before" if busy else "without --dry-run these offsets are set"
+        note(f"dry run: nothing was changed; {result}")
 
 
 def _check_usage(
