@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.broker.config.environment import NOT_SETTINGS
+from barnabas.cli.completion.values import PATIENCE_VARIABLE
+from barnabas.cli.settings import PROFILE_VARIABLE, SETTINGS
+
 from .conftest import Ran, run_command
 
 Command = Callable[..., Ran]
@@ -177,3 +181,8 @@ def test_home_has_the_file_without_xdg_config_home(tmp_path: Path) -> None:
     environment = {"XDG_CONFIG_HOME": "", "HOME": str(tmp_path)}
     run_command("profile", "create", "a", **environment).ok()
     assert (tmp_path / ".config" / "barnabas" / "config.toml").exists()
+
+
+def test_variables_of_the_command_line_are_no_keys_of_a_broker() -> None:
+    variables = {one.variable for one in SETTINGS.values()} | {PROFILE_VARIABLE, PATIENCE_VARIABLE}
+    assert variables <= NOT_SETTINGS
