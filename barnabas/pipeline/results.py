@@ -12,6 +12,7 @@ from barnabas.pipeline.numbers import column_texts, is_number
 from barnabas.pipeline.sql import named
 from barnabas.terminal import screen
 from barnabas.terminal.layout import lay_out
+from barnabas.terminal.tables import printable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,5 +52,5 @@ def table_text(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     columns = [column_texts([row[at] for row in rows]) for at in range(len(titles))]
     numeric = [all(is_number(row[at]) for row in rows) for at in range(len(titles))]
     width = screen.width() if screen.is_terminal(sys.stdout) else None
-    cells = list(zip(*columns, strict=True))
+    cells = [[printable(text) for text in line] for line in zip(*columns, strict=True)]
     return "\n".join(lay_out([title.upper() for title in titles], cells, numeric, width))

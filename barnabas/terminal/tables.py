@@ -44,7 +44,7 @@ def show_rows(
     numeric = [all(_is_number(row[name]) for row in rows) for name in names]
     width = screen.width(sys.stdout) if screen.is_terminal(sys.stdout) else None
     if title:
-        for line in wrap(_printable(title), width) if width else [_printable(title)]:
+        for line in wrap(printable(title), width) if width else [printable(title)]:
             print(screen.bold(line))
     titles = [_title(name) for name in names]
     lines = lay_out(titles, cells, numeric, width)
@@ -86,11 +86,11 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
-        return ",".join(_printable(str(item)) for item in value) or "-"
-    return _printable(str(value))
+        return ",".join(printable(str(item)) for item in value) or "-"
+    return printable(str(value))
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """The text with control characters as escapes: names of clients and groups may have any."""
     if text.isprintable():
         return text

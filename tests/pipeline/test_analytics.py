@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 
 from barnabas.pipeline.jobs.analytics import CHANGES, AnalyticsConfig, state_of, timed_schema, transform
 from barnabas.pipeline.progress import read_batch
-from barnabas.pipeline.results import as_json_records, show
+from barnabas.pipeline.results import as_json_records, show, table_text
 from barnabas.pipeline.schema import fitting, parsed
 from tests.pipeline.records import mistake, records
 
@@ -156,7 +156,8 @@ def test_the_terminal_shows_the_latest_results_whatever_is_in_them(spark, capsys
     show(frame, 2, ["n"])
     text = capsys.readouterr().out
     assert "[/red] [b]x" in text
-    assert [line.split("│")[1].strip() for line in text.splitlines() if "x" in line] == ["3", "4"]
+    assert [line.split()[0] for line in text.splitlines() if "x" in line] == ["3", "4"]
+    assert table_text(["a"], [["\x1b[31mred"]]) == "A\n\\x1b[31mred"
     show(frame.where("n > 9"), 2, ["n"])
     assert capsys.readouterr().out == ""
 
