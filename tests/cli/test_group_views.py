@@ -100,7 +100,11 @@ def test_watch_prints_one_block_for_each_round(call, topic, groups) -> None:
 
 def test_watch_redraws_on_a_terminal_until_ctrl_c(broker, groups) -> None:
     ours, theirs = pty.openpty()
-    environment = clean_environment() | {"BARNABAS_BOOTSTRAP_SERVERS": broker.bootstrap, "TERM": "xterm"}
+    environment = clean_environment() | {
+        "BARNABAS_BOOTSTRAP_SERVERS": broker.bootstrap,
+        "TERM": "xterm",
+        "COLUMNS": "200",
+    }
     process = subprocess.Popen(
         [*COMMAND, "group", "describe", groups[0], "--watch", "--interval", "0.1"],
         stdin=subprocess.DEVNULL,
@@ -126,7 +130,11 @@ def test_watch_redraws_on_a_terminal_until_ctrl_c(broker, groups) -> None:
 
 def test_group_deletion_asks_on_a_terminal(broker, call, groups) -> None:
     ours, theirs = pty.openpty()
-    environment = clean_environment() | {"BARNABAS_BOOTSTRAP_SERVERS": broker.bootstrap, "TERM": "xterm"}
+    environment = clean_environment() | {
+        "BARNABAS_BOOTSTRAP_SERVERS": broker.bootstrap,
+        "TERM": "xterm",
+        "COLUMNS": "200",
+    }
     process = subprocess.Popen(
         [*COMMAND, "group", "delete", groups[0]], stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, env=environment
     )

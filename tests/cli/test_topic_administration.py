@@ -74,7 +74,7 @@ def test_nothing_is_deleted_when_one_name_is_wrong(call, topics) -> None:
 def test_deletion_asks_on_a_terminal(broker, call, topic, answer: str, code: int) -> None:
     call("topic", "create", topic).ok()
     ours, theirs = pty.openpty()
-    environment = os.environ | {"BARNABAS_BOOTSTRAP_SERVERS": broker.bootstrap, "TERM": "xterm"}
+    environment = os.environ | {"BARNABAS_BOOTSTRAP_SERVERS": broker.bootstrap, "TERM": "xterm", "COLUMNS": "200"}
     process = subprocess.Popen(
         [*COMMAND, "topic", "delete", topic], stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, env=environment
     )
