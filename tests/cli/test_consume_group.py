@@ -181,8 +181,7 @@ def test_joining_ends_with_the_timeout(call, filled, broker) -> None:
             other.poll(0.1)
             assert time.monotonic() < end
         ran = call("consume", filled, "-g", filled, "-n", "1", "--timeout", "3")
-        assert ran.code == 4
-        assert "0 of 1 records" in ran.stderr
+        assert (ran.code, ran.stdout) == (4, "")
     finally:
         other.close()
 

@@ -221,6 +221,7 @@ class Load:
         producer.flush()
         if producer.transaction is not None:
             producer.transaction.end(commit=True)
+            producer.transaction.wait_until_visible()
 
     def _look(self, number: int, started: float, on_look: Callable[[], None]) -> None:
         """Send what has waited long enough, commit, and wait where the rate is ahead of what was asked for."""
