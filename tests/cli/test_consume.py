@@ -226,12 +226,13 @@ def test_isolation(call, broker, topic) -> None:
         if end != "open":
             getattr(producer, f"{end}_transaction")()
         if end == "open":
-            committed = call("consume", topic, "-e", "--isolation", "read_committed").ok().lines
-            assert committed == ["commit"]
+            committed = ("consume", topic, "--isolation", "read_committed")
+            assert call(*committed, "-n", "1").ok().lines == ["commit"], "its marker is written by now"
+            assert call(*committed, "-e").ok().lines == ["commit"]
             assert call("consume", topic, "-e").ok().lines == ["commit", "abort", "open"]
             producer.abort_transaction()
     call("produce", topic, stdin="after\n").ok()
-    assert call("consume", topic, "-e", "--isolation", "read_committed").ok().lines == ["commit", "after"]
+    assert call("consume", topic, "-n", "2", "--isolation", "read_committed").ok().lines == ["commit", "after"]
 
 
 @pytest.mark.parametrize("options", [["--instance-id", "x"], ["-g", "g", "-p", "0"], ["-v"], ["-g", "g", "-o", "5"]])
