@@ -15,7 +15,7 @@ def ended_if_interrupted() -> Iterator[None]:
     """Kill what PySpark has started in this block if the block does not end normally."""
     started: list[subprocess.Popen[bytes]] = []
     names = vars(java_gateway)
-    original = names["Popen"]
+    original, connected = names["Popen"], SparkContext._gateway
 
     def start(*command: Any, **options: Any) -> subprocess.Popen[bytes]:
         started.append(original(*command, **options))
@@ -28,7 +28,8 @@ def ended_if_interrupted() -> Iterator[None]:
         for process in started:
             process.kill()
             process.wait()
-            SparkContext._gateway = SparkContext._jvm = None  # so that the next session starts another one
+        if SparkContext._gateway is not connected:  # the next session starts another one
+            SparkContext._gateway = SparkContext._jvm = None
         raise
     finally:
         names["Popen"] = original
