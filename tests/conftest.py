@@ -82,7 +82,8 @@ def _serve(kind: str, data_dir: Path, config: Mapping[str, str] | None) -> Serve
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory, against: str) -> Iterator[Server]:
     """One broker for all tests of this process: a test uses its own topics (`topic_name`) and never stops it."""
-    server = _serve(against, tmp_path_factory.mktemp("broker"), None)
+    # Some tests write records with old timestamps: retention must not delete them while a slow test run goes on.
+    server = _serve(against, tmp_path_factory.mktemp("broker"), {"log.retention.check.interval.ms": "86400000"})
     yield server
     server.stop()
     _live.pop(f"{against} in {server.data_dir}", None)

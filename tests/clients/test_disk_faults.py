@@ -257,7 +257,8 @@ def test_a_read_only_file_system_is_one_sentence_and_exit_code_2(mount: Mount, s
     server.spawn()
     assert server.process is not None
     assert server.process.wait(WAIT_S) == 2
-    assert server.log().strip() == f"barnabas serve: Cannot use the data directory {disk}: Read-only file system"
+    sentence = f"barnabas serve: Cannot use the data directory {disk}: {disk}/.lock: Read-only file system"
+    assert server.log().strip() == sentence
 
 
 @pytest.mark.parametrize("policy", ["always", "os"])
