@@ -14,7 +14,6 @@ import logging
 import os
 import resource
 import signal
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,7 +84,9 @@ def run(options: ServeOptions) -> int:
             logger.warning(warning)
         return trio.run(_serve, config, options, raise_descriptor_limit())
     except (ConfigError, StartError) as error:
-        sys.stderr.write(f"barnabas serve: {error}\n")
+        from barnabas.terminal.notes import note
+
+        note(f"barnabas serve: {error}")
         return EXIT_MISTAKE
     except Exception:
         logger.exception("The broker failed")

@@ -74,6 +74,7 @@ COMMANDS = {
     "help of cat": ["cat", "-h"],
     "group without a command": ["config"],
     "serve with a mistake": ["serve", "--lissten", "127.0.0.1:9092"],
+    "serve that cannot start": ["serve", "--data-dir", "/proc/no-such-folder", "--listen", "127.0.0.1:0"],
 }
 ONE_LINE = [name for name in COMMANDS if name.startswith(("no ", "wrong", "create", "serve"))]
 """Mistakes: one sentence, on one line where stderr is no terminal."""
