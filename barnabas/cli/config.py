@@ -27,6 +27,17 @@ def resource_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument("kind", type=click.Choice(KINDS), is_eager=True)(named)
 
 
+def change_arguments(name: str, metavar: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Arguments and options of a command that changes keys: the resource, the changes as `name`, `--dry-run`."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        command = bootstrap_option(timeout_option(command))
+        command = click.option("--dry-run", is_flag=True, help="Only have the broker check the changes.")(command)
+        return resource_arguments(click.argument(name, nargs=-1, required=True, metavar=metavar)(command))
+
+    return decorate
+
+
 def _resource_name(ctx: click.Context, _: click.Parameter, name: str) -> str:
     """The name as the protocol has it; a broker must be a node id or `default`."""
     if ctx.params.get("kind") != "broker":
@@ -115,11 +126,7 @@ def _title(kind: str, name: str) -> str:
 
 
 @config.command("set")
-@resource_arguments
-@click.argument("changes", nargs=-1, required=True, metavar="KEY=VALUE...")
-@click.option("--dry-run", is_flag=True, help="Only have the broker check the changes.")
-@bootstrap_option
-@timeout_option
+@change_arguments("changes", "KEY=VALUE...")
 def set_(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: float) -> None:
     """Set keys; 'KEY=' without a value resets a key to its default.
 
@@ -135,11 +142,7 @@ def set_(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, bootstra
 
 
 @config.command("unset")
-@resource_arguments
-@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
-@click.option("--dry-run", is_flag=True, help="Only have the broker check the changes.")
-@bootstrap_option
-@timeout_option
+@change_arguments("keys", "KEY...")
 def unset(kind: str, name: str, keys: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: float) -> None:
     """Reset keys to their default."""
     from barnabas.client.admin_configs import DELETE, ConfigChange
@@ -152,31 +155,27 @@ def unset(kind: str, name: str, keys: tuple[str, ...], dry_run: bool, bootstrap:
 
 
 @config.command("append")
-@resource_arguments
-@click.argument("changes", nargs=-1, required=True, metavar="KEY=VALUE...")
-@click.option("--dry-run", is_flag=True, help="Only have the broker check the changes.")
-@bootstrap_option
-@timeout_option
+@change_arguments("changes", "KEY=VALUE...")
 def append(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: float) -> None:
     """Add values to keys that are lists, as cleanup.policy."""
-    from barnabas.client.admin_configs import APPEND, ConfigChange
+    from barnabas.client.admin_configs import APPEND
 
-    wanted = [ConfigChange(key, APPEND, value) for key, value in key_values(changes, "KEY=VALUE").items()]
-    _alter(kind, name, wanted, bootstrap, timeout_s, dry_run=dry_run)
+    _alter(kind, name, _list_changes(APPEND, changes), bootstrap, timeout_s, dry_run=dry_run)
 
 
 @config.command("subtract")
-@resource_arguments
-@click.argument("changes", nargs=-1, required=True, metavar="KEY=VALUE...")
-@click.option("--dry-run", is_flag=True, help="Only have the broker check the changes.")
-@bootstrap_option
-@timeout_option
+@change_arguments("changes", "KEY=VALUE...")
 def subtract(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: float) -> None:
     """Remove values from keys that are lists."""
-    from barnabas.client.admin_configs import SUBTRACT, ConfigChange
+    from barnabas.client.admin_configs import SUBTRACT
 
-    wanted = [ConfigChange(key, SUBTRACT, value) for key, value in key_values(changes, "KEY=VALUE").items()]
-    _alter(kind, name, wanted, bootstrap, timeout_s, dry_run=dry_run)
+    _alter(kind, name, _list_changes(SUBTRACT, changes), bootstrap, timeout_s, dry_run=dry_run)
+
+
+def _list_changes(operation: int, changes: tuple[str, ...]) -> list[ConfigChange]:
+    from barnabas.client.admin_configs import ConfigChange
+
+    return [ConfigChange(key, operation, value) for key, value in key_values(changes, "KEY=VALUE").items()]
 
 
 def _alter(

@@ -14,7 +14,7 @@ from barnabas.cli.consume_source import Selection, Source, find_partitions, grou
 from barnabas.cli.duration import Duration
 from barnabas.cli.escapes import compile_format, printable
 from barnabas.cli.offset_spec import OffsetSpec, parse_range
-from barnabas.cli.parameters import bootstrap_option, connect
+from barnabas.cli.parameters import bootstrap_option, connect, isolation_option
 from barnabas.cli.record_json import json_line, shown_json
 from barnabas.cli.settings import setting
 from barnabas.terminal.notes import note
@@ -51,13 +51,7 @@ DEFAULT_FORMAT = r"%v\n"
 @click.option("--grep", "pattern", metavar="REGEX", help="Only records with a match in key or value (RE2).")
 @click.option("-v", "--invert", is_flag=True, help="With --grep: only records without a match.")
 @click.option("--filter", "expression", metavar="EXPRESSION", help="Only records for which it is true; see below.")
-@click.option(
-    "--isolation",
-    type=click.Choice(["read_uncommitted", "read_committed"]),
-    default="read_uncommitted",
-    show_default=True,
-    help="read_committed: no records of aborted and of open transactions.",
-)
+@isolation_option
 @click.option(
     "--idle", "idle_s", type=Duration(), metavar="TIME", help="Stop when no record came for this time, as 2s."
 )

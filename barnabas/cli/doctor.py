@@ -9,7 +9,7 @@ import click
 from barnabas import __version__
 from barnabas.cli.configured_address import broker_address
 from barnabas.cli.failure import FAILED, NOT_FOUND
-from barnabas.cli.parameters import bootstrap_option, output_option
+from barnabas.cli.parameters import bootstrap_option, output_option, own_timeout_option
 from barnabas.terminal import screen
 from barnabas.terminal.layout import wrap
 from barnabas.terminal.tables import is_document, show
@@ -19,15 +19,7 @@ LABEL_WIDTH = 8
 
 @click.command()
 @bootstrap_option
-@click.option(
-    "--timeout",
-    "timeout_s",
-    type=click.FloatRange(min=0, min_open=True),
-    default=5.0,
-    metavar="SECONDS",
-    show_default=True,
-    help="How long each step may take.",
-)
+@own_timeout_option(5.0, "How long each step may take.")
 @output_option
 @click.pass_context
 def doctor(context: click.Context, bootstrap: str, timeout_s: float, output: str) -> int:

@@ -9,7 +9,7 @@ import click
 
 from barnabas.cli.configured_address import broker_address
 from barnabas.cli.failure import NOT_FOUND
-from barnabas.cli.parameters import bootstrap_option, connect
+from barnabas.cli.parameters import bootstrap_option, connect, own_timeout_option
 from barnabas.terminal.notes import note
 
 PAUSE_S = 0.1
@@ -18,15 +18,7 @@ PAUSE_S = 0.1
 
 @click.command()
 @bootstrap_option
-@click.option(
-    "--timeout",
-    "timeout_s",
-    type=click.FloatRange(min=0, min_open=True),
-    default=2.0,
-    metavar="SECONDS",
-    show_default=True,
-    help="Timeout for the broker's answer.",
-)
+@own_timeout_option(2.0, "Timeout for the broker's answer.")
 @click.option(
     "--wait",
     "wait_s",

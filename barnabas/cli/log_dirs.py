@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
-from barnabas.cli.patterns import regex_option, select
+from barnabas.cli.parameters import connect, listing_options
+from barnabas.cli.patterns import select
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import is_document, show_rows
 
@@ -29,10 +29,7 @@ SIZES = ("bytes", "total_bytes", "usable_bytes")
     "--broker", "brokers", type=int, multiple=True, metavar="NODE", help="Only of this broker; may be repeated."
 )
 @click.option("-H", "--human", is_flag=True, help="Show sizes in a table as 1.5 MB.")
-@regex_option
-@bootstrap_option
-@timeout_option
-@output_option
+@listing_options
 def log_dirs(
     names: tuple[str, ...],
     by: str | None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from barnabas import __version__
+from barnabas.cli.patterns import regex_option
 from barnabas.cli.settings import PROFILE_VARIABLE, apply_colour, override, setting
 from barnabas.terminal.tables import OUTPUTS
 
@@ -87,6 +88,19 @@ def timeout_option(command: Function) -> Function:
     )(command)
 
 
+def own_timeout_option(default_s: float, text: str) -> Callable[[Function], Function]:
+    """`--timeout` of a command with a default of its own, in seconds; `text` is its help."""
+    return click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0, min_open=True),
+        default=default_s,
+        metavar="SECONDS",
+        show_default=True,
+        help=text,
+    )
+
+
 def output_option(command: Function) -> Function:
     """`-o/--output`: table, wide, json or yaml; for `barnabas.terminal.tables`."""
     return click.option(
@@ -96,6 +110,22 @@ def output_option(command: Function) -> Function:
         default=lambda: setting("output"),
         callback=_with_colour,
         help="Output format; wide is a table with all columns. [env var: BARNABAS_OUTPUT; default: table]",
+    )(command)
+
+
+def listing_options(command: Function) -> Function:
+    """`-r`, `-b`, `--timeout` and `-o`: of a command that shows what names or patterns select."""
+    return regex_option(bootstrap_option(timeout_option(output_option(command))))
+
+
+def isolation_option(command: Function) -> Function:
+    """`--isolation`: whether records of open and aborted transactions are read."""
+    return click.option(
+        "--isolation",
+        type=click.Choice(["read_uncommitted", "read_committed"]),
+        default="read_uncommitted",
+        show_default=True,
+        help="read_committed: no records of aborted and of open transactions.",
     )(command)
 
 

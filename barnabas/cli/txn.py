@@ -10,9 +10,16 @@ import click
 from barnabas.cli.duration import Duration
 from barnabas.cli.failure import FAILED
 from barnabas.cli.help_pages import Group
-from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
+from barnabas.cli.parameters import (
+    bootstrap_option,
+    connect,
+    listing_options,
+    output_option,
+    timeout_option,
+    yes_option,
+)
 from barnabas.cli.partitions import named_partitions, split_partitions
-from barnabas.cli.patterns import matching, regex_option
+from barnabas.cli.patterns import matching
 from barnabas.cli.times import iso_time
 from barnabas.terminal.tables import is_document, show, show_fields, show_rows
 
@@ -42,10 +49,7 @@ def txn() -> None:
     metavar="TIME",
     help="Only transactions that are open for longer (15m).",
 )
-@regex_option
-@bootstrap_option
-@timeout_option
-@output_option
+@listing_options
 def list_(
     patterns: tuple[str, ...],
     states: tuple[str, ...],

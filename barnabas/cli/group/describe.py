@@ -10,8 +10,7 @@ import click
 
 from barnabas.cli.group.lags import Lag, headline, lags_of, total_lag
 from barnabas.cli.group.listing import existing_groups
-from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
-from barnabas.cli.patterns import regex_option
+from barnabas.cli.parameters import connect, listing_options
 from barnabas.terminal.notes import note, say
 from barnabas.terminal.tables import is_document, show, show_rows
 
@@ -39,10 +38,7 @@ Described = tuple["GroupView", list[Lag]]
     help="Time between two rounds of --watch.",
 )
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="End --watch after N rounds.")
-@regex_option
-@bootstrap_option
-@timeout_option
-@output_option
+@listing_options
 def describe(
     names: tuple[str, ...],
     view: str,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from barnabas.cli.group.lags import lags_of, total_lag
-from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
-from barnabas.cli.patterns import matching, regex_option, select
+from barnabas.cli.parameters import bootstrap_option, connect, listing_options, output_option, timeout_option
+from barnabas.cli.patterns import matching, select
 from barnabas.terminal.tables import show_rows
 
 if TYPE_CHECKING:
@@ -46,10 +46,7 @@ def _known_states(ctx: click.Context, param: click.Parameter, texts: tuple[str, 
     metavar="STATE",
     help="Only groups in this state (Stable, Empty ...).",
 )
-@regex_option
-@bootstrap_option
-@timeout_option
-@output_option
+@listing_options
 def list_(
     patterns: tuple[str, ...],
     types: tuple[str, ...],
@@ -79,10 +76,7 @@ def list_(
 @click.command()
 @click.argument("names", nargs=-1, metavar="[GROUP]...")
 @click.option("--lag-over", type=click.IntRange(min=0), metavar="N", help="Only groups with a lag of more than N.")
-@regex_option
-@bootstrap_option
-@timeout_option
-@output_option
+@listing_options
 def lag(
     names: tuple[str, ...], lag_over: int | None, regex: bool, bootstrap: str, timeout_s: float, output: str
 ) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from barnabas.cli.duration import Duration
-from barnabas.cli.parameters import bootstrap_option, connect, output_option
+from barnabas.cli.parameters import bootstrap_option, connect, isolation_option, output_option
 from barnabas.cli.perf.common import rates, show_result
 from barnabas.cli.perf.histogram import Histogram
 from barnabas.cli.settings import setting
@@ -35,13 +35,7 @@ WAIT_S = 0.1
     "--warm-up", type=click.IntRange(min=0), default=0, metavar="N", help="Do not measure the first N records."
 )
 @click.option("--decode/--no-decode", default=True, show_default=True, help="Decode the records of each batch.")
-@click.option(
-    "--isolation",
-    type=click.Choice(["read_uncommitted", "read_committed"]),
-    default="read_uncommitted",
-    show_default=True,
-    help="read_committed: no records of aborted and of open transactions.",
-)
+@isolation_option
 @click.option(
     "--timeout",
     "timeout_s",

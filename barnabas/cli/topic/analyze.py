@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
-from barnabas.cli.patterns import regex_option, select
+from barnabas.cli.parameters import connect, listing_options
+from barnabas.cli.patterns import select
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import is_document, show, show_rows
 
@@ -103,10 +103,7 @@ def _percentile(ordered: list[int], name: str) -> int | None:
     show_default=True,
     help="Read at most this number of batches of a partition.",
 )
-@regex_option
-@bootstrap_option
-@timeout_option
-@output_option
+@listing_options
 def analyze(
     names: tuple[str, ...], range_: str, limit: int, regex: bool, bootstrap: str, timeout_s: float, output: str
 ) -> None:

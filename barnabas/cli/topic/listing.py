@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
-from barnabas.cli.patterns import matching, regex_option, select
+from barnabas.cli.parameters import connect, listing_options
+from barnabas.cli.patterns import matching, select
 from barnabas.terminal.tables import is_document, show, show_rows
 
 if TYPE_CHECKING:
@@ -22,10 +22,7 @@ Row = dict[str, object]
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
 @click.option("--internal", is_flag=True, help="Include internal topics, like __consumer_offsets.")
 @click.option("-d", "--detailed", is_flag=True, help="A row for each partition: leader, replicas, in-sync replicas.")
-@regex_option
-@bootstrap_option
-@timeout_option
-@output_option
+@listing_options
 def list_(
     patterns: tuple[str, ...],
     internal: bool,
@@ -86,10 +83,7 @@ def _partition_row(partition: MetadataResponsePartition) -> Row:
 @click.option("-s", "--sizes", is_flag=True, help="Show the bytes on disk of each partition.")
 @click.option("--offsets", is_flag=True, help="Show the last stable offset and the number of offsets too.")
 @click.option("-a", "--all", "everything", is_flag=True, help="Show all of these.")
-@regex_option
-@bootstrap_option
-@timeout_option
-@output_option
+@listing_options
 def describe(
     names: tuple[str, ...],
     configs: bool,
