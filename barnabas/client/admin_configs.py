@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import NodeConnection
-from barnabas.client.errors import no_such, raise_for
+from barnabas.client.errors import error_for, no_such, raise_for
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.configs import (
     DescribeConfigsRequest,
@@ -51,15 +51,15 @@ class ConfigChange(NamedTuple):
 
 
 def describe_config(
-    cluster: Cluster, kind: str, name: str, keys: Sequence[str] | None = None
+    cluster: Cluster, kind: str, name: str, keys: Sequence[str] | None = None, *, synonyms: bool = False
 ) -> list[DescribeConfigsResourceResult]:
-    """The configs of a resource with their documentation, by key; only `keys` if given."""
+    """The configs of a resource with their documentation, by key; only `keys` if given; if asked with `synonyms`."""
     resource = DescribeConfigsResource(
         resource_type=RESOURCE_TYPES[kind],
         resource_name=name,
         configuration_keys=None if keys is None else list(keys),
     )
-    request = DescribeConfigsRequest(resources=[resource], include_documentation=True)
+    request = DescribeConfigsRequest(resources=[resource], include_documentation=True, include_synonyms=synonyms)
 
     def attempt(deadline: float) -> list[DescribeConfigsResourceResult]:
         result = _node(cluster, kind, name, deadline).call(request, DescribeConfigsResponse, deadline).results[0]
@@ -113,5 +113,5 @@ def _node(cluster: Cluster, kind: str, name: str, deadline: float) -> NodeConnec
 
 def _check(code: int, kind: str, name: str, message: str | None) -> None:
     if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        raise no_such(kind, name)
+        raise no_such(kind, name, error_for(code, f"{kind} {name!r}", message))
     raise_for(code, f"{kind} {name!r}" if name else "defaults of all brokers", message)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import ParamSpec
+
 from barnabas.wire.errors import RETRIABLE, ErrorCode, KafkaError
+
+P = ParamSpec("P")
 
 
 class ClientError(Exception):
@@ -18,27 +23,72 @@ class TimedOut(ClientError):  # noqa: N818 (conditions, named as such)
 
 
 class NotFound(ClientError):  # noqa: N818 (conditions, named as such)
-    """The requested object does not exist. `kind` (topic, group ...) and `name` where a name may be misspelt."""
+    """The requested object does not exist. `kind` (topic, group ...) and `name` where a name may be misspelt.
 
-    def __init__(self, text: str, *, kind: str = "", name: str = "") -> None:
+    `answer` is the error that a broker answered, if it was asked for this object alone.
+    """
+
+    def __init__(self, text: str, *, kind: str = "", name: str = "", answer: KafkaError | None = None) -> None:
         super().__init__(text)
         self.kind = kind
         self.name = name
+        self.answer = answer
 
 
-def no_such(kind: str, name: str | None) -> NotFound:
+class Refused(KafkaError):  # noqa: N818 (conditions, named as such)
+    """An error that a broker answered: its text says what it is about, `message` is the broker's own or None."""
+
+    def __init__(self, code: ErrorCode, about: str, message: str | None, hint: str | None) -> None:
+        super().__init__(code, message)
+        why = message or hint
+        self.args = (f"{about}: {code.name}{f': {why}' if why and why != code.name else ''}",)
+
+
+def no_such(kind: str, name: str | None, answer: KafkaError | None = None) -> NotFound:
     """The error of a name that nothing of this kind has."""
-    return NotFound(f"there is no {kind} {name!r}", kind=kind, name=name or "")
+    return NotFound(f"there is no {kind} {name!r}", kind=kind, name=name or "", answer=answer)
 
 
-def raise_for(code: int, about: str, message: str | None = None) -> None:
-    """Raise a `KafkaError` about the object named in its text, unless `code` is NONE."""
+def error_for(code: int, about: str, message: str | None = None, hint: str | None = None) -> KafkaError | None:
+    """The error about the object named in its text, None for NONE; `hint` explains one that has no message."""
     if code == ErrorCode.NONE:
-        return
+        return None
     known = code if code in ErrorCode._value2member_map_ else ErrorCode.UNKNOWN_SERVER_ERROR
-    error = ErrorCode(known)
-    said = f": {message}" if message and message != error.name else ""
-    raise KafkaError(error, f"{about}: {error.name}{said}")
+    return Refused(ErrorCode(known), about, message, hint)
+
+
+def raise_for(code: int, about: str, message: str | None = None, hint: str | None = None) -> None:
+    """Raise the error of an answer, unless `code` is NONE; as `error_for`."""
+    error = error_for(code, about, message, hint)
+    if error is not None:
+        raise error
+
+
+def outcome_for(code: int, about: str, message: str | None = None, hint: str | None = None) -> KafkaError | None:
+    """The error of one item of an answer; raised if it may be gone at the next attempt, so that it is repeated.
+
+    An unknown topic is an answer: it was named by a user.
+    """
+    error = error_for(code, about, message, hint)
+    if error is not None and error.code in RETRIABLE and error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        raise error
+    return error
+
+
+def refusal(call: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> KafkaError | None:
+    """The error with which a broker refuses `call`; None if it succeeds. Other errors pass."""
+    try:
+        call(*args, **kwargs)
+    except KafkaError as error:
+        return error
+    return None
+
+
+def raise_first(outcomes: Iterable[object]) -> None:
+    """Raise the first error among the outcomes of items."""
+    for outcome in outcomes:
+        if isinstance(outcome, KafkaError):
+            raise outcome
 
 
 def is_retriable(error: Exception) -> bool:

@@ -5,12 +5,13 @@ Errors: `KafkaError` from the broker, `NotFound`, `TimedOut`, `Unreachable`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import no_such, raise_for
+from barnabas.client.errors import error_for, no_such, outcome_for, raise_for
 from barnabas.client.offsets import TopicPartition
-from barnabas.wire.errors import ErrorCode, ProtocolError
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.messages.consumer_protocol import ConsumerProtocolAssignment
 from barnabas.wire.messages.groups import (
     DeleteGroupsRequest,
@@ -35,10 +36,19 @@ from barnabas.wire.messages.offsets import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
 )
 
 LAST_VERSION_WITH_NAMES = 9
 """Newer versions of OffsetCommit and OffsetFetch use topic ids; this client uses names."""
+
+
+class Committed(NamedTuple):
+    """A committed offset; the leader epoch is -1 if none was committed."""
+
+    offset: int
+    leader_epoch: int
 
 
 def _told(code: int) -> str | None:
@@ -93,8 +103,13 @@ def assigned_partitions(member: DescribedGroupMember) -> list[TopicPartition]:
 
 def committed_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
     """All committed offsets of a group."""
+    return {partition: one.offset for partition, one in committed(cluster, group).items()}
 
-    def attempt(deadline: float) -> dict[TopicPartition, int]:
+
+def committed(cluster: Cluster, group: str) -> dict[TopicPartition, Committed]:
+    """All committed offsets of a group with their leader epochs; none for a group that does not exist."""
+
+    def attempt(deadline: float) -> dict[TopicPartition, Committed]:
         node = cluster.coordinator(group, deadline)
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
         version = node.version_for(request, LAST_VERSION_WITH_NAMES)
@@ -102,12 +117,17 @@ def committed_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, int]
             request = OffsetFetchRequest(group_id=group, topics=None)
             old = node.call(request, OffsetFetchResponse, deadline, version)
             raise_for(old.error_code, f"offsets of group {group!r}")
-            return {(t.name, p.partition_index): p.committed_offset for t in old.topics for p in t.partitions}
+            return {(t.name, p.partition_index): _committed(p) for t in old.topics for p in t.partitions}
         answer = node.call(request, OffsetFetchResponse, deadline, version).groups[0]
         raise_for(answer.error_code, f"offsets of group {group!r}")
-        return {(t.name, p.partition_index): p.committed_offset for t in answer.topics for p in t.partitions}
+        return {(t.name, p.partition_index): _committed(p) for t in answer.topics for p in t.partitions}
 
-    return {partition: offset for partition, offset in cluster.retry(attempt).items() if offset >= 0}
+    return {partition: one for partition, one in cluster.retry(attempt).items() if one.offset >= 0}
+
+
+def _committed(part: OffsetFetchResponsePartition | OffsetFetchResponsePartitions) -> Committed:
+    raise_for(part.error_code, f"committed offset of partition {part.partition_index}")
+    return Committed(part.committed_offset, part.committed_leader_epoch)
 
 
 def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
@@ -138,14 +158,20 @@ def delete_group(cluster: Cluster, group: str) -> None:
         node = cluster.coordinator(group, deadline)
         result = node.call(DeleteGroupsRequest(groups_names=[group]), DeleteGroupsResponse, deadline).results[0]
         if result.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
-            raise no_such("group", group)
-        raise_for(result.error_code, f"cannot delete group {group!r}", result.error_message or _told(result.error_code))
+            raise no_such("group", group, error_for(result.error_code, f"group {group!r}", result.error_message))
+        about = f"cannot delete group {group!r}"
+        raise_for(result.error_code, about, result.error_message, _told(result.error_code))
 
     cluster.retry(attempt)
 
 
-def delete_offsets(cluster: Cluster, group: str, partitions: Sequence[TopicPartition]) -> None:
-    """Delete committed offsets of topics that no member reads (else GROUP_SUBSCRIBED_TO_TOPIC)."""
+def delete_offsets(
+    cluster: Cluster, group: str, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, KafkaError | None]:
+    """Delete committed offsets of topics that no member reads (else GROUP_SUBSCRIBED_TO_TOPIC).
+
+    Returns the outcome of each partition. `NotFound` if there is no such group.
+    """
     topics: dict[str, list[OffsetDeleteRequestPartition]] = {}
     for name, index in partitions:
         topics.setdefault(name, []).append(OffsetDeleteRequestPartition(partition_index=index))
@@ -153,14 +179,17 @@ def delete_offsets(cluster: Cluster, group: str, partitions: Sequence[TopicParti
         group_id=group, topics=[OffsetDeleteRequestTopic(name=name, partitions=parts) for name, parts in topics.items()]
     )
 
-    def attempt(deadline: float) -> None:
+    def attempt(deadline: float) -> dict[TopicPartition, KafkaError | None]:
         answer = cluster.coordinator(group, deadline).call(request, OffsetDeleteResponse, deadline)
         if answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
-            raise no_such("group", group)
+            raise no_such("group", group, error_for(answer.error_code, f"group {group!r}"))
         raise_for(answer.error_code, f"group {group!r}")
-        for topic in answer.topics:
-            for partition in topic.partitions:
-                about = f"{topic.name}-{partition.partition_index}"
-                raise_for(partition.error_code, about, _told(partition.error_code))
+        return {
+            (topic.name, one.partition_index): outcome_for(
+                one.error_code, f"{topic.name}-{one.partition_index}", hint=_told(one.error_code)
+            )
+            for topic in answer.topics
+            for one in topic.partitions
+        }
 
-    cluster.retry(attempt)
+    return cluster.retry(attempt)

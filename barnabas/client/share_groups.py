@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.client.errors import no_such, raise_for
-from barnabas.wire.errors import ErrorCode
+from barnabas.client.errors import error_for, no_such, outcome_for, raise_for
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.share_groups import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
@@ -33,6 +33,7 @@ class ShareOffset(NamedTuple):
 
     start_offset: int
     """The first unfinished record; -1 before anything was read."""
+    leader_epoch: int
     lag: int
     """The number of unfinished records; -1 if the broker does not say."""
 
@@ -50,8 +51,10 @@ def share_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, ShareOff
         for topic in found.topics:
             for one in topic.partitions:
                 raise_for(one.error_code, f"{topic.topic_name}-{one.partition_index}", one.error_message)
-                offsets[topic.topic_name, one.partition_index] = ShareOffset(one.start_offset, one.lag)
-        return offsets
+                offsets[topic.topic_name, one.partition_index] = ShareOffset(
+                    one.start_offset, one.leader_epoch, one.lag
+                )
+        return dict(sorted(offsets.items()))
 
     return cluster.retry(attempt)
 
@@ -77,22 +80,24 @@ def move_share_group(cluster: Cluster, group: str, offsets: Mapping[TopicPartiti
     cluster.retry(attempt)
 
 
-def forget_share_topics(cluster: Cluster, group: str, topics: Collection[str]) -> None:
-    """Delete the start offsets of topics; the group must have no members."""
+def forget_share_topics(cluster: Cluster, group: str, topics: Collection[str]) -> dict[str, KafkaError | None]:
+    """Delete the start offsets of topics; the group must have no members. The outcome of each topic."""
     request = DeleteShareGroupOffsetsRequest(
         group_id=group, topics=[DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in topics]
     )
 
-    def attempt(deadline: float) -> None:
+    def attempt(deadline: float) -> dict[str, KafkaError | None]:
         answer = cluster.coordinator(group, deadline).call(request, DeleteShareGroupOffsetsResponse, deadline)
         _check(answer.error_code, group, answer.error_message)
-        for topic in answer.responses:
-            raise_for(topic.error_code, f"topic {topic.topic_name!r}", topic.error_message)
+        return {
+            one.topic_name: outcome_for(one.error_code, f"topic {one.topic_name!r}", one.error_message)
+            for one in answer.responses
+        }
 
-    cluster.retry(attempt)
+    return cluster.retry(attempt)
 
 
 def _check(code: int, group: str, message: str | None) -> None:
     if code == ErrorCode.GROUP_ID_NOT_FOUND:
-        raise no_such("share group", group)
+        raise no_such("share group", group, error_for(code, f"group {group!r}", message))
     raise_for(code, f"group {group!r}", message)

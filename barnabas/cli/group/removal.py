@@ -41,6 +41,7 @@ def delete(names: tuple[str, ...], regex: bool, yes: bool, bootstrap: str, timeo
 @timeout_option
 def forget(name: str, topics: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
     """Delete a group's offsets of topics that no member reads; a share group must have no members."""
+    from barnabas.client.errors import raise_first
     from barnabas.client.group_views import is_share_group
     from barnabas.client.groups import delete_offsets
     from barnabas.client.share_groups import forget_share_topics
@@ -49,7 +50,8 @@ def forget(name: str, topics: tuple[str, ...], bootstrap: str, timeout_s: float)
         if is_share_group(cluster, name):
             if any(":" in text for text in topics):
                 raise click.UsageError("offsets of a share group are deleted by topic, not by partition")
-            forget_share_topics(cluster, name, topics)
+            raise_first(forget_share_topics(cluster, name, topics).values())
         else:
-            delete_offsets(cluster, name, named_partitions(cluster, topics, "-t"))
+            outcome = delete_offsets(cluster, name, named_partitions(cluster, topics, "-t"))
+            raise_first(outcome.values())
         click.echo(f"group {name} has no offsets of {', '.join(topics)} any more")

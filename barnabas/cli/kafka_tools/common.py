@@ -33,14 +33,14 @@ def connect(options: Options, *, timeout_s: float | None = None) -> Cluster:
 
 def connect_to(bootstrap: str, config: dict[str, str], timeout_s: float | None = None) -> Cluster:
     """A client with a configuration of Kafka's clients. `Usage` for TLS and SASL, and for an address that is none."""
-    from barnabas.client.cluster import Cluster
+    from barnabas.cli.kafka_tools.tool_cluster import ToolCluster
 
     protocol = config.get("security.protocol", "PLAINTEXT")
     if protocol.upper() != "PLAINTEXT":
         raise Usage(f"security.protocol={protocol} is not possible: Barnabas' commands have neither TLS nor SASL")
     limit = float(config.get("default.api.timeout.ms", TIMEOUT_S * 1000)) / 1000
     try:
-        return Cluster(
+        return ToolCluster(
             bootstrap,
             client_id=config.get("client.id", "barnabas"),
             software_version=__version__,

@@ -19,8 +19,8 @@ PURPOSE = (
     "or group"
 )
 ENTITY_TYPES = ("topics", "clients", "users", "brokers", "ips", "client-metrics", "groups", "broker-loggers")
-RESOURCES = {"topics": 2, "brokers": 4, "client-metrics": 16, "groups": 32}
-"""Resource types of the entity types that Barnabas has configs for."""
+RESOURCES = ("topics", "brokers", "client-metrics", "groups")
+"""The entity types that Barnabas has configs for."""
 SHORT = {"topic": "topics", "broker": "brokers", "group": "groups", "client-metrics": "client-metrics"}
 """Options that name an entity."""
 NOT_SERVED = ("client", "client-defaults", "user", "user-defaults", "ip", "ip-defaults", "broker-logger")
@@ -163,7 +163,7 @@ def _singular(kind: str) -> str:
 
 
 def _all_names(cluster: Cluster, kind: str) -> list[str]:
-    from barnabas.client.tools import configs as client
+    from barnabas.client.admin_configs import list_config_resources
     from barnabas.client.tools.brokers import describe_cluster
     from barnabas.client.tools.topics import all_topics
 
@@ -171,7 +171,7 @@ def _all_names(cluster: Cluster, kind: str) -> list[str]:
         return [topic.name or "" for topic in all_topics(cluster)]
     if kind == "brokers":
         return [*(str(one.broker_id) for one in describe_cluster(cluster).brokers), ""]
-    return client.resources(cluster, RESOURCES[kind])
+    return list_config_resources(cluster, _singular(kind))
 
 
 def _exists(cluster: Cluster, kind: str, name: str) -> bool:
@@ -183,9 +183,9 @@ def _exists(cluster: Cluster, kind: str, name: str) -> bool:
 
 
 def _describe_one(cluster: Cluster, kind: str, name: str, *, shows_all: bool) -> None:
-    from barnabas.client.tools import configs as client
+    from barnabas.client.admin_configs import describe_config
 
-    found = client.describe(cluster, RESOURCES[kind], name)
+    found = describe_config(cluster, _singular(kind), name, synonyms=True)
     source = OWN_SOURCE[kind] if name else DEFAULTS_SOURCE
     if not shows_all:
         found = [entry for entry in found if entry.config_source == source]
@@ -212,7 +212,7 @@ def _value(text: str | None) -> str:
 
 
 def _alter(cluster: Cluster, options: Options, kind: str, name: str | None) -> None:
-    from barnabas.client.tools import configs as client
+    from barnabas.client.admin_configs import DELETE, SET, ConfigChange, alter_config
 
     assert name is not None
     changes: dict[str, str | None] = {}
@@ -225,7 +225,8 @@ def _alter(cluster: Cluster, options: Options, kind: str, name: str | None) -> N
     for key in (options.only("delete-config") or "").split(","):
         if key.strip():
             changes[key.strip()] = None
-    client.alter(cluster, RESOURCES[kind], name, changes)
+    wanted = [ConfigChange(key, DELETE if value is None else SET, value) for key, value in changes.items()]
+    alter_config(cluster, _singular(kind), name, wanted)
     if name:
         print(f"Completed updating config for {_singular(kind)} {name}.")
     else:

@@ -11,8 +11,9 @@ from barnabas.cli.kafka_tools.common import Failed, padded
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
+    from barnabas.client.groups import Committed
     from barnabas.client.offsets import TopicPartition
-    from barnabas.client.tools.groups import Committed, Description, Member
+    from barnabas.client.tools.groups import Description, Member
 
 REBALANCING = {"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"}
 Row = tuple[str, ...]
@@ -57,10 +58,10 @@ def _print_note(group: str, state: str) -> None:
 
 def _offset_rows(cluster: Cluster, group: str, description: Description) -> list[Row]:
     """Rows of group, topic, partition, leader epoch, offset, end, lag, member, host, client."""
+    from barnabas.client import groups
     from barnabas.client.offsets import end_offsets
-    from barnabas.client.tools import groups as client
 
-    committed = client.committed(cluster, group)
+    committed = groups.committed(cluster, group)
     owned = {partition for member in description.members for partition in member.assignment}
     ends = end_offsets(cluster, sorted({*owned, *committed}))
     rows: list[Row] = []

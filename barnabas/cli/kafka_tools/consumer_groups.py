@@ -209,9 +209,10 @@ def _listed(found: Sequence[object]) -> list[tuple[str, str, str]]:
 
 def _delete(cluster: Cluster, groups: Sequence[str]) -> None:
     from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.tools import groups as client
+    from barnabas.client.errors import refusal
+    from barnabas.client.groups import delete_group
 
-    outcome = client.delete(cluster, groups)
+    outcome = {group: refusal(delete_group, cluster, group) for group in groups}
     deleted = ", ".join(f"'{group}'" for group, error in outcome.items() if error is None)
     failed = {group: error for group, error in outcome.items() if error is not None}
     if not failed:
@@ -226,7 +227,7 @@ def _delete(cluster: Cluster, groups: Sequence[str]) -> None:
 
 def _delete_offsets(cluster: Cluster, options: Options) -> None:
     from barnabas.cli.kafka_tools.errors import exception_of, text_of
-    from barnabas.client.tools import groups as client
+    from barnabas.client.groups import delete_offsets
     from barnabas.client.tools.topics import partition_counts
     from barnabas.wire.errors import KafkaError
 
@@ -240,7 +241,7 @@ def _delete_offsets(cluster: Cluster, options: Options) -> None:
             outcome[name, -1] = count
     head = f"Request succeeded for deleting offsets from group {group}."
     try:
-        results = client.delete_offsets(cluster, group, partitions) if partitions else {}
+        results = delete_offsets(cluster, group, partitions) if partitions else {}
         if any(results.values()):
             head = "\nError: Encountered some partition-level error, see the follow-up details."
     except KafkaError as error:
@@ -260,13 +261,14 @@ def _delete_offsets(cluster: Cluster, options: Options) -> None:
 
 
 def _reset(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.tools import groups as client
+    from barnabas.client.groups import commit_offsets
+    from barnabas.client.tools.groups import describe
     from barnabas.wire.errors import ErrorCode, KafkaError
 
     plan: offset_resets.Plan = {}
     for group in _groups(cluster, options):
         try:
-            state = client.describe(cluster, group).state
+            state = describe(cluster, group).state
         except KafkaError as error:
             if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
                 raise
@@ -274,7 +276,7 @@ def _reset(cluster: Cluster, options: Options) -> None:
         if state in {"Empty", "Dead"}:
             plan[group] = _new_offsets(cluster, options, group)
             if options.has("execute") and plan[group]:
-                client.commit(cluster, group, plan[group])
+                commit_offsets(cluster, group, plan[group])
         else:
             what = f"Assignments can only be reset if the group '{group}' is inactive"
             print(f"\nError: {what}, but the current state is {state}.")
@@ -309,10 +311,10 @@ def _new_offsets(cluster: Cluster, options: Options, group: str) -> offset_reset
 
 
 def _partitions(cluster: Cluster, options: Options, group: str) -> list[TopicPartition]:
-    from barnabas.client.tools import groups as client
+    from barnabas.client.groups import committed
 
     if options.has("all-topics"):
-        return list(client.committed(cluster, group))
+        return list(committed(cluster, group))
     if options.has("topic"):
         return offset_resets.partitions_of(cluster, options.all("topic"))
     if not options.has("from-file"):
@@ -323,9 +325,9 @@ def _partitions(cluster: Cluster, options: Options, group: str) -> list[TopicPar
 def _shifted(
     cluster: Cluster, options: Options, group: str, partitions: Sequence[TopicPartition]
 ) -> offset_resets.Offsets:
-    from barnabas.client.tools import groups as client
+    from barnabas.client.groups import committed
 
-    current = client.committed(cluster, group)
+    current = committed(cluster, group)
     for topic, index in partitions:
         if (topic, index) not in current:
             where = f"{topic}-{index}"
@@ -343,10 +345,10 @@ def _from_file(cluster: Cluster, options: Options, group: str) -> offset_resets.
 
 
 def _current(cluster: Cluster, group: str, partitions: Sequence[TopicPartition]) -> offset_resets.Offsets:
+    from barnabas.client.groups import committed
     from barnabas.client.offsets import end_offsets
-    from barnabas.client.tools import groups as client
 
-    current = client.committed(cluster, group)
+    current = committed(cluster, group)
     without = [one for one in partitions if one not in current]
     ends = end_offsets(cluster, without) if without else {}
     return {one: ends[one] if one in ends else current[one].offset for one in partitions}

@@ -144,11 +144,11 @@ def _list(cluster: Cluster, options: Options) -> None:
 
 def _describe(cluster: Cluster, options: Options) -> None:
     from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.tools import share_groups as client
+    from barnabas.client.tools.share_groups import describe
     from barnabas.wire.errors import KafkaError
 
     try:
-        found = {name: client.describe(cluster, name) for name in sorted(_groups(cluster, options))}
+        found = {name: describe(cluster, name) for name in sorted(_groups(cluster, options))}
     except KafkaError as error:
         raise Failed(exception_of(error)) from None
     is_verbose = options.has("verbose")
@@ -167,9 +167,9 @@ def _note_empty(name: str, group: ShareGroup) -> None:
 
 
 def _print_offsets(cluster: Cluster, name: str, is_verbose: bool) -> None:
-    from barnabas.client.tools import share_groups as client
+    from barnabas.client.share_groups import share_offsets
 
-    found = client.offsets(cluster, name)
+    found = share_offsets(cluster, name)
     if not found:
         print(f"\nShare group '{name}' has no offset information.")
         return
@@ -179,7 +179,7 @@ def _print_offsets(cluster: Cluster, name: str, is_verbose: bool) -> None:
             name,
             topic,
             str(index),
-            *("-" if number < 0 else str(number) for number in (one.leader_epoch, one.offset, one.lag)),
+            *("-" if number < 0 else str(number) for number in (one.leader_epoch, one.start_offset, one.lag)),
         ]
         for (topic, index), one in found.items()
     ]
@@ -227,7 +227,8 @@ def _print_state(name: str, group: ShareGroup, is_verbose: bool) -> None:
 
 def _delete(cluster: Cluster, groups: Sequence[str]) -> None:
     from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.tools.groups import delete
+    from barnabas.client.errors import refusal
+    from barnabas.client.groups import delete_group
 
     known = dict(_share_groups(cluster))
     failed: dict[str, str] = {}
@@ -237,7 +238,7 @@ def _delete(cluster: Cluster, groups: Sequence[str]) -> None:
         elif known[name] != "Empty":
             problem = f"Share group '{name}' is not EMPTY."
             failed[name] = f"org.apache.kafka.common.errors.GroupNotEmptyException: {problem}"
-    outcome = delete(cluster, [name for name in groups if name not in failed])
+    outcome = {name: refusal(delete_group, cluster, name) for name in groups if name not in failed}
     failed |= {name: exception_of(error) for name, error in outcome.items() if error is not None}
     deleted = ", ".join(f"'{name}'" for name in outcome if name not in failed)
     if not failed:
@@ -252,13 +253,13 @@ def _delete(cluster: Cluster, groups: Sequence[str]) -> None:
 
 def _delete_offsets(cluster: Cluster, options: Options) -> None:
     from barnabas.cli.kafka_tools.errors import text_of
-    from barnabas.client.tools import share_groups as client
+    from barnabas.client.share_groups import forget_share_topics
     from barnabas.wire.errors import KafkaError
 
     topics = options.all("topic")
     outcome: dict[str, KafkaError | None]
     try:
-        outcome = client.delete_offsets(cluster, options.only("group"), topics)
+        outcome = forget_share_topics(cluster, options.only("group"), topics)
     except KafkaError as error:
         print(f"\nError: {text_of(error)}")
         outcome = dict.fromkeys(topics, error)
@@ -274,12 +275,13 @@ def _delete_offsets(cluster: Cluster, options: Options) -> None:
 
 
 def _reset(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.tools import share_groups as client
+    from barnabas.client.share_groups import move_share_group, share_offsets
+    from barnabas.client.tools.share_groups import describe
     from barnabas.wire.errors import ErrorCode, KafkaError
 
     name = options.only("group")
     try:
-        state = client.describe(cluster, name).state
+        state = describe(cluster, name).state
     except KafkaError as error:
         if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
             raise
@@ -287,7 +289,7 @@ def _reset(cluster: Cluster, options: Options) -> None:
     if state not in {"Empty", "Dead"}:
         raise Usage(f"Share group '{name}' is not empty.")
     if options.has("all-topics"):
-        partitions = list(client.offsets(cluster, name))
+        partitions = list(share_offsets(cluster, name))
     else:
         partitions = offset_resets.partitions_of(cluster, options.all("topic"))
     offset_resets.check_existing(cluster, partitions)
@@ -297,5 +299,5 @@ def _reset(cluster: Cluster, options: Options) -> None:
     else:
         new = offset_resets.at_ends(cluster, options, partitions)
     if options.has("execute"):
-        client.alter_offsets(cluster, name, new)
+        move_share_group(cluster, name, new)
     offset_resets.print_plan({name: new})

@@ -1,39 +1,23 @@
-"""Consumer groups as kafka-consumer-groups needs them: members of both protocols, offsets, results per item."""
+"""Consumer groups as kafka-consumer-groups needs them: members of both protocols, with epochs and targets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import NodeConnection
-from barnabas.client.groups import LAST_VERSION_WITH_NAMES, assigned_partitions
+from barnabas.client.groups import assigned_partitions
 from barnabas.client.offsets import TopicPartition
-from barnabas.client.tools.answers import check, checked, settle
-from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.client.tools.answers import check
+from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     ConsumerGroupDescribeResponseAssignment,
 )
 from barnabas.wire.messages.groups import (
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
-)
-from barnabas.wire.messages.offsets import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-    OffsetDeleteResponse,
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchResponse,
 )
 
 CLASSIC_MEMBER = 0
@@ -64,13 +48,6 @@ class Description(NamedTuple):
     members: list[Member]
     coordinator: str
     """`host:port  (id)`, as the tools print it."""
-
-
-class Committed(NamedTuple):
-    """A committed offset; the leader epoch is -1 if none was committed."""
-
-    offset: int
-    leader_epoch: int
 
 
 def describe(cluster: Cluster, group: str) -> Description:
@@ -135,77 +112,3 @@ def _classic(cluster: Cluster, node: NodeConnection, group: str, deadline: float
         for one in found.members
     ]
     return Description(found.group_state, found.protocol_data, None, None, members, coordinator_text(cluster, node))
-
-
-def committed(cluster: Cluster, group: str) -> dict[TopicPartition, Committed]:
-    """All committed offsets of a group; none for a group that does not exist."""
-
-    def attempt(deadline: float) -> dict[TopicPartition, Committed]:
-        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
-        node = cluster.coordinator(group, deadline)
-        (answer,) = node.call(request, OffsetFetchResponse, deadline, LAST_VERSION_WITH_NAMES).groups
-        check(answer.error_code)
-        found = {}
-        for topic in answer.topics:
-            for one in topic.partitions:
-                check(one.error_code)
-                found[topic.name, one.partition_index] = Committed(one.committed_offset, one.committed_leader_epoch)
-        return {partition: offset for partition, offset in found.items() if offset.offset >= 0}
-
-    return cluster.retry(attempt)
-
-
-def commit(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Set the offsets of a group without members; the first error is raised."""
-    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for (name, index), offset in offsets.items():
-        one = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="")
-        topics.setdefault(name, []).append(one)
-    request = OffsetCommitRequest(
-        group_id=group, topics=[OffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in topics.items()]
-    )
-
-    def attempt(deadline: float) -> KafkaError | None:
-        node = cluster.coordinator(group, deadline)
-        response = node.call(request, OffsetCommitResponse, deadline, LAST_VERSION_WITH_NAMES)
-        errors = [checked(one.error_code) for topic in response.topics for one in topic.partitions]
-        return next((error for error in errors if error is not None), None)
-
-    settle(cluster, attempt)
-
-
-def delete_offsets(
-    cluster: Cluster, group: str, partitions: Iterable[TopicPartition]
-) -> dict[TopicPartition, KafkaError | None]:
-    """Delete committed offsets; the outcome of each partition. An error of the whole request is raised."""
-    topics: dict[str, list[OffsetDeleteRequestPartition]] = {}
-    for name, index in partitions:
-        topics.setdefault(name, []).append(OffsetDeleteRequestPartition(partition_index=index))
-    request = OffsetDeleteRequest(
-        group_id=group, topics=[OffsetDeleteRequestTopic(name=name, partitions=parts) for name, parts in topics.items()]
-    )
-
-    def attempt(deadline: float) -> dict[TopicPartition, KafkaError | None]:
-        answer = cluster.coordinator(group, deadline).call(request, OffsetDeleteResponse, deadline)
-        check(answer.error_code)
-        return {
-            (topic.name, one.partition_index): checked(one.error_code)
-            for topic in answer.topics
-            for one in topic.partitions
-        }
-
-    return cluster.retry(attempt)
-
-
-def delete(cluster: Cluster, groups: Sequence[str]) -> dict[str, KafkaError | None]:
-    """Delete groups with their offsets; the outcome of each."""
-    outcome: dict[str, KafkaError | None] = {}
-    for group in groups:
-
-        def attempt(deadline: float, group: str = group) -> KafkaError | None:
-            node = cluster.coordinator(group, deadline)
-            (result,) = node.call(DeleteGroupsRequest(groups_names=[group]), DeleteGroupsResponse, deadline).results
-            return checked(result.error_code, result.error_message)
-
-        outcome[group] = cluster.retry(attempt)
-    return outcome
