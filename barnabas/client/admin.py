@@ -10,14 +10,16 @@ from collections.abc import Mapping, Sequence
 from time import monotonic, sleep
 
 from barnabas.client.cluster import CREATION_PATIENCE_S, FIRST_PAUSE_S, Cluster
-from barnabas.client.errors import no_such, raise_for
+from barnabas.client.errors import error_for, no_such, outcome_for, raise_for
 from barnabas.client.offsets import TopicPartition
-from barnabas.wire.errors import ErrorCode
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import MetadataResponseTopic
 from barnabas.wire.messages.topics import (
+    CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreatableTopicResult,
+    CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
@@ -62,14 +64,19 @@ def create_topic(
     *,
     partitions: int = -1,
     replication_factor: int = -1,
+    assignment: Sequence[Sequence[int]] = (),
     configs: Mapping[str, str] | None = None,
     validate_only: bool = False,
 ) -> CreatableTopicResult:
-    """Create one topic; -1 uses the broker's default."""
+    """Create one topic; -1 uses the broker's default, `assignment` are the brokers of each partition."""
     topic = CreatableTopic(
         name=name,
         num_partitions=partitions,
         replication_factor=replication_factor,
+        assignments=[
+            CreatableReplicaAssignment(partition_index=index, broker_ids=list(brokers))
+            for index, brokers in enumerate(assignment)
+        ],
         configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
     )
     timeout_ms = int(cluster.timeout_s * 1000)
@@ -99,56 +106,73 @@ def wait_for_topic(cluster: Cluster, name: str) -> None:
         pause *= 2
 
 
-def delete_topic(cluster: Cluster, name: str) -> None:
-    """Delete one topic. `NotFound` if it does not exist."""
+def delete_topics(cluster: Cluster, names: Sequence[str]) -> None:
+    """Delete topics in one request; the first error is raised, `NotFound` for a topic that does not exist."""
     timeout_ms = int(cluster.timeout_s * 1000)
 
     def attempt(deadline: float) -> None:
         node = cluster.any_node(deadline)
         request = DeleteTopicsRequest(timeout_ms=timeout_ms)
         if node.version_for(request, None) >= 6:
-            request.topics = [DeleteTopicState(name=name)]
+            request.topics = [DeleteTopicState(name=name) for name in names]
         else:
-            request.topic_names = [name]
-        result = node.call(request, DeleteTopicsResponse, deadline).responses[0]
-        if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise no_such("topic", name)
-        raise_for(result.error_code, f"cannot delete topic {name!r}", result.error_message)
+            request.topic_names = list(names)
+        for result in node.call(request, DeleteTopicsResponse, deadline).responses:
+            _check(result.error_code, f"cannot delete topic {result.name!r}", result.name, result.error_message)
 
     cluster.retry(attempt)
-    cluster.forget(name)
+    for name in names:
+        cluster.forget(name)
 
 
-def add_partitions(cluster: Cluster, name: str, total: int, *, validate_only: bool = False) -> None:
-    """Grow a topic to `total` partitions. `NotFound` if it does not exist."""
+def add_partitions(
+    cluster: Cluster,
+    totals: Mapping[str, int],
+    assignments: Mapping[str, Sequence[Sequence[int]]] | None = None,
+    *,
+    validate_only: bool = False,
+) -> None:
+    """Grow topics to these numbers of partitions; `assignments` are the brokers of the new ones, if given.
+
+    The first error is raised, `NotFound` for a topic that does not exist.
+    """
+    topics = [CreatePartitionsTopic(name=name, count=total, assignments=None) for name, total in totals.items()]
+    for topic in topics:
+        if assignments and topic.name in assignments:
+            topic.assignments = [CreatePartitionsAssignment(broker_ids=list(one)) for one in assignments[topic.name]]
     timeout_ms = int(cluster.timeout_s * 1000)
-    wanted = CreatePartitionsTopic(name=name, count=total, assignments=None)
-    request = CreatePartitionsRequest(topics=[wanted], timeout_ms=timeout_ms, validate_only=validate_only)
+    request = CreatePartitionsRequest(topics=topics, timeout_ms=timeout_ms, validate_only=validate_only)
 
     def attempt(deadline: float) -> None:
-        result = cluster.any_node(deadline).call(request, CreatePartitionsResponse, deadline).results[0]
-        if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise no_such("topic", name)
-        raise_for(result.error_code, f"cannot add partitions to topic {name!r}", result.error_message)
+        for result in cluster.any_node(deadline).call(request, CreatePartitionsResponse, deadline).results:
+            about = f"cannot add partitions to topic {result.name!r}"
+            _check(result.error_code, about, result.name, result.error_message)
 
     cluster.retry(attempt)
-    cluster.forget(name)
+    for name in totals:
+        cluster.forget(name)
 
 
-def delete_records(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Delete the records before an offset of each partition; returns the new start offsets.
+def _check(code: int, about: str, topic: str | None, message: str | None) -> None:
+    if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        raise no_such("topic", topic, error_for(code, about, message))
+    raise_for(code, about, message)
 
-    The first error stops it; what was deleted before stays deleted. Source: KIP-107.
+
+def delete_records(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | KafkaError]:
+    """Delete the records before an offset of each partition, all with -1; its new start offset, or its error.
+
+    Source: KIP-107.
     """
     timeout_ms = int(cluster.timeout_s * 1000)
 
-    def attempt(deadline: float) -> dict[TopicPartition, int]:
+    def attempt(deadline: float) -> dict[TopicPartition, int | KafkaError]:
         by_leader: dict[int, dict[str, list[DeleteRecordsPartition]]] = {}
         for (name, index), offset in offsets.items():
             leader = cluster.leader(name, index, deadline)
             wanted = DeleteRecordsPartition(partition_index=index, offset=offset)
             by_leader.setdefault(leader, {}).setdefault(name, []).append(wanted)
-        starts: dict[TopicPartition, int] = {}
+        starts: dict[TopicPartition, int | KafkaError] = {}
         for leader, topics in by_leader.items():
             request = DeleteRecordsRequest(
                 topics=[DeleteRecordsTopic(name=name, partitions=parts) for name, parts in topics.items()],
@@ -158,8 +182,8 @@ def delete_records(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> d
             for topic in answer.topics:
                 for partition in topic.partitions:
                     about = f"cannot trim {topic.name}-{partition.partition_index}"
-                    raise_for(partition.error_code, about, _NOT_TRIMMED.get(partition.error_code))
-                    starts[topic.name, partition.partition_index] = partition.low_watermark
+                    error = outcome_for(partition.error_code, about, hint=_NOT_TRIMMED.get(partition.error_code))
+                    starts[topic.name, partition.partition_index] = error or partition.low_watermark
         return starts
 
     return cluster.retry(attempt)

@@ -23,7 +23,7 @@ KAFKA_TOOLS = (
     ),
     Mutant(
         "unknown-topic-of-a-tool-is-asked-for-until-the-timeout",
-        "barnabas/client/tools/answers.py",
+        "barnabas/client/errors.py",
         " and error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION",
         "",
         _TEST,

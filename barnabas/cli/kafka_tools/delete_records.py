@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return 1
     from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.tools.records import delete_records
+    from barnabas.client.admin import delete_records
 
     with connect(options) as cluster:
         print("Executing records delete operation")

@@ -56,13 +56,13 @@ def _numbers(text: str | None) -> list[int]:
 
 def _dirs(results: Sequence[object]) -> list[dict[str, object]]:
     from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.tools.answers import error_of
+    from barnabas.client.errors import error_for
     from barnabas.wire.messages.log_dirs import DescribeLogDirsResult
 
     found: list[dict[str, object]] = []
     for result in results:
         assert isinstance(result, DescribeLogDirsResult)
-        error = error_of(result.error_code)
+        error = error_for(result.error_code, "log directories")
         partitions = [
             {
                 "partition": f"{topic.name}-{one.partition_index}",

@@ -96,11 +96,11 @@ def _run(cluster: Cluster, options: Options) -> None:
     elif options.has("describe"):
         _describe(cluster, options)
     else:
-        from barnabas.client.tools import topics
+        from barnabas.client.admin import delete_topics
 
         names = _existing(cluster, options)
         if names:
-            topics.delete(cluster, names)
+            delete_topics(cluster, names)
 
 
 # --- options
@@ -211,7 +211,7 @@ def _configs(options: Options) -> dict[str, str]:
 
 
 def _create(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.tools import topics
+    from barnabas.client.admin import create_topic
     from barnabas.wire.errors import ErrorCode, KafkaError
 
     name, partitions, factor = (options.get(option) for option in ("topic", "partitions", "replication-factor"))
@@ -228,7 +228,7 @@ def _create(cluster: Cluster, options: Options) -> None:
     if not name:
         raise ValueError("The given topic name '' cannot be represented in a request.")
     try:
-        topics.create(
+        create_topic(
             cluster,
             name,
             partitions=-1 if partitions is None else partitions,
@@ -244,7 +244,8 @@ def _create(cluster: Cluster, options: Options) -> None:
 
 
 def _alter(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.tools import topics
+    from barnabas.client.admin import add_partitions
+    from barnabas.client.tools.topics import partition_counts
 
     names = _existing(cluster, options)
     if not names:
@@ -252,9 +253,9 @@ def _alter(cluster: Cluster, options: Options) -> None:
     assignment = _assignment(options)
     new: dict[str, Sequence[Sequence[int]]] = {}
     if assignment:
-        counts = topics.partition_counts(cluster, names)
+        counts = partition_counts(cluster, names)
         new = {name: assignment[count:] for name, count in counts.items() if isinstance(count, int)}
-    topics.add_partitions(cluster, dict.fromkeys(names, options.get("partitions")), new)
+    add_partitions(cluster, dict.fromkeys(names, options.get("partitions")), new)
 
 
 def _describe(cluster: Cluster, options: Options) -> None:

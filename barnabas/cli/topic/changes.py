@@ -124,7 +124,7 @@ def add_partitions(
         for one in admin.describe_topics(cluster, _existing(cluster, names, regex=regex)):
             name, before = one.name or "", len(one.partitions)
             after = total if total is not None else before + (number or 0)
-            admin.add_partitions(cluster, name, after, validate_only=dry_run)
+            admin.add_partitions(cluster, {name: after}, validate_only=dry_run)
             would = "would have" if dry_run else "has"
             click.echo(f"topic {name} {would} {after} partition{'s'[: after != 1]}, {after - before} more than before")
 
@@ -140,7 +140,7 @@ def delete(names: tuple[str, ...], regex: bool, yes: bool, bootstrap: str, timeo
 
     On a terminal it asks first; -y does not. Patterns and internal topics need -y where nobody can be asked.
     """
-    from barnabas.client.admin import delete_topic, describe_topics
+    from barnabas.client.admin import delete_topics, describe_topics
 
     with connect(bootstrap, timeout_s) as cluster:
         found = _existing(cluster, names, regex=regex)
@@ -151,7 +151,7 @@ def delete(names: tuple[str, ...], regex: bool, yes: bool, bootstrap: str, timeo
         rest = " with all records" + (", which are the brokers' own" if internal else "")
         confirm("Delete", "topic", found, yes=yes, why=why if needed else "", rest=rest)
         for name in found:
-            delete_topic(cluster, name)
+            delete_topics(cluster, [name])
             click.echo(f"deleted topic {name}")
 
 

@@ -133,6 +133,9 @@ def _confirm(trims: list[Trim], total: int, *, yes: bool) -> None:
 def _delete(cluster: Cluster, trims: list[Trim]) -> list[Trim]:
     """The same with the start offsets that the broker has answered."""
     from barnabas.client.admin import delete_records
+    from barnabas.client.errors import raise_first
 
-    starts = delete_records(cluster, {(trim.topic, trim.partition): trim.after for trim in trims if trim.deleted})
+    outcome = delete_records(cluster, {(trim.topic, trim.partition): trim.after for trim in trims if trim.deleted})
+    raise_first(outcome.values())
+    starts = {which: start for which, start in outcome.items() if isinstance(start, int)}
     return [trim._replace(after=starts.get((trim.topic, trim.partition), trim.after)) for trim in trims]

@@ -1,7 +1,7 @@
-"""Requests of Kafka's tools (`barnabas.cli.kafka_tools`): many objects at once, errors with the broker's own messages.
+"""Requests that only Kafka's tools (`barnabas.cli.kafka_tools`) make; those of Barnabas' commands too are in `client`.
 
-Every function takes a `Cluster` and retries until its timeout. An error of an item is a `KafkaError` with the message
-that the broker sent, or none.
+Every function takes a `Cluster` and retries until its timeout. Errors are those of `barnabas.client.errors`, whose
+`message` is the one that the broker sent, or None.
 """
 
 from __future__ import annotations

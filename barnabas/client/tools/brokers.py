@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.client.cluster import Cluster
-from barnabas.client.tools.answers import check, error_of
+from barnabas.client.errors import error_for, raise_for
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -21,7 +21,7 @@ from barnabas.wire.messages.metadata import DescribeClusterRequest, DescribeClus
 def describe_cluster(cluster: Cluster, *, with_fenced: bool = False) -> DescribeClusterResponse:
     """The cluster's id and its brokers."""
     answer = cluster.call(DescribeClusterRequest(include_fenced_brokers=with_fenced), DescribeClusterResponse)
-    check(answer.error_code, answer.error_message)
+    raise_for(answer.error_code, "the cluster", answer.error_message)
     return answer
 
 
@@ -34,7 +34,7 @@ def features(cluster: Cluster) -> ApiVersionsResponse:
     """An answer with the supported and the finalized features."""
     request = ApiVersionsRequest(client_software_name="barnabas", client_software_version=cluster.software_version)
     answer = cluster.call(request, ApiVersionsResponse)
-    check(answer.error_code)
+    raise_for(answer.error_code, "the cluster")
     return answer
 
 
@@ -46,8 +46,8 @@ def update_feature(
     request = UpdateFeaturesRequest(feature_updates=[update], validate_only=validate_only)
     answer = cluster.call(request, UpdateFeaturesResponse)
     if answer.error_code:
-        return error_of(answer.error_code, answer.error_message)
-    failed = [error_of(result.error_code, result.error_message) for result in answer.results]
+        return error_for(answer.error_code, f"feature {feature!r}", answer.error_message)
+    failed = [error_for(result.error_code, f"feature {feature!r}", result.error_message) for result in answer.results]
     return next((error for error in failed if error is not None), None)
 
 
@@ -61,5 +61,5 @@ def log_dirs(cluster: Cluster, node_id: int, topics: Sequence[str]) -> list[Desc
     ]
     request = DescribeLogDirsRequest(topics=wanted if topics else None)
     answer = cluster.call(request, DescribeLogDirsResponse, node_id=node_id)
-    check(answer.error_code)
+    raise_for(answer.error_code, "the cluster")
     return answer.results

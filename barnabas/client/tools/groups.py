@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import NodeConnection
+from barnabas.client.errors import raise_for
 from barnabas.client.groups import assigned_partitions
 from barnabas.client.offsets import TopicPartition
-from barnabas.client.tools.answers import check
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
@@ -71,7 +71,7 @@ def _modern(cluster: Cluster, node: NodeConnection, group: str, deadline: float)
     (found,) = node.call(request, ConsumerGroupDescribeResponse, deadline).groups
     if found.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
         return None
-    check(found.error_code, found.error_message)
+    raise_for(found.error_code, f"group {group!r}", found.error_message)
     members = [
         Member(
             one.member_id,
@@ -97,7 +97,7 @@ def _partitions(assignment: ConsumerGroupDescribeResponseAssignment) -> list[Top
 
 def _classic(cluster: Cluster, node: NodeConnection, group: str, deadline: float) -> Description:
     (found,) = node.call(DescribeGroupsRequest(groups=[group]), DescribeGroupsResponse, deadline).groups
-    check(found.error_code, found.error_message)
+    raise_for(found.error_code, f"group {group!r}", found.error_message)
     members = [
         Member(
             one.member_id,

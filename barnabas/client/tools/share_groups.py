@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from barnabas.client.cluster import Cluster
+from barnabas.client.errors import raise_for
 from barnabas.client.offsets import TopicPartition
-from barnabas.client.tools.answers import check
 from barnabas.client.tools.groups import coordinator_text
 from barnabas.wire.messages.share_groups import (
     ShareGroupDescribeRequest,
@@ -40,7 +40,7 @@ def describe(cluster: Cluster, group: str) -> ShareGroup:
     def attempt(deadline: float) -> ShareGroup:
         node = cluster.coordinator(group, deadline)
         (found,) = node.call(ShareGroupDescribeRequest(group_ids=[group]), ShareGroupDescribeResponse, deadline).groups
-        check(found.error_code, found.error_message)
+        raise_for(found.error_code, f"group {group!r}", found.error_message)
         members = [
             ShareMember(
                 one.member_id,
