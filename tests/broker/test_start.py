@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -42,8 +43,10 @@ def at_ready(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The state of a broker's process after the ready line; its directory was used before, as nearly always."""
     data_dir = str(tmp_path_factory.mktemp("start") / "data")
     command = [sys.executable, "-c", PROGRAM, data_dir]
+    # An unknown BARNABAS_ variable is answered with similar names, which needs another module.
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "BARNABAS_"))}
     for _ in range(2):
-        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(data_dir).parent)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(data_dir).parent, env=env)
     (line,) = (line for line in done.stdout.splitlines() if line.startswith("modules "))
     state: dict[str, Any] = json.loads(line.removeprefix("modules "))
     return state
@@ -52,7 +55,7 @@ def at_ready(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_a_start_imports_nothing_that_it_does_not_need(at_ready: dict[str, Any]) -> None:
     modules = set(at_ready["modules"])
     assert "trio" in modules
-    assert not modules & NOT_NEEDED
+    assert sorted(modules & NOT_NEEDED) == []
     ours = {name for name in modules if name.startswith("barnabas.")}
     assert len(ours) <= MOST_MODULES, sorted(ours)
     prefix = "barnabas.wire.messages."
