@@ -40,8 +40,8 @@ class Preparation:
         admin.create_topics([NewTopic(name, int(partitions), 1)])[name].result(DEADLINE_S)
 
     def produce(self, topic: str, count: str, partition: str = "0") -> None:
-        """Send records `0`, `1` … with one second between their timestamps."""
-        producer = Producer({"bootstrap.servers": self.bootstrap})
+        """Send records `0`, `1` … in one batch, with one second between their timestamps."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 10_000})  # `flush` does not linger
         for number in range(int(count)):
             timestamp = FIRST_TIMESTAMP + number * 1000
             producer.produce(topic, str(number), partition=int(partition), timestamp=timestamp)
