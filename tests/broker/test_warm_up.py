@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 NOT_SERVING = {
     "barnabas.broker.server": "the process itself",
     "barnabas.broker.holders": "for a start that is refused",
+    "barnabas.terminal.notes": "for a start that is refused",
     "crc32c": "where there is no extension of the package",
     "difflib": "for mistakes in a configuration file, before the start",
     "construct": "annotations",
