@@ -71,16 +71,16 @@ def open_broker(
         slots = config[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS]
         broker.fetch_sessions = FetchSessions(slots, partial(_new_session_id, random_bytes))
         broker.runner = StepRunner(loop, disk or flushes)
-        broker.controller = Controller(loop, config, log_dirs, failures, broker.runner)
+        broker.metadata = broker.controller = Controller(loop, config, log_dirs, failures, broker.runner)
         broker.partitions = Partitions(loop, config, log_dirs, failures, flushers, broker.runner)
-        broker.producer_ids = ProducerIds(broker.controller.allocate_producer_ids)
+        broker.producer_ids = ProducerIds(broker.metadata.allocate_producer_ids)
         services = broker.services = BrokerServices(
             loop,
             config,
             broker.partitions,
             lambda: broker.image,
-            broker.controller.has_topic,
-            broker.controller.auto_create,
+            broker.metadata.has_topic,
+            broker.metadata.auto_create,
         )
         broker.share_coordinators = ShareCoordinators(services)
         broker.group_coordinators = GroupCoordinators(
@@ -103,15 +103,15 @@ def open_broker(
 
 def _subscribe(broker: Broker) -> None:
     """Subscribe the parts that follow changes of the metadata and failures of log directories."""
-    controller, partitions = broker.controller, broker.partitions
+    metadata, partitions = broker.metadata, broker.partitions
     coordinators = (broker.group_coordinators, broker.transaction_coordinators, broker.share_coordinators)
 
     def apply_topic_defaults(changed: set[str]) -> Steps[None] | None:
         return partitions.update_configs(broker.image) if changed & TOPIC_DEFAULT_KEYS else None
 
-    controller.on_change.append(lambda delta: partitions.apply(broker.image, delta))
-    controller.on_change.extend(runtime.apply for runtime in coordinators)
-    controller.on_config_change.append(apply_topic_defaults)
+    metadata.on_change.append(lambda delta: partitions.apply(broker.image, delta))
+    metadata.on_change.extend(runtime.apply for runtime in coordinators)
+    metadata.on_config_change.append(apply_topic_defaults)
     partitions.on_failure = {runtime.topic: runtime.partition_failed for runtime in coordinators}
     broker.log_dir_failures.on_failure.append(partitions.take_dir_offline)
 

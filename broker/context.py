@@ -29,9 +29,12 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.transactions import TransactionCoordinators
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.metadata.controller import Controller
+    from barnabas.broker.metadata.controller_channel import ControllerChannel
+    from barnabas.broker.metadata.metadata import Metadata
     from barnabas.broker.metadata.producer_ids import ProducerIds
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.encoded_response import EncodedResponse
+    from barnabas.broker.net.inter_broker import InterBroker
     from barnabas.broker.replicas.fetch_sessions import FetchSessions
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.broker.sharing.share_partitions import SharePartitions
@@ -50,6 +53,12 @@ class Broker:
     """The parts of one broker process. `broker.builder` creates and connects them."""
 
     controller: Controller
+    """Changes the metadata; only of nodes that are a controller, and only for what a controller serves."""
+    controller_channel: ControllerChannel
+    """Sends requests to the active controller; only in a cluster."""
+    inter_broker: InterBroker
+    """Sends requests to other brokers; only in a cluster."""
+    metadata: Metadata
     group_coordinators: GroupCoordinators
     log_dir_failures: LogDirFailures
     log_dirs: LogDirs
@@ -87,7 +96,7 @@ class Broker:
     @property
     def image(self) -> ClusterImage:
         """The current metadata of the cluster."""
-        return self.controller.image
+        return self.metadata.image
 
     @cached_property
     def group_configs(self) -> GroupConfigs:
@@ -95,7 +104,7 @@ class Broker:
         from barnabas.broker.config.group_configs import GroupConfigs
 
         group_configs = GroupConfigs(self.config, lambda: self.image)
-        self.controller.on_group_config_change.append(group_configs.apply)
+        self.metadata.on_group_config_change.append(group_configs.apply)
         return group_configs
 
     @cached_property
@@ -107,7 +116,7 @@ class Broker:
             self.services,
             self.share_coordinators,
             self.group_configs,
-            self.controller.auto_create_dead_letter_queue,
+            self.metadata.auto_create_dead_letter_queue,
             lambda: self.is_stopping,
         )
 

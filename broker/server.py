@@ -187,7 +187,7 @@ class Server:
             raise
         broker = self.broker
         self.reactor = Reactor(broker.loop, self._limits_at_start(), Dispatcher(broker).dispatch, self._flushes)
-        broker.controller.on_config_change.append(lambda _changed: self._apply_limits())
+        broker.metadata.on_config_change.append(lambda _changed: self._apply_limits())
         self.reactor.watch(self._flushes.fileno(), self._flushes.collect)
         for listener in self._listeners:
             self.reactor.listen(listener)

@@ -26,7 +26,7 @@ from barnabas.wire.messages.api_versions import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.metadata.controller import Controller
+    from barnabas.broker.metadata.metadata import Metadata
 
 FIRST_VERSION_WITH_CLIENT_SOFTWARE = 3
 FIRST_PRODUCE_VERSION_SHOWN = 0
@@ -50,15 +50,15 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersion
     offset, encoded = ctx.broker.encoded_api_versions.get(ctx.api_version, (None, None))
     if encoded is None or offset != ctx.broker.image.offset:
         encoded = EncodedResponse()
-        encoded.chunks = whole_answer(ctx.broker.controller).encode_chunks(ctx.api_version)
+        encoded.chunks = whole_answer(ctx.broker.metadata).encode_chunks(ctx.api_version)
         ctx.broker.encoded_api_versions[ctx.api_version] = (ctx.broker.image.offset, encoded)
     return encoded
 
 
-def whole_answer(controller: Controller) -> ApiVersionsResponse:
+def whole_answer(metadata: Metadata) -> ApiVersionsResponse:
     """Every API with its versions, and the features, as they are now."""
     response = ApiVersionsResponse(api_keys=[_versions_of(key) for key in sorted(SERVED)])
-    _add_features(controller, response)
+    _add_features(metadata, response)
     return response
 
 
@@ -69,19 +69,19 @@ def _versions_of(key: ApiKey) -> ApiVersion:
     return ApiVersion(api_key=int(key), min_version=first, max_version=last)
 
 
-def _add_features(controller: Controller, response: ApiVersionsResponse) -> None:
+def _add_features(metadata: Metadata, response: ApiVersionsResponse) -> None:
     """Add the supported features, and those finalized ones that this broker supports.
 
     A data directory that Kafka has formatted may have other features, which clients must not expect here.
     """
     response.supported_features = [
         SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
-        for name, (lowest, highest) in controller.supported_features.items()
+        for name, (lowest, highest) in metadata.supported_features.items()
     ]
-    image = controller.image
+    image = metadata.image
     response.finalized_features_epoch = image.offset
     response.finalized_features = [
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
         for name, level in image.features.items()
-        if name in controller.supported_features
+        if name in metadata.supported_features
     ]

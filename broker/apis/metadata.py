@@ -74,7 +74,7 @@ def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse 
             errors = dict.fromkeys(to_create, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         delayed.follow(respond_in_steps(ctx, _steps(ctx, request, errors)))
 
-    ctx.broker.controller.auto_create(to_create, delayed.guard(created))
+    ctx.broker.metadata.auto_create(to_create, delayed.guard(created))
     return delayed
 
 

@@ -96,6 +96,11 @@ class Reactor:
         """The number of open connections."""
         return len(self._channels)
 
+    @property
+    def poller(self) -> Poller:
+        """What watches the sockets; `Outgoing` adds its own."""
+        return self._poller
+
     def set_limits(self, limits: Limits) -> None:
         """Replace the limits of connections; those that are open stay open. The others are of the start."""
         self._limits = limits
