@@ -25,8 +25,8 @@ class FlushedPartition(Protocol):
     is_closed: bool
     bytes_appended: int
 
-    def advance_high_watermark(self, offset: int, bytes_appended: int) -> None:
-        """Commit everything below `offset`."""
+    def advance_own_end(self, offset: int, bytes_appended: int) -> None:
+        """What this replica has ends at `offset`; without followers it is committed."""
 
     def fail(self, reason: str) -> None:
         """Take the partition offline."""
@@ -64,7 +64,7 @@ class FlushPolicy:
         partition = self.partition
         log = partition.log
         if log.unflushed < self.messages:
-            partition.advance_high_watermark(log.log_end_offset, self.bytes_written)
+            partition.advance_own_end(log.log_end_offset, self.bytes_written)
             self._set_timer()
         else:
             self._request_flush(self)
@@ -82,10 +82,10 @@ class FlushPolicy:
         if job is not None:
             log.finish_flush(job)
         if job is None or log.unflushed < self.messages:
-            partition.advance_high_watermark(log.log_end_offset, self.bytes_written)
+            partition.advance_own_end(log.log_end_offset, self.bytes_written)
             self._set_timer()
         else:
-            partition.advance_high_watermark(min(job.offset, log.synced_offset), self._bytes_in_job)
+            partition.advance_own_end(min(job.offset, log.synced_offset), self._bytes_in_job)
 
     def _set_timer(self) -> None:
         if self._timer is None and self.seconds < inf and self.partition.log.unflushed:

@@ -1,8 +1,10 @@
-"""One partition led by this broker: its log, its leader epoch, its high watermark and the waits for it.
+"""One replica of a partition: its log, who leads it, its high watermark and the waits for it.
 
-On a single node this broker leads everything and the ISR is itself, so the high watermark is the log end offset, or
-less while a flush policy asks for a flush first (`broker.replicas.flush_policy`). When it advances, waiting readers are
-woken once, at the end of the loop's turn, so a burst of produce requests costs a reader one response; callbacks of
+A `Partition` exists for every replica that this broker has; what it may do follows from the metadata: it leads, it
+follows another broker, or it has no leader (`update`). A partition with one replica has no `leading`: its high
+watermark is the log end offset, or less while a flush policy asks for a flush first (`flush_policy`). Otherwise its
+followers take part (`leading`), or its leader tells it (`follow_high_watermark`). When it advances, waiting readers
+are woken once, at the end of the loop's turn, so a burst of produce requests costs a reader one response; callbacks of
 `when_committed` are called immediately (R12, R13, G2).
 """
 
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.config.keys.own import ALWAYS
 from barnabas.broker.guarded import log_failure
 from barnabas.broker.replicas.flush_policy import FlushPolicy
+from barnabas.coord.cluster.topic_image import NO_LEADER
 from barnabas.coord.topic_names import INTERNAL_TOPICS
 from barnabas.wire.configdef import LONG_MAX
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.flusher import Flusher
+    from barnabas.coord.cluster.topic_image import PartitionImage
     from barnabas.storage.append import AppendInfo
     from barnabas.storage.batch_check import Origin
     from barnabas.storage.batch_content import Budget
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Partition:
-    """One partition led by this broker."""
+    """One replica of a partition."""
 
     __slots__ = (
         "_awaiting",
@@ -38,14 +42,21 @@ class Partition:
         "_is_waking",
         "_loop",
         "_on_failure",
+        "adding_replicas",
         "bytes_appended",
+        "elr",
         "flush_policy",
         "index",
         "is_closed",
         "is_internal",
+        "is_leader",
         "isr",
         "leader_epoch",
+        "leader_id",
         "log",
+        "on_own_end",
+        "partition_epoch",
+        "removing_replicas",
         "replicas",
         "topic",
         "topic_id",
@@ -72,17 +83,78 @@ class Partition:
         self.topic_id = topic_id
         self.is_internal = topic in INTERNAL_TOPICS
         self.log = log
-        self.leader_epoch = 0
+        self.is_leader = False
+        self.leader_id = NO_LEADER
+        self.leader_epoch = -1
+        self.partition_epoch = -1
         self.replicas: Sequence[int] = ()
         self.isr: Sequence[int] = ()
+        self.elr: Sequence[int] = ()
+        self.adding_replicas: Sequence[int] = ()
+        self.removing_replicas: Sequence[int] = ()
         self.bytes_appended = 0  # up to the high watermark, since the broker started
         self.waiters: dict[object, Callable[[Partition], None]] = {}  # the key is the waiter itself
         self.flush_policy: FlushPolicy | None = None  # None: records are acknowledged without a flush
-        self.is_closed = False  # deleted or offline
+        self.is_closed = False  # deleted, moved to other brokers or offline
+        self.on_own_end: Callable[[Partition], None] | None = None
+        """A follower's: called when `own_end` has advanced, which is what its next fetch may say it has."""
         self._awaiting: list[tuple[int, Callable[[ErrorCode], None]]] = []
         self._is_waking = False
-        log.high_watermark = log.log_end_offset
         log.on_damage = self.fail
+
+    # -- roles
+
+    def update(self, assigned: PartitionImage, node_id: int) -> bool:
+        """Take over what the metadata says of the partition; whether its leader or its leader epoch has changed.
+
+        A state that is older than the one known is ignored: the controller's answer may be ahead of the metadata (R11).
+        """
+        if assigned.partition_epoch < self.partition_epoch:
+            return False
+        was_leader = self.is_leader
+        has_changed = assigned.leader != self.leader_id or assigned.leader_epoch != self.leader_epoch
+        self.leader_id = assigned.leader
+        self.leader_epoch = assigned.leader_epoch
+        self.partition_epoch = assigned.partition_epoch
+        self.replicas = assigned.replicas
+        self.isr = assigned.isr
+        self.elr = assigned.elr
+        self.adding_replicas = assigned.adding_replicas
+        self.removing_replicas = assigned.removing_replicas
+        self.is_leader = assigned.leader == node_id
+        if self.is_leader:
+            if not was_leader:
+                self.log.high_watermark = self.log.log_end_offset
+        elif was_leader:
+            self._resign()
+        return has_changed
+
+    def _resign(self) -> None:
+        """This broker leads no longer: nobody here can say whether what waits will be committed (R14)."""
+        awaiting, self._awaiting = self._awaiting, []
+        for _, then in awaiting:
+            self._decide(then, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._loop.call_after_turn(self.wake)
+
+    @property
+    def own_end(self) -> int:
+        """The end of what this replica has: of what it has flushed if a flush policy asks for that."""
+        return self.log.log_end_offset if self.flush_policy is None else self.log.synced_offset
+
+    def appended_as_follower(self, size: int) -> None:
+        """`size` bytes from the leader have been appended to the log: have them flushed if the policy asks for it."""
+        if self.flush_policy is not None:
+            self.flush_policy.appended(size)
+
+    def follow_high_watermark(self, offset: int) -> None:
+        """A follower's high watermark: the leader's, as far as this replica has the records (R8)."""
+        log = self.log
+        self.advance_high_watermark(min(offset, log.log_end_offset), self.bytes_appended)
+
+    def truncated(self) -> None:
+        """The follower's log has been truncated: readers look again."""
+        if self.waiters:
+            self._loop.call_after_turn(self.wake)
 
     def append(
         self,
@@ -140,6 +212,13 @@ class Partition:
 
     # -- commitment
 
+    def advance_own_end(self, offset: int, bytes_appended: int) -> None:
+        """What this replica has ends at `offset` now, `bytes_appended` bytes since the broker started (flushes)."""
+        if self.is_leader:
+            self.advance_high_watermark(offset, bytes_appended)
+        elif self.on_own_end is not None:
+            self.on_own_end(self)
+
     def advance_high_watermark(self, offset: int, bytes_appended: int) -> None:
         """Commit everything below `offset`, which is `bytes_appended` bytes since the broker started."""
         log = self.log
@@ -190,7 +269,7 @@ class Partition:
         policy, self.flush_policy = self.flush_policy, None
         if policy is not None:
             policy.cancel()
-            self.advance_high_watermark(self.log.log_end_offset, policy.bytes_written)
+            self.advance_own_end(self.log.log_end_offset, policy.bytes_written)
 
     def fail(self, reason: str) -> None:
         """Take the partition offline; `reason` is a sentence about what happened to its log."""
@@ -230,6 +309,13 @@ class Partition:
         if current_leader_epoch < self.leader_epoch:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
         raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    def check_leader(self, current_leader_epoch: int) -> None:
+        """As `check_epoch`; then KafkaError(NOT_LEADER_OR_FOLLOWER) unless this broker leads the partition (R3)."""
+        if current_leader_epoch not in (-1, self.leader_epoch):
+            self.check_epoch(current_leader_epoch)
+        if not self.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def check_in_sync_replicas(self) -> None:
         """Raise KafkaError for acks=all while fewer than min.insync.replicas replicas are in sync (R12).

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.config.keys.general import PRODUCER_ID_EXPIRATION_MS
 from barnabas.broker.config.keys.own import LOG_READ_CHECK_CRCS, LOG_SYNC, PRODUCE_VALIDATION
+from barnabas.broker.guarded import call_guarded
 from barnabas.broker.log_dir_failures import NO_DESCRIPTORS, is_transient
 from barnabas.broker.replicas.log_starts import LogStarts
 from barnabas.broker.replicas.offline_partitions import OfflinePartitions
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from barnabas.storage.new_directories import NewDirectories
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
+
+DELETED = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 NEW_PER_STEP = 100
 """The number of new partitions whose directories are made together in a thread."""
@@ -84,6 +87,12 @@ class Partitions:
         """(topic, index) of the partitions that cannot be served -> reason; iteration and `get` leave them out."""
         self.on_failure: dict[str, Callable[[int], None]] = {}
         """By topic: called at the end of the turn with the index of a partition that is not served any more."""
+        self.on_role_change: list[Callable[[Partition], None]] = []
+        """Called with each partition whose leader or leader epoch has changed, after its state is set: it leads,
+        follows or has no leader. A partition that was just opened counts as changed."""
+        self.on_removed: list[Callable[[Partition], None]] = []
+        """Called with each partition that this broker holds no longer: deleted, moved to other brokers, or offline."""
+        self._image: ClusterImage | None = None
 
     def __iter__(self) -> Iterator[Partition]:
         for topic in self._by_name.values():
@@ -94,7 +103,7 @@ class Partitions:
         try:
             return self._by_name[topic].partitions[index]
         except KeyError:
-            raise self._offline.error(topic, index) from None
+            raise self._error(topic, index) from None
 
     def get_by_id(self, topic_id: bytes, index: int) -> Partition:
         """A partition by topic id; KafkaError(UNKNOWN_TOPIC_ID), else as `get`."""
@@ -104,7 +113,33 @@ class Partitions:
         try:
             return topic.partitions[index]
         except KeyError:
-            raise self._offline.error(topic.name, index) from None
+            raise self._error(topic.name, index) from None
+
+    def get_leader(self, topic: str, index: int) -> Partition:
+        """A partition that this broker leads, by name; KafkaError(NOT_LEADER_OR_FOLLOWER), else as `get`."""
+        try:
+            partition = self._by_name[topic].partitions[index]
+        except KeyError:
+            raise self._error(topic, index) from None
+        if not partition.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return partition
+
+    def get_leader_by_id(self, topic_id: bytes, index: int) -> Partition:
+        """A partition that this broker leads, by topic id; KafkaError(NOT_LEADER_OR_FOLLOWER), else as `get_by_id`."""
+        partition = self.get_by_id(topic_id, index)
+        if not partition.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return partition
+
+    def _error(self, topic: str, index: int) -> KafkaError:
+        """The error for a partition that this broker does not have (Kafka's `getPartitionOrError`)."""
+        error = self._offline.error(topic, index)
+        if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self._image is not None:
+            found = self._image.partition(topic, index)
+            if found is not None and self._config.node_id not in found.replicas:
+                return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return error
 
     def of_topic(self, name: str) -> list[Partition]:
         """The partitions of a topic; none if there is no such topic."""
@@ -115,6 +150,7 @@ class Partitions:
 
     def load(self, image: ClusterImage) -> None:
         """Open the logs of the partitions that `image` assigns to this broker; set aside other directories (R22)."""
+        self._image = image
         for topic in image.topics.values():
             self._open_topic(image, topic, topic.partitions)
         self._flush_loaded()
@@ -141,7 +177,9 @@ class Partitions:
 
     def apply(self, image: ClusterImage, delta: ClusterDelta) -> Steps[None]:
         """Apply a change of the image, in steps; done before the request that caused it is answered."""
+        self._image = image
         yield from self._remove(list(delta.deleted_topics.values()))
+        yield from self._remove_replicas(delta)
         changed = [*delta.new_partitions.items(), *delta.changed_partitions.items()]
         configs: dict[bytes, LogConfig] = {}
         for at in range(0, len(changed), NEW_PER_STEP):
@@ -202,10 +240,13 @@ class Partitions:
             if partition is None:
                 return
             topic.partitions[index] = partition
-        assigned = wanted.partitions[index]
-        partition.leader_epoch = assigned.leader_epoch
-        partition.replicas = assigned.replicas
-        partition.isr = assigned.isr
+        if partition.update(wanted.partitions[index], self._config.node_id):
+            self._tell(self.on_role_change, partition)
+
+    @staticmethod
+    def _tell(subscribers: Sequence[Callable[[Partition], None]], partition: Partition) -> None:
+        for subscriber in subscribers:
+            call_guarded("Following a change of a partition", subscriber, partition)
 
     def _open(
         self, topic: TopicImage, index: int, config: LogConfig, directories: NewDirectories | None = None
@@ -324,6 +365,7 @@ class Partitions:
         if callback is not None:
             self._loop.call_after_turn(partial(callback, partition.index))
         partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
+        self._tell(self.on_removed, partition)
 
     def _forget_topic(self, deleted: TopicImage) -> _Topic | None:
         """Find the partitions of a topic no longer, by its name or id."""
@@ -350,6 +392,24 @@ class Partitions:
                     yield None
         yield from self._persist_deletion(changed)
 
+    def _remove_replicas(self, delta: ClusterDelta) -> Steps[None]:
+        """Stop serving the partitions that were moved to other brokers, and delete their logs, durably (R19)."""
+        changed: dict[LogDir, None] = {}
+        for (topic_id, index), image in list(delta.changed_partitions.items()):
+            if self._is_assigned(image, index):
+                continue
+            if (image.name, index) in self.offline:
+                self._offline.delete(image.name, index)
+                yield None
+            topic = self._by_id.get(topic_id)
+            partition = None if topic is None else topic.partitions.pop(index, None)
+            if partition is not None and not partition.is_closed:
+                logger.info("Partition %s-%d was moved to other brokers: its log is deleted", image.name, index)
+                self._delete(partition, changed, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                yield None
+        if changed:
+            yield from self._persist_deletion(changed)
+
     def _persist_deletion(self, changed: Iterable[LogDir]) -> Steps[None]:
         """Make the new names of deleted logs' directories durable, and remove these logs from the checkpoints."""
         for log_dir in changed:
@@ -360,13 +420,14 @@ class Partitions:
         for name in CHECKPOINT_NAMES:  # so that new partitions of the same names need not write them
             yield from self._failures.write_checkpoint(name)
 
-    def _delete(self, partition: Partition, changed: dict[LogDir, None]) -> None:
+    def _delete(self, partition: Partition, changed: dict[LogDir, None], error: ErrorCode = DELETED) -> None:
         """Delete a partition's log, and add its log directory to those whose names have changed."""
         try:
             changed[self._log_dirs.delete_log(partition.topic, partition.index, now=self._loop.now())] = None
-        except OSError as error:
-            partition.report_failure("deletion", error)
-        partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        except OSError as failure:
+            partition.report_failure("deletion", failure)
+        partition.close(error)
+        self._tell(self.on_removed, partition)
 
     def config_of(self, image: ClusterImage, topic: str) -> LogConfig:
         """A topic's effective configuration: its own overrides over this broker's defaults."""
