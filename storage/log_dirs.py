@@ -48,6 +48,7 @@ class LogDirs:
         "_held",
         "_missing",
         "_offline",
+        "are_replicas",
         "deleted_topics",
         "deletions",
         "dirs",
@@ -75,6 +76,8 @@ class LogDirs:
         """Whether a directory is on a file system where names that differ only in case are equal."""
         self.strays: list[str] = []
         """Directories that were renamed as strays and not yet logged."""
+        self.are_replicas = False
+        """Whether the logs may have batches of other brokers, whose logs may have been compacted."""
         self.on_error: Callable[[LogDir, str, OSError], None] | None = None
         """Called when a checkpoint cannot be written (directory, operation, error); None: the OSError is raised."""
 
@@ -238,6 +241,7 @@ class LogDirs:
             log_start_offset=log_dir.log_starts.get(key, 0),
             high_watermark=log_dir.high_watermarks.get(key, 0),
             producer_expiration_ms=producer_expiration_ms,
+            is_replica=self.are_replicas,
             is_made=is_made,
         )
         self.logs[key] = log
