@@ -12,21 +12,45 @@ Source: Kafka's `UnifiedLog.appendAsFollower` and `AbstractFetcherThread.process
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from barnabas.storage.batch_header import BatchHeader
-from barnabas.storage.leader_epochs import NO_EPOCH
+from barnabas.storage.leader_epochs import NO_EPOCH, LeaderEpochCache
+from barnabas.storage.log_config import LogConfig
 from barnabas.storage.offset_index import MAX_RELATIVE_OFFSET
-from barnabas.storage.producer_state import EndMarker, marker_of
+from barnabas.storage.producer_state import EndMarker, ProducerState, marker_of
+from barnabas.storage.segments import Segments
 from barnabas.storage.txn_index import AbortedTransaction
 from barnabas.wire.crc import crc32c
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records import CONTROL_BIT, CRC_START, HEADER_SIZE, LOG_OVERHEAD, MAGIC
 
-if TYPE_CHECKING:
-    from barnabas.storage.log import Log
-
 _LENGTH = slice(8, LOG_OVERHEAD)
+
+
+class FollowingLog(Protocol):
+    """What is used of a `Log`."""
+
+    config: LogConfig
+    leader_epochs: LeaderEpochCache
+    log_end_offset: int
+    producers: ProducerState
+    segments: Segments
+
+    def skip_to(self, offset: int) -> None:
+        """Move the log end forward."""
+
+    def write(
+        self,
+        records: memoryview,
+        headers: list[BatchHeader],
+        last_offset: int,
+        leader_epoch: int,
+        now: float,
+        *,
+        is_marker: bool,
+    ) -> None:
+        """Write batches with one write."""
 
 
 class FollowerAppend(NamedTuple):
@@ -81,7 +105,7 @@ class _Piece:
         )
 
 
-def append_as_follower(log: Log, records: memoryview, *, now: float) -> FollowerAppend:
+def append_as_follower(log: FollowingLog, records: memoryview, *, now: float) -> FollowerAppend:
     """Append the whole batches of `records`, a slice of the leader's log from this log's end on.
 
     `now` is the monotonic clock in seconds, for rolling. Raises KafkaError: UnexpectedOffset, CORRUPT_MESSAGE,
@@ -142,7 +166,7 @@ def _check(records: memoryview, header: BatchHeader, expected: int) -> None:
         )
 
 
-def _append_piece(log: Log, records: memoryview, piece: _Piece, now: float) -> None:
+def _append_piece(log: FollowingLog, records: memoryview, piece: _Piece, now: float) -> None:
     headers = piece.headers
     first, last_offset = headers[0].base_offset, headers[-1].last_offset
     if last_offset - log.log_end_offset > MAX_RELATIVE_OFFSET:

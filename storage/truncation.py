@@ -19,7 +19,7 @@ first gap. The follower then compares epochs with its leader again. Source: Kafk
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from barnabas.storage import layout
 from barnabas.storage.batch_header import BatchHeader
@@ -30,9 +30,10 @@ from barnabas.storage.segment import Segment
 from barnabas.wire.records import HEADER_SIZE, MAGIC
 
 if TYPE_CHECKING:
-    from barnabas.storage.files import File
-    from barnabas.storage.leader_epochs import EpochsWrite
-    from barnabas.storage.log import Log
+    from barnabas.storage.files import File, Files
+    from barnabas.storage.leader_epochs import EpochsWrite, LeaderEpochCache
+    from barnabas.storage.segments import Segments
+    from barnabas.storage.snapshot_files import SnapshotFiles
 
 Steps: TypeAlias = Generator[Callable[[], None] | None, None, None]
 """Yields None after each short step, or a function that waits for the disk."""
@@ -41,12 +42,42 @@ _CHUNK = 1 << 20
 _BATCHES_PER_STEP = 200
 
 
+class TruncatedLog(Protocol):
+    """What is used of a `Log`."""
+
+    directory: str
+    files: Files
+    leader_epochs: LeaderEpochCache
+    log_start_offset: int
+    producers: ProducerState
+    recovery_limit: int | None
+    recovery_point: int
+    segments: Segments
+
+    @property
+    def high_watermark(self) -> int:
+        """The end of the committed records."""
+
+    @property
+    def snapshots(self) -> SnapshotFiles:
+        """The producer snapshots."""
+
+    def drop(self, segment: Segment, renamed: list[str]) -> None:
+        """Rename the files of a segment and forget it."""
+
+    def set_end(self, offset: int) -> None:
+        """The log ends there now."""
+
+    def start_again_at(self, offset: int) -> None:
+        """The log is empty now."""
+
+
 class Truncation:
     """One truncation of one log."""
 
     __slots__ = ("_epochs", "_file", "_producers", "is_full", "log", "offset")
 
-    def __init__(self, log: Log, offset: int, *, fully: bool = False) -> None:
+    def __init__(self, log: TruncatedLog, offset: int, *, fully: bool = False) -> None:
         """Truncate at `offset`; fully when everything is removed and the log continues there."""
         self.log = log
         self.offset = offset
@@ -152,7 +183,7 @@ class Truncation:
             self.log.leader_epochs.finish_write(self._epochs)
 
 
-def truncate_in_place(log: Log, offset: int, *, fully: bool = False) -> None:
+def truncate_in_place(log: TruncatedLog, offset: int, *, fully: bool = False) -> None:
     """Do all steps of a truncation now and wait for the disk; the caller has written the checkpoints."""
     truncation = Truncation(log, offset, fully=fully)
     for wait in truncation.prepare():
@@ -170,7 +201,7 @@ class _Pieces:
 
     __slots__ = ("_at", "_file", "_files", "_piece", "_wanted", "position", "size")
 
-    def __init__(self, log: Log, segment: Segment) -> None:
+    def __init__(self, log: TruncatedLog, segment: Segment) -> None:
         self._files = log.files
         self._file = segment.file
         self._piece = memoryview(b"")
@@ -207,7 +238,7 @@ class _Pieces:
         self.position += header.size
 
 
-def _replay(log: Log, segment: Segment, state: ProducerState, start: int, end: int) -> Steps:
+def _replay(log: TruncatedLog, segment: Segment, state: ProducerState, start: int, end: int) -> Steps:
     """Apply the batches of a segment in [start, end) to the producer state."""
     pieces = _Pieces(log, segment)
     count = 0
