@@ -190,7 +190,7 @@ def compatibility() -> str:
         request_class, _ = message_for(key)
         if not request_class.versions:
             continue
-        if key in api.SERVED:
+        if key in api.BROKER_APIS:
             low, high = api.served_versions(key)
             row = (_api_name(request_class.__name__), str(int(key)), _range(low, high), _range_of(request_class))
             served.append(row)

@@ -16,7 +16,7 @@ from importlib.machinery import SourceFileLoader
 from types import CodeType
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.apis.registry import SERVED
+from barnabas.broker.apis.registry import BROKER_APIS
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
@@ -46,7 +46,7 @@ LATE: Final = (
     "broker.metadata.automatic_topics",
     "broker.replicas.cleaner",
     "broker.replicas.cleaner_process",
-    *dict.fromkeys(f"broker.apis.{name}" for name in SERVED.values()),
+    *dict.fromkeys(f"broker.apis.{name}" for name in BROKER_APIS.values()),
 )
 """What functions of the modules that a start has imported import; `tests/broker/test_warm_up.py` compares it."""
 LIBRARIES: Final = (

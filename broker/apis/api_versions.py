@@ -1,4 +1,4 @@
-"""ApiVersions (18): the APIs in the registry with their versions, and features (KIP-35, KIP-511, KIP-584).
+"""ApiVersions (18) of brokers: the APIs of the registry with their versions, features (KIP-35, KIP-511, KIP-584).
 
 A request with an unsupported version of ApiVersions is answered in version 0 with UNSUPPORTED_VERSION and the versions
 of ApiVersions only.
@@ -10,9 +10,10 @@ and again when the offset of the metadata, which is the epoch of the finalized f
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.registry import SERVED, api, served_versions
+from barnabas.broker.apis.registry import BROKER_APIS, api, served_versions
 from barnabas.broker.net.encoded_response import EncodedResponse
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
@@ -37,6 +38,19 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 @api(ApiVersionsRequest)
 def api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse | EncodedResponse:
     """Return every API with its versions, and the features."""
+    refusal = refused(ctx, request)
+    if refusal is not None:
+        return refusal
+    offset, encoded = ctx.broker.encoded_api_versions.get(ctx.api_version, (None, None))
+    if encoded is None or offset != ctx.broker.image.offset:
+        encoded = EncodedResponse()
+        encoded.chunks = whole_answer(ctx.broker.metadata).encode_chunks(ctx.api_version)
+        ctx.broker.encoded_api_versions[ctx.api_version] = (ctx.broker.image.offset, encoded)
+    return encoded
+
+
+def refused(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse | None:
+    """The answer to a request that is invalid or of a version that is not served; keeps the client's software."""
     first, last = served_versions(ApiKey.API_VERSIONS)
     if not first <= ctx.api_version <= last:
         return ApiVersionsResponse(
@@ -47,17 +61,12 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersion
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
             return ApiVersionsResponse(error_code=int(ErrorCode.INVALID_REQUEST))
         ctx.connection.client_software = (name, version)
-    offset, encoded = ctx.broker.encoded_api_versions.get(ctx.api_version, (None, None))
-    if encoded is None or offset != ctx.broker.image.offset:
-        encoded = EncodedResponse()
-        encoded.chunks = whole_answer(ctx.broker.metadata).encode_chunks(ctx.api_version)
-        ctx.broker.encoded_api_versions[ctx.api_version] = (ctx.broker.image.offset, encoded)
-    return encoded
+    return None
 
 
-def whole_answer(metadata: Metadata) -> ApiVersionsResponse:
+def whole_answer(metadata: Metadata, apis: Iterable[ApiKey] = BROKER_APIS) -> ApiVersionsResponse:
     """Every API with its versions, and the features, as they are now."""
-    response = ApiVersionsResponse(api_keys=[_versions_of(key) for key in sorted(SERVED)])
+    response = ApiVersionsResponse(api_keys=[_versions_of(key) for key in sorted(apis)])
     _add_features(metadata, response)
     return response
 

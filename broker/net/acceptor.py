@@ -16,6 +16,7 @@ from barnabas.broker.net.poller import READ
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
+    from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.poller import Poller
 
 logger = logging.getLogger("kafka.network.SocketServer")
@@ -36,13 +37,17 @@ _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Listener:
-    """A listening socket and the name of its listener."""
+    """A listening socket, the name of its listener, and who serves its connections."""
 
-    __slots__ = ("is_held", "is_polled", "name", "socket")
+    __slots__ = ("dispatch", "is_held", "is_polled", "name", "socket")
 
-    def __init__(self, name: str, listening: socket.socket) -> None:
+    def __init__(
+        self, name: str, listening: socket.socket, dispatch: Callable[[Connection, memoryview], None] | None = None
+    ) -> None:
+        """`dispatch` serves one request frame of a connection; None: as of the other listeners (`Reactor`)."""
         self.name = name
         self.socket = listening
+        self.dispatch = dispatch
         self.is_held = False  # by a limit
         self.is_polled = False
 

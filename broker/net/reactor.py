@@ -270,7 +270,7 @@ class Reactor:
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         local = accepted.getsockname()
         connection = Connection(
-            self._dispatch,
+            listener.dispatch or self._dispatch,
             listener=listener.name,
             peer=(host, peer[1]),
             local=(_plain(local[0]), local[1]),

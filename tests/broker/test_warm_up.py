@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker import warm_up
-from barnabas.broker.apis.registry import SERVED
+from barnabas.broker.apis.registry import BROKER_APIS
 
 ROOT = Path(__file__).parents[2]
 NOT_SERVING = {
@@ -64,7 +64,7 @@ def test_everything_that_is_imported_late_is_imported_by_the_warm_up() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     imported = set(ran.stdout.split())
-    wanted = imports_in_functions() | {f"barnabas.broker.apis.{name}" for name in SERVED.values()}
+    wanted = imports_in_functions() | {f"barnabas.broker.apis.{name}" for name in BROKER_APIS.values()}
     assert len(wanted) > 60
     assert wanted - imported == set()
 

@@ -20,7 +20,7 @@ CONTROLLER_LISTENER_NAMES = required(
         ("CONTROLLER",),
         "",
         HIGH,
-        "Names of the controller's listeners; Barnabas does not open them.",
+        "Names of the controller's listeners; they are opened if process.roles has the controller.",
         used=True,
     )
 )
@@ -40,6 +40,7 @@ CONTROLLER_QUORUM_BOOTSTRAP_SERVERS = list_of(
     "non-empty list",
     HIGH,
     "Addresses at which the controller quorum is found.",
+    used=True,
 )
 CONTROLLER_QUORUM_ELECTION_BACKOFF_MAX_MS = integer(
     "controller.quorum.election.backoff.max.ms",

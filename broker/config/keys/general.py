@@ -267,7 +267,7 @@ PROCESS_ROLES = required(
         ("broker", "controller"),
         "[broker, controller]",
         HIGH,
-        "Roles of this process. Barnabas is always broker and controller.",
+        "Roles of this process. When unset, broker and controller without a controller listener.",
         used=True,
     )
 )
