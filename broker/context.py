@@ -121,13 +121,33 @@ class Broker:
         )
 
     def endpoints(self, ctx: RequestContext) -> list[tuple[int, str, int, str | None]]:
-        """(node id, host, port, rack) of the brokers, as advertised to clients of this connection's listener.
+        """(node id, host, port, rack) of the live brokers, as advertised to clients of this connection's listener.
 
-        Without advertised.listeners that is the address that the client has connected to.
+        For this broker without advertised.listeners that is the address that the client has connected to. Brokers that
+        do not have this listener are left out, as in Kafka (R16).
         """
-        advertised = self._advertised.get(ctx.listener)
+        listener = ctx.listener
+        advertised = self._advertised.get(listener)
         host, port = ctx.local_address if advertised is None else (advertised.host, advertised.port)
-        return [(self.node_id, host, port, self.config[BROKER_RACK])]
+        own = (self.node_id, host, port, self.config[BROKER_RACK])
+        if self.image.brokers.keys() <= {self.node_id}:
+            return [own]
+        found = []
+        for broker in self.image.live_brokers():
+            if broker.id == self.node_id:
+                found.append(own)
+                continue
+            found += [(broker.id, one.host, one.port, broker.rack) for one in broker.endpoints if one.name == listener]
+        return found
+
+    def any_live_broker(self) -> int:
+        """The id that clients get as that of the controller: of any live broker, since each forwards, -1 for none."""
+        if self.image.brokers.keys() <= {self.node_id}:
+            return self.node_id
+        live = self.image.live_brokers()
+        if not live:
+            return -1
+        return live[int.from_bytes(self.random_bytes(2), "big") % len(live)].id
 
     def halt(self, reason: str) -> None:
         """Stop the broker: `reason` says why it cannot continue."""
