@@ -106,7 +106,10 @@ def create(broker: Server, topic: str, partitions: int = 1) -> str:
 
 
 def consume(broker: Server, topic: str, isolation: str = "read_committed") -> list[Any]:
-    """All records of a topic up to its current end (the last stable offset for read_committed)."""
+    """All records of a topic up to its current end.
+
+    For read_committed it waits for the markers of ended transactions, which a coordinator writes after its answer.
+    """
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
     consumer = Consumer(
@@ -127,7 +130,9 @@ def consume(broker: Server, topic: str, isolation: str = "read_committed") -> li
                 messages.append(message)
             else:
                 assert message.error().name() == "_PARTITION_EOF", message.error()
-                ended.add(message.partition())
+                _, end = consumer.get_watermark_offsets(TopicPartition(topic, message.partition()), cached=True)
+                if message.offset() >= end:  # else the last stable offset, before a marker
+                    ended.add(message.partition())
         return messages
     finally:
         consumer.close()
