@@ -91,6 +91,6 @@ def _add_features(metadata: Metadata, response: ApiVersionsResponse) -> None:
     response.finalized_features_epoch = image.offset
     response.finalized_features = [
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-        for name, level in image.features.items()
+        for name, level in image.finalized_features.items()
         if name in metadata.supported_features
     ]
