@@ -46,6 +46,8 @@ LATE: Final = (
     "broker.metadata.automatic_topics",
     "broker.replicas.cleaner",
     "broker.replicas.cleaner_process",
+    "broker.replicas.committed_bytes",
+    "broker.replicas.replication",
     *dict.fromkeys(f"broker.apis.{name}" for name in BROKER_APIS.values()),
 )
 """What functions of the modules that a start has imported import; `tests/broker/test_warm_up.py` compares it."""

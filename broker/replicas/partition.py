@@ -25,7 +25,10 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
+    from barnabas.broker.replicas.committed_bytes import CommittedBytes
     from barnabas.broker.replicas.flusher import Flusher
+    from barnabas.broker.replicas.leading import Leading
+    from barnabas.broker.replicas.replication import Replication
     from barnabas.coord.cluster.topic_image import PartitionImage
     from barnabas.storage.append import AppendInfo
     from barnabas.storage.batch_check import Origin
@@ -40,12 +43,17 @@ class Partition:
         "_awaiting",
         "_failures",
         "_is_waking",
+        "_is_waking_followers",
         "_loop",
         "_on_failure",
+        "_replication",
         "adding_replicas",
         "bytes_appended",
+        "committed_bytes",
         "elr",
+        "end_waiters",
         "flush_policy",
+        "has_peers",
         "index",
         "is_closed",
         "is_internal",
@@ -53,6 +61,7 @@ class Partition:
         "isr",
         "leader_epoch",
         "leader_id",
+        "leading",
         "log",
         "on_own_end",
         "partition_epoch",
@@ -73,8 +82,13 @@ class Partition:
         loop: Loop,
         failures: LogDirFailures,
         on_failure: Callable[[Partition, str], None],
+        replication: Callable[[], Replication],
     ) -> None:
-        """`on_failure` takes the partition offline; its second argument is the reason."""
+        """`on_failure` takes the partition offline; its second argument is the reason.
+
+        `replication` is asked for when this broker begins to lead the partition with followers.
+        """
+        self._replication = replication
         self._loop = loop
         self._failures = failures
         self._on_failure = on_failure
@@ -84,6 +98,11 @@ class Partition:
         self.is_internal = topic in INTERNAL_TOPICS
         self.log = log
         self.is_leader = False
+        self.has_peers = False
+        """Whether it has other replicas; without any, all that readers and writers need is here."""
+        self.leading: Leading | None = None
+        """The leader's side while this broker leads the partition with followers."""
+        self.committed_bytes: CommittedBytes | None = None
         self.leader_id = NO_LEADER
         self.leader_epoch = -1
         self.partition_epoch = -1
@@ -94,12 +113,13 @@ class Partition:
         self.removing_replicas: Sequence[int] = ()
         self.bytes_appended = 0  # up to the high watermark, since the broker started
         self.waiters: dict[object, Callable[[Partition], None]] = {}  # the key is the waiter itself
+        self.end_waiters: dict[object, Callable[[Partition], None]] = {}  # followers, which read up to the log end
         self.flush_policy: FlushPolicy | None = None  # None: records are acknowledged without a flush
         self.is_closed = False  # deleted, moved to other brokers or offline
         self.on_own_end: Callable[[Partition], None] | None = None
         """A follower's: called when `own_end` has advanced, which is what its next fetch may say it has."""
         self._awaiting: list[tuple[int, Callable[[ErrorCode], None]]] = []
-        self._is_waking = False
+        self._is_waking = self._is_waking_followers = False
         log.on_damage = self.fail
 
     # -- roles
@@ -109,10 +129,12 @@ class Partition:
 
         A state that is older than the one known is ignored: the controller's answer may be ahead of the metadata (R11).
         """
-        if assigned.partition_epoch < self.partition_epoch:
+        if assigned.partition_epoch <= self.partition_epoch:
+            self.elr = assigned.elr  # a ClearElrRecord counts as no change
             return False
         was_leader = self.is_leader
-        has_changed = assigned.leader != self.leader_id or assigned.leader_epoch != self.leader_epoch
+        is_new_epoch = assigned.leader_epoch != self.leader_epoch
+        has_changed = is_new_epoch or assigned.leader != self.leader_id
         self.leader_id = assigned.leader
         self.leader_epoch = assigned.leader_epoch
         self.partition_epoch = assigned.partition_epoch
@@ -122,39 +144,114 @@ class Partition:
         self.adding_replicas = assigned.adding_replicas
         self.removing_replicas = assigned.removing_replicas
         self.is_leader = assigned.leader == node_id
-        if self.is_leader:
-            if not was_leader:
-                self.log.high_watermark = self.log.log_end_offset
-        elif was_leader:
+        if self.is_leader and len(assigned.replicas) == 1:
+            if self.has_peers or not was_leader:
+                self._lead_alone()
+        else:
+            self._take_part(assigned, is_new_epoch=is_new_epoch, is_new_leader=not was_leader)
+        if was_leader and not self.is_leader:
             self._resign()
+        if has_changed:
+            self._wake_all()
         return has_changed
+
+    def _lead_alone(self) -> None:
+        """This replica is the only one: its own end is the high watermark."""
+        counted, self.committed_bytes = self.committed_bytes, None
+        leading, self.leading = self.leading, None
+        self.has_peers = False
+        if counted is None:
+            self.log.high_watermark = self.log.log_end_offset  # what a start has found is flushed
+        else:
+            self.advance_high_watermark(self.own_end, counted.total)
+        if leading is not None:
+            for offset, then in leading.take_stored_waits():
+                self.when_committed(offset, then)
+            leading.stop(ErrorCode.NONE)
+
+    def _take_part(self, assigned: PartitionImage, *, is_new_epoch: bool, is_new_leader: bool) -> None:
+        """There are other replicas: lead them, or follow the leader."""
+        self.has_peers = True
+        log = self.log
+        if self.committed_bytes is None:
+            from barnabas.broker.replicas.committed_bytes import CommittedBytes
+
+            policy = self.flush_policy
+            total = self.bytes_appended if policy is None else policy.bytes_written
+            self.committed_bytes = CommittedBytes(total, log.high_watermark, log.log_end_offset)
+        if self.is_leader:
+            if self.leading is None:
+                self.leading = self._replication().lead(self)
+                is_new_leader = True
+            self.leading.update(assigned, is_new_epoch=is_new_epoch, is_new_leader=is_new_leader)
 
     def _resign(self) -> None:
         """This broker leads no longer: nobody here can say whether what waits will be committed (R14)."""
+        leading, self.leading = self.leading, None
+        if leading is not None:
+            leading.stop(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         awaiting, self._awaiting = self._awaiting, []
         for _, then in awaiting:
             self._decide(then, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        self._loop.call_after_turn(self.wake)
+
+    def _wake_all(self) -> None:
+        """Readers look again at the end of the turn: who leads the partition has changed."""
+        if self.waiters:
+            self._loop.call_after_turn(self.wake)
+        if self.end_waiters:
+            self.wake_followers()
 
     @property
     def own_end(self) -> int:
         """The end of what this replica has: of what it has flushed if a flush policy asks for that."""
-        return self.log.log_end_offset if self.flush_policy is None else self.log.synced_offset
+        policy = self.flush_policy
+        if policy is None or self.log.unflushed < policy.messages:
+            return self.log.log_end_offset
+        return self.log.synced_offset
+
+    @property
+    def min_in_sync(self) -> int:
+        """The replicas that have to be in sync: min.insync.replicas, at most all (Kafka's `effectiveMinIsr`)."""
+        return min(self.log.config.min_insync_replicas, len(self.replicas))
+
+    # -- followers
 
     def appended_as_follower(self, size: int) -> None:
         """`size` bytes from the leader have been appended to the log: have them flushed if the policy asks for it."""
+        if self.committed_bytes is not None:
+            self.committed_bytes.appended(self.log.log_end_offset, size)
         if self.flush_policy is not None:
             self.flush_policy.appended(size)
 
     def follow_high_watermark(self, offset: int) -> None:
         """A follower's high watermark: the leader's, as far as this replica has the records (R8)."""
-        log = self.log
-        self.advance_high_watermark(min(offset, log.log_end_offset), self.bytes_appended)
+        self.commit(min(offset, self.log.log_end_offset))
+
+    def follower_fetched(
+        self, replica_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now: float
+    ) -> None:
+        """A follower has everything below `fetch_offset` (R4). KafkaError when it does not follow this leader."""
+        leading = self.leading
+        if leading is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        follower = leading.follower(replica_id, self.leader_epoch)
+        leading.follower_fetched(follower, broker_epoch, fetch_offset, log_start_offset, now)
+
+    def wake_followers(self) -> None:
+        """Wake the fetches of followers at the end of the turn: the log has grown, or who leads it has changed."""
+        if not self._is_waking_followers:
+            self._is_waking_followers = True
+            self._loop.call_after_turn(self._wake_followers)
+
+    def _wake_followers(self) -> None:
+        self._is_waking_followers = False
+        self._call_all(self.end_waiters)
 
     def truncated(self) -> None:
         """The follower's log has been truncated: readers look again."""
-        if self.waiters:
-            self._loop.call_after_turn(self.wake)
+        if self.committed_bytes is not None:
+            self.committed_bytes.truncated(self.log.log_end_offset)
+        self._wake_all()
 
     def append(
         self,
@@ -189,6 +286,10 @@ class Partition:
         except OSError as error:
             self.report_failure("write", error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        if self.leading is not None:
+            if not info.duplicate:
+                self._replicate(len(records))
+            return info
         if self.flush_policy is not None:
             if not info.duplicate:
                 self.flush_policy.appended(len(records))
@@ -199,6 +300,12 @@ class Partition:
             self._is_waking = True
             self._loop.call_after_turn(self.wake)
         return info
+
+    def _replicate(self, size: int) -> None:
+        assert self.committed_bytes is not None
+        self.committed_bytes.appended(self.log.log_end_offset, size)
+        assert self.leading is not None
+        self.leading.appended(size)
 
     def report_failure(self, operation: str, error: BaseException | None) -> None:
         """Report a failed `operation` on the log if `error` comes from the disk; it may fail the log directory."""
@@ -214,10 +321,18 @@ class Partition:
 
     def advance_own_end(self, offset: int, bytes_appended: int) -> None:
         """What this replica has ends at `offset` now, `bytes_appended` bytes since the broker started (flushes)."""
-        if self.is_leader:
+        if self.leading is not None:
+            self.leading.own_end_advanced(offset)
+        elif self.is_leader:
             self.advance_high_watermark(offset, bytes_appended)
         elif self.on_own_end is not None:
             self.on_own_end(self)
+
+    def commit(self, offset: int) -> None:
+        """Commit everything below `offset` of a partition that has other replicas."""
+        counted = self.committed_bytes
+        if counted is not None:
+            self.advance_high_watermark(offset, counted.below(offset))
 
     def advance_high_watermark(self, offset: int, bytes_appended: int) -> None:
         """Commit everything below `offset`, which is `bytes_appended` bytes since the broker started."""
@@ -241,6 +356,19 @@ class Partition:
             then(ErrorCode.NONE)
         else:
             self._awaiting.append((offset, then))
+
+    def when_stored(self, offset: int, then: Callable[[ErrorCode], None]) -> None:
+        """Call `then` once this replica has the record at `offset`, flushed if the flush policy asks for it (R13)."""
+        if self.leading is not None:
+            self.leading.when_stored(offset, then)
+        else:
+            self.when_committed(offset, then)
+
+    def forget(self, then: Callable[[ErrorCode], None]) -> None:
+        """Do not call `then`, which waits for something, any more: its time is up."""
+        self._awaiting = [waiter for waiter in self._awaiting if waiter[1] is not then]
+        if self.leading is not None:
+            self.leading.forget(then)
 
     def _release(self, high_watermark: int) -> None:
         """Call the callbacks of offsets below the new high watermark."""
@@ -281,15 +409,23 @@ class Partition:
         self.is_closed = True
         if self.flush_policy is not None:
             self.flush_policy.cancel()
+        leading, self.leading = self.leading, None
+        if leading is not None:
+            leading.stop(error)
         awaiting, self._awaiting = self._awaiting, []
         for _, then in awaiting:
             self._decide(then, error)
         self._loop.call_after_turn(self.wake)
+        if self.end_waiters:
+            self.wake_followers()
 
     def wake(self) -> None:
         """Call everything in `waiters`: the partition has changed."""
         self._is_waking = False
-        for woken in list(self.waiters.values()):
+        self._call_all(self.waiters)
+
+    def _call_all(self, waiters: dict[object, Callable[[Partition], None]]) -> None:
+        for woken in list(waiters.values()):
             try:
                 woken(self)
             except Exception as failure:
@@ -322,7 +458,7 @@ class Partition:
 
         min.insync.replicas is capped at the number of replicas (Kafka's `effectiveMinIsr`).
         """
-        required = min(self.log.config.min_insync_replicas, len(self.replicas))
+        required = self.min_in_sync
         if len(self.isr) < required:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,

@@ -10,8 +10,8 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.config.keys.general import PRODUCER_ID_EXPIRATION_MS
 from barnabas.broker.config.keys.own import LOG_READ_CHECK_CRCS, LOG_SYNC, PRODUCE_VALIDATION
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.flusher import Flusher
+    from barnabas.broker.replicas.isr_changes import Send
+    from barnabas.broker.replicas.replication import Replication
     from barnabas.broker.steps import StepRunner, Steps
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.cluster.image import ClusterImage
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from barnabas.storage.log_dirs import LogDirs
     from barnabas.storage.log_state import TornTail
     from barnabas.storage.new_directories import NewDirectories
+    from barnabas.wire.messages.replication import AlterPartitionRequest
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
 
@@ -78,6 +81,7 @@ class Partitions:
         self._log_dirs = log_dirs
         self._failures = failures
         self._flushers = flushers
+        self._runner = runner
         self._log_starts = LogStarts(loop, log_dirs, failures, runner, lambda: self)
         self._by_name: dict[str, _Topic] = {}
         self._by_id: dict[bytes, _Topic] = {}
@@ -93,6 +97,29 @@ class Partitions:
         self.on_removed: list[Callable[[Partition], None]] = []
         """Called with each partition that this broker holds no longer: deleted, moved to other brokers, or offline."""
         self._image: ClusterImage | None = None
+        self.send_to_controller: Send = _no_controller
+        """Sends a request to the active controller: `ControllerChannel.send`."""
+
+    @cached_property
+    def replication(self) -> Replication:
+        """What partitions with followers share; made when this broker leads the first one."""
+        from barnabas.broker.replicas.replication import Replication
+
+        return Replication(
+            self._loop,
+            self._config,
+            self._runner,
+            image=self._current_image,
+            partitions=lambda: self,
+            send=self._send,
+        )
+
+    def _send(self, request: AlterPartitionRequest, then: Callable[[Any], None]) -> None:
+        self.send_to_controller(request, then)
+
+    def _current_image(self) -> ClusterImage:
+        assert self._image is not None
+        return self._image
 
     def __iter__(self) -> Iterator[Partition]:
         for topic in self._by_name.values():
@@ -194,6 +221,8 @@ class Partitions:
         for resource_type, name in delta.changed_configs:
             if resource_type == TOPIC and name in image.topics:  # else it was deleted with its configs
                 yield from self.update_configs(image, name)
+        if delta.changed_brokers and "replication" in self.__dict__:
+            yield from self.replication.brokers_changed()
 
     def _make_directories(self, batch: Sequence[tuple[TopicImage, int]]) -> Steps[NewDirectories]:
         """Make the directories of those of these partitions that are new, in a thread."""
@@ -288,6 +317,7 @@ class Partitions:
             loop=self._loop,
             failures=self._failures,
             on_failure=self.take_offline,
+            replication=lambda: self.replication,
         )
         self._apply_flush_policy(partition)
         return partition
@@ -442,6 +472,8 @@ class Partitions:
             for partition in self.of_topic(name):
                 partition.log.update_config(config)
                 self._apply_flush_policy(partition)
+                if partition.leading is not None:
+                    partition.leading.advance()  # min.insync.replicas may be less now
                 yield None
 
     # -- deletion of records
@@ -449,6 +481,10 @@ class Partitions:
     def persist_log_starts(self, then: Callable[[bool], None] = lambda _: None) -> None:
         """Persist the log starts, then delete the segments below them; see `LogStarts.persist`."""
         self._log_starts.persist(then)
+
+
+def _no_controller(_: object, __: object) -> None:
+    raise RuntimeError("This broker was built without a channel to the controller")
 
 
 def _warn_of_torn_tail(topic: str, index: int, torn: TornTail) -> None:

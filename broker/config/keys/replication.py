@@ -43,7 +43,12 @@ REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS = long(
     used=True,
 )
 REPLICA_LAG_TIME_MAX_MS = long(
-    "replica.lag.time.max.ms", 30000, "", HIGH, "Time after which a follower that has not caught up leaves the ISR."
+    "replica.lag.time.max.ms",
+    30000,
+    "",
+    HIGH,
+    "Time after which a follower that has not caught up leaves the ISR.",
+    used=True,
 )
 REPLICA_SELECTOR_CLASS = string(
     "replica.selector.class", None, "", MEDIUM, "Java class that picks the replica a consumer reads from."
