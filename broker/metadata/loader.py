@@ -36,7 +36,7 @@ class MetadataLoader:
 
     def __init__(self, config: ServerConfig) -> None:
         self._config = config
-        self._creating: frozenset[str] = frozenset()
+        self._replayed: ClusterDelta | None = None
         self._warned: set[tuple[int, str]] = set()
         self.image = ClusterImage()
         """The cluster's metadata as of now."""
@@ -52,15 +52,22 @@ class MetadataLoader:
 
     def has_topic(self, name: str) -> bool:
         """Whether a topic exists and its creation is in effect: its partitions are open."""
-        return name in self.image.topics and name not in self._creating
+        topic = self.image.topics.get(name)
+        if topic is None or self._replayed is None:
+            return topic is not None
+        return topic.topic_id not in self._replayed.created_topics
+
+    def replaying(self, delta: ClusterDelta | None) -> None:
+        """Records are being replayed into the image, with these changes, and are published later; None at the end."""
+        self._replayed = delta
 
     def publish(self, delta: ClusterDelta) -> Steps[None]:
         """Have the broker apply a change that is in the image."""
-        self._creating = frozenset(topic.name for topic in delta.created_topics.values())
+        self._replayed = delta
         try:
             yield from self._publish(delta)
         finally:
-            self._creating = frozenset()
+            self._replayed = None
 
     def _publish(self, delta: ClusterDelta) -> Steps[None]:
         for subscriber in self.on_change:

@@ -14,17 +14,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.config.keys.controller import (
-    METADATA_LOG_DIR,
     METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS,
-    METADATA_LOG_SEGMENT_BYTES,
-    METADATA_LOG_SEGMENT_MS,
 )
+from barnabas.broker.metadata.metadata_dir import open_metadata_log, write_snapshot
 from barnabas.broker.metadata.quorum_state import check_servable, new_quorum, read_election, write_epoch
-from barnabas.broker.metadata.snapshots import NewSnapshot, load_newest
+from barnabas.broker.metadata.snapshots import load_newest
 from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
@@ -32,13 +29,9 @@ from barnabas.coord.cluster.metadata_batches import build_metadata_batch_in_step
 from barnabas.coord.cluster.node_records import bootstrap_records
 from barnabas.coord.cluster.replay import replay_in_steps
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
-from barnabas.storage import layout
-from barnabas.storage.log_config import LogConfig
-from barnabas.wire.configdef import INT_MAX, ConfigError
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import AbortTransactionRecord
 from barnabas.wire.schema import Message
-from barnabas.wire.types import ONE_UUID
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
@@ -74,15 +67,7 @@ class MetadataLog:
         has_metadata = (CLUSTER_METADATA_TOPIC, 0) in found
         if found and not has_metadata:
             raise self._partitions_without_metadata()
-        self._log = self._log_dirs.open_log(
-            CLUSTER_METADATA_TOPIC,
-            0,
-            self._log_config(),
-            topic_id=ONE_UUID,
-            now_ms=self._loop.now_ms(),
-            now=self._loop.now(),
-            home=self._new_log_dir(),
-        )
+        self._log = open_metadata_log(self._loop, self._config, self._log_dirs)
         self._load_snapshot()
         self._replay_log()
         if self.is_new and len(found) > has_metadata:
@@ -104,16 +89,6 @@ class MetadataLog:
             "is it in another metadata.log.dir?"
         )
 
-    def _new_log_dir(self) -> LogDir:
-        """The log directory for a new metadata log: metadata.log.dir, else the first."""
-        dirs, path = self._log_dirs.dirs, self._config[METADATA_LOG_DIR]
-        if path is None:
-            return dirs[0]
-        for log_dir in dirs:
-            if str(Path(path).absolute()) == log_dir.path:
-                return log_dir
-        raise ConfigError(f"metadata.log.dir={path} must be one of log.dirs")
-
     def _replay_log(self) -> None:
         offset = self.image.offset + 1
         if offset < self._log.log_start_offset:
@@ -129,13 +104,6 @@ class MetadataLog:
             replay_batches(read.slice.read(), self.image, delta, partial_ok=True)
             offset = self.image.offset + 1
         self._log_dirs.deleted_topics |= delta.removed_topic_ids
-
-    def _log_config(self) -> LogConfig:
-        config = LogConfig()
-        config.segment_bytes = self._config[METADATA_LOG_SEGMENT_BYTES]
-        config.segment_ms = self._config[METADATA_LOG_SEGMENT_MS]
-        config.max_message_bytes = INT_MAX
-        return config
 
     @property
     def is_new(self) -> bool:
@@ -253,13 +221,4 @@ class MetadataLog:
 
     def _snapshot(self) -> Steps[None]:
         yield from self._sync()  # a snapshot must not contain records that the log can still lose
-        log, image, loop = self._log, self.image, self._loop
-        snapshot = NewSnapshot(log, image)
-        yield from snapshot.encode(loop.now_ms())
-        yield snapshot.write
-        log.roll(loop.now())
-        log.advance_log_start_offset(image.offset + 1)
-        yield from self._failures.write_checkpoint(layout.LOG_START_CHECKPOINT)
-        deleted = log.delete_segments_below(image.offset + 1)
-        self._log_dirs.deletions.schedule(deleted, loop.now() + log.config.file_delete_delay_ms / 1000)
-        logger.info("Wrote snapshot %s of the metadata", snapshot.name)
+        yield from write_snapshot(self._loop, self._log_dirs, self._failures, self._log, self.image)

@@ -61,6 +61,11 @@ class NewSnapshot:
         """Write the file durably and remove older snapshots; may be called in a thread. OSError when the disk fails."""
         files, directory = self._log.files, self._log.directory
         replace_file(files, f"{directory}/{self.name}", b"".join(self._content))
-        for other, _ in files.list_files(directory):
-            if parse_checkpoint_name(other) is not None and other != self.name:
-                files.unlink(f"{directory}/{other}")
+        remove_older(self._log, self.name)
+
+
+def remove_older(log: Log, name: str) -> None:
+    """Remove the snapshots other than this one. OSError when the disk fails."""
+    for other, _ in log.files.list_files(log.directory):
+        if parse_checkpoint_name(other) is not None and other != name:
+            log.files.unlink(f"{log.directory}/{other}")

@@ -119,6 +119,12 @@ class NetworkClient:
         """Close the connection: a request in flight fails with NETWORK_EXCEPTION, those that wait get a new one."""
         self._lost("it was closed by this node")
 
+    def disconnect_unless(self, address: tuple[str, int] | None) -> None:
+        """Close a connection to another address than this one, as `disconnect` does."""
+        if self._transport is not None and self._connected_to != address:
+            self._next_connect = -inf
+            self.disconnect()
+
     def close(self) -> None:
         """Close for good: everything fails with NETWORK_EXCEPTION, also what is sent later."""
         self._is_closed = True
