@@ -20,6 +20,7 @@ from barnabas.broker.replicas.fetch_sessions import (
     INITIAL_EPOCH,
     NO_SESSION,
     FetchPartition,
+    FollowerPartition,
     requested_partitions,
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -64,8 +65,11 @@ PARTITIONS_OF_A_STEP = 500
 def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | DelayedResponse:
     """Read from each partition, now or once there are `min_bytes`."""
     if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "This broker has no followers.")
-    plan = _plan(ctx, request)
+        from barnabas.broker.apis.follower_fetch import FollowerFetchPlan
+
+        plan = _plan(ctx, request, FollowerFetchPlan, FollowerPartition)
+    else:
+        plan = _plan(ctx, request)
     plan.may_be_cold = True
     if len(plan.partitions) > PARTITIONS_OF_A_STEP:
         return respond_in_steps(ctx, _steps(ctx, request, plan))
@@ -125,20 +129,25 @@ def _outcome(
     return DelayedFetch(plan, attempt, ctx.broker.loop.timers, deadline).delayed
 
 
-def _plan(ctx: RequestContext, request: FetchRequest) -> FetchPlan:
+def _plan(
+    ctx: RequestContext,
+    request: FetchRequest,
+    plan_of: type[FetchPlan] = FetchPlan,
+    partition_of: type[FetchPartition] = FetchPartition,
+) -> FetchPlan:
     """The partitions to read: those of the session, or of the request if there is none."""
     sessions = ctx.broker.fetch_sessions
     uses_topic_ids = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     if request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
         session = sessions.resume(request, uses_topic_ids=uses_topic_ids, now=ctx.now)
         if session is not None:
-            return FetchPlan(ctx, request, session.partitions, session)
+            return plan_of(ctx, request, session.partitions, session)
     elif request.session_id != NO_SESSION:
         sessions.close(request.session_id)
     partitions = {
-        key: FetchPartition(topic, topic_id, requested)
+        key: partition_of(topic, topic_id, requested)
         for key, topic, topic_id, requested in requested_partitions(request, uses_topic_ids=uses_topic_ids)
     }
-    plan = FetchPlan(ctx, request, partitions, None)
+    plan = plan_of(ctx, request, partitions, None)
     plan.wants_session = request.session_epoch == INITIAL_EPOCH
     return plan

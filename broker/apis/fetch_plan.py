@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
+from barnabas.broker.config.keys.replication import REPLICA_SELECTOR_CLASS
 from barnabas.broker.guarded import error_code_of, log_failure
 from barnabas.broker.replicas.fetch_sessions import NO_SESSION, FetchPartition, FetchSession, PartitionKey
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 Answers: TypeAlias = "dict[PartitionKey, tuple[FetchPartition, FetchResponsePartitionData]]"
 
 READ_COMMITTED = 1
+FIRST_VERSION_WITH_RACK = 11
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 
 # Shared by all responses: never modified.
@@ -57,6 +59,8 @@ class Attempt:
 class FetchPlan:
     """The partitions of one Fetch, and its limits."""
 
+    is_follower = False
+
     __slots__ = (
         "broker",
         "cold",
@@ -65,6 +69,8 @@ class FetchPlan:
         "may_be_cold",
         "min_bytes",
         "partitions",
+        "rack_id",
+        "reads_leaders_only",
         "session",
         "uses_topic_ids",
         "wants_session",
@@ -84,6 +90,8 @@ class FetchPlan:
         self.max_bytes = min(request.max_bytes, ctx.broker.config[FETCH_MAX_BYTES])
         self.partitions = partitions
         self.session = session
+        self.rack_id = request.rack_id
+        self.reads_leaders_only = ctx.api_version < FIRST_VERSION_WITH_RACK
         self.wants_session = False
         self.may_be_cold = False
         """Whether `read` leaves out partitions whose lookup would wait for the disk, and adds them to `cold`."""
@@ -147,6 +155,11 @@ class FetchPlan:
     def _read_one(self, attempt: Attempt, key: PartitionKey, wanted: FetchPartition) -> FetchResponsePartitionData:
         partition = self.find(wanted)
         partition.check_epoch(wanted.current_leader_epoch)
+        if partition.has_peers:
+            preferred = self._check_peers(partition, wanted)
+            if preferred is not None:
+                attempt.is_final = True
+                return preferred
         log = partition.log
         diverging = _NO_DIVERGENCE
         if wanted.last_fetched_epoch >= 0:
@@ -186,6 +199,32 @@ class FetchPlan:
             records=records,
         )
 
+    def _check_peers(self, partition: Partition, wanted: FetchPartition) -> FetchResponsePartitionData | None:
+        """A consumer reads a partition that has other replicas: the answer that sends it to one of them, if any.
+
+        KafkaError(NOT_LEADER_OR_FOLLOWER) when the client may read from the leader only (KIP-392, version 11).
+        """
+        if self.is_follower:
+            return None  # `find` has checked it
+        if not partition.is_leader:
+            if self.reads_leaders_only:
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return None
+        if not self.rack_id or self.broker.config[REPLICA_SELECTOR_CLASS] is None:
+            return None
+        from barnabas.broker.apis.preferred_replica import preferred_replica
+
+        replica = preferred_replica(self.broker, partition, wanted.fetch_offset, self.rack_id)
+        if replica is None:
+            return None
+        log = partition.log
+        answer = failed(wanted.index, ErrorCode.NONE)
+        answer.preferred_read_replica = replica
+        answer.high_watermark = log.high_watermark
+        answer.last_stable_offset = log.last_stable_offset
+        answer.log_start_offset = log.log_start_offset
+        return answer
+
     def respond(self, attempt: Attempt) -> FetchResponse:
         """The response: in a session only partitions with changes, otherwise all."""
         response = FetchResponse()
@@ -218,7 +257,10 @@ class FetchPlan:
 
     def _create_session(self, answers: Answers) -> int:
         session_id = self.broker.fetch_sessions.create(
-            self.partitions, uses_topic_ids=self.uses_topic_ids, is_follower=False, now=self.broker.loop.now()
+            self.partitions,
+            uses_topic_ids=self.uses_topic_ids,
+            is_follower=self.is_follower,
+            now=self.broker.loop.now(),
         )
         if session_id != NO_SESSION:
             for wanted, answer in answers.values():
@@ -231,6 +273,8 @@ def _divergence(partition: Partition, wanted: FetchPartition) -> FetchResponseEp
     found = partition.log.end_offset_for_epoch(wanted.last_fetched_epoch)
     epoch, end_offset = found
     if epoch == -1 or end_offset == -1:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    if wanted.fetch_offset < partition.log.log_start_offset:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         return FetchResponseEpochEndOffset(epoch=epoch, end_offset=end_offset)

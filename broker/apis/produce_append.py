@@ -15,6 +15,7 @@ from barnabas.broker.apis.produce_response import (
     LateAppend,
     Verify,
     failed,
+    is_stored,
     rejected,
     respond,
 )
@@ -101,7 +102,7 @@ def _append(
         log_start_offset=info.log_start_offset,
         current_leader=NO_LEADER,
     )
-    if info.last_offset >= partition.log.high_watermark:
+    if info.last_offset >= partition.log.high_watermark and not is_stored(partition, request, info.last_offset):
         appends.uncommitted.append((partition, info.last_offset, answer))
     return answer
 
@@ -115,9 +116,9 @@ def find(ctx: RequestContext, topic: TopicProduceData, index: int) -> Partition:
     """The partition to append to. KafkaError if it is not served here, or internal."""
     partitions = ctx.broker.partitions
     if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        partition = partitions.get_by_id(topic.topic_id, index)
+        partition = partitions.get_leader_by_id(topic.topic_id, index)
     else:
-        partition = partitions.get(topic.name, index)
+        partition = partitions.get_leader(topic.name, index)
     if partition.is_internal and ctx.client_id != ADMIN_CLIENT_ID:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Clients may not write to {partition.topic}.")
     return partition

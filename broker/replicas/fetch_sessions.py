@@ -73,6 +73,18 @@ class FetchPartition:
         return has_changed
 
 
+class FollowerPartition(FetchPartition):
+    """One partition that a follower reads, and what it says of its replica."""
+
+    __slots__ = ("follower_high_watermark", "follower_log_start_offset")
+
+    def update(self, asked: FetchRequestFetchPartition) -> None:
+        """Take over the values of a request."""
+        super().update(asked)
+        self.follower_log_start_offset = asked.log_start_offset
+        self.follower_high_watermark = asked.high_watermark
+
+
 class FetchSession:
     """The partitions that one client reads."""
 
@@ -101,7 +113,8 @@ class FetchSession:
         for key, topic, topic_id, asked in requested_partitions(request, uses_topic_ids=self.uses_topic_ids):
             known = partitions.get(key)
             if known is None:
-                partitions[key] = FetchPartition(topic, topic_id, asked)
+                kind = FollowerPartition if self.is_follower else FetchPartition
+                partitions[key] = kind(topic, topic_id, asked)
             else:
                 known.update(asked)
         for forgotten in request.forgotten_topics_data:

@@ -173,14 +173,6 @@ class Leading:
 
     # -- followers
 
-    def follower(self, broker_id: int, current_leader_epoch: int) -> Follower:
-        """A follower that fetches. KafkaError when this leader does not know it (yet): it asks again."""
-        follower = self.state.followers.get(broker_id)
-        if follower is None:
-            unknown = ErrorCode.UNKNOWN_LEADER_EPOCH if current_leader_epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER
-            raise KafkaError(unknown, f"Broker {broker_id} is no replica of {self._partition.topic}-{self.index}")
-        return follower
-
     def follower_fetched(
         self, follower: Follower, broker_epoch: int, offset: int, log_start_offset: int, now: float
     ) -> None:

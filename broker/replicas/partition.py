@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.committed_bytes import CommittedBytes
     from barnabas.broker.replicas.flusher import Flusher
+    from barnabas.broker.replicas.leader_state import Follower
     from barnabas.broker.replicas.leading import Leading
     from barnabas.broker.replicas.replication import Replication
     from barnabas.coord.cluster.topic_image import PartitionImage
@@ -214,6 +215,11 @@ class Partition:
         """The replicas that have to be in sync: min.insync.replicas, at most all (Kafka's `effectiveMinIsr`)."""
         return min(self.log.config.min_insync_replicas, len(self.replicas))
 
+    @property
+    def is_behind_its_epoch(self) -> bool:
+        """Whether a new leader's high watermark is below the start of its epoch: more may be committed (R15)."""
+        return self.leading is not None and self.leading.state.epoch_start_offset > self.log.high_watermark
+
     # -- followers
 
     def appended_as_follower(self, size: int) -> None:
@@ -231,11 +237,17 @@ class Partition:
         self, replica_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now: float
     ) -> None:
         """A follower has everything below `fetch_offset` (R4). KafkaError when it does not follow this leader."""
-        leading = self.leading
-        if leading is None:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        follower = leading.follower(replica_id, self.leader_epoch)
-        leading.follower_fetched(follower, broker_epoch, fetch_offset, log_start_offset, now)
+        follower = self.check_follower(replica_id, self.leader_epoch)
+        assert self.leading is not None
+        self.leading.follower_fetched(follower, broker_epoch, fetch_offset, log_start_offset, now)
+
+    def check_follower(self, broker_id: int, current_leader_epoch: int) -> Follower:
+        """A follower that fetches. KafkaError when this leader does not know it (yet): it asks again."""
+        follower = None if self.leading is None else self.leading.state.followers.get(broker_id)
+        if follower is None:
+            unknown = ErrorCode.UNKNOWN_LEADER_EPOCH if current_leader_epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            raise KafkaError(unknown, f"Broker {broker_id} is no replica of {self.topic}-{self.index}")
+        return follower
 
     def wake_followers(self) -> None:
         """Wake the fetches of followers at the end of the turn: the log has grown, or who leads it has changed."""

@@ -51,7 +51,13 @@ REPLICA_LAG_TIME_MAX_MS = long(
     used=True,
 )
 REPLICA_SELECTOR_CLASS = string(
-    "replica.selector.class", None, "", MEDIUM, "Java class that picks the replica a consumer reads from."
+    "replica.selector.class",
+    None,
+    "",
+    MEDIUM,
+    "How a consumer's replica is chosen: org.apache.kafka.common.replica.RackAwareReplicaSelector sends it to one in its "
+    "rack. Not set: it reads from the leader.",
+    used=True,
 )
 REPLICA_SOCKET_RECEIVE_BUFFER_BYTES = integer(
     "replica.socket.receive.buffer.bytes", 65536, "", HIGH, "SO_RCVBUF of a follower's connections."
