@@ -75,6 +75,7 @@ FOLLOWER_REPLICATION_THROTTLED_REPLICAS = list_of(
     "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
     MEDIUM,
     "Replicas whose fetching is throttled, as partition:broker pairs or *.",
+    used=True,
 )
 INDEX_INTERVAL_BYTES = integer(
     "index.interval.bytes",

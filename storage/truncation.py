@@ -47,6 +47,7 @@ class TruncatedLog(Protocol):
 
     directory: str
     files: Files
+    is_cleaning: bool
     leader_epochs: LeaderEpochCache
     log_start_offset: int
     producers: ProducerState

@@ -19,6 +19,7 @@ FOLLOWER_REPLICATION_THROTTLED_RATE = long(
     MEDIUM,
     "Maximum bytes per second that throttled followers fetch.",
     dynamic=PER_BROKER,
+    used=True,
 )
 REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND = long(
     "replica.alter.log.dirs.io.max.bytes.per.second",

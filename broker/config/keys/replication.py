@@ -15,16 +15,27 @@ NUM_REPLICA_ALTER_LOG_DIRS_THREADS = integer(
     "num.replica.alter.log.dirs.threads", None, "", HIGH, "Threads that move replicas between log directories."
 )
 NUM_REPLICA_FETCHERS = integer(
-    "num.replica.fetchers", 1, "[1,...]", HIGH, "Threads that fetch from each other broker.", dynamic=CLUSTER_WIDE
+    "num.replica.fetchers",
+    1,
+    "[1,...]",
+    HIGH,
+    "Threads that fetch from each other broker.",
+    dynamic=CLUSTER_WIDE,
+    used=True,
 )
 REPLICA_FETCH_BACKOFF_MS = integer(
-    "replica.fetch.backoff.ms", 1000, "[0,...]", MEDIUM, "Wait after a failed fetch of a follower."
+    "replica.fetch.backoff.ms", 1000, "[0,...]", MEDIUM, "Wait after a failed fetch of a follower.", used=True
 )
 REPLICA_FETCH_MAX_BYTES = integer(
-    "replica.fetch.max.bytes", 1_048_576, "[0,...]", MEDIUM, "Bytes a follower fetches of one partition at a time."
+    "replica.fetch.max.bytes",
+    1_048_576,
+    "[0,...]",
+    MEDIUM,
+    "Bytes a follower fetches of one partition at a time.",
+    used=True,
 )
 REPLICA_FETCH_MIN_BYTES = integer(
-    "replica.fetch.min.bytes", 1, "", HIGH, "Minimum number of bytes that a follower's fetch waits for."
+    "replica.fetch.min.bytes", 1, "", HIGH, "Minimum number of bytes that a follower's fetch waits for.", used=True
 )
 REPLICA_FETCH_RESPONSE_MAX_BYTES = integer(
     "replica.fetch.response.max.bytes",
@@ -32,8 +43,11 @@ REPLICA_FETCH_RESPONSE_MAX_BYTES = integer(
     "[0,...]",
     MEDIUM,
     "Maximum number of bytes of one response to a follower.",
+    used=True,
 )
-REPLICA_FETCH_WAIT_MAX_MS = integer("replica.fetch.wait.max.ms", 500, "", HIGH, "Maximum wait of a follower's fetch.")
+REPLICA_FETCH_WAIT_MAX_MS = integer(
+    "replica.fetch.wait.max.ms", 500, "", HIGH, "Maximum wait of a follower's fetch.", used=True
+)
 REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS = long(
     "replica.high.watermark.checkpoint.interval.ms",
     5000,
@@ -63,5 +77,5 @@ REPLICA_SOCKET_RECEIVE_BUFFER_BYTES = integer(
     "replica.socket.receive.buffer.bytes", 65536, "", HIGH, "SO_RCVBUF of a follower's connections."
 )
 REPLICA_SOCKET_TIMEOUT_MS = integer(
-    "replica.socket.timeout.ms", 30000, "", HIGH, "Socket timeout of a follower's connections."
+    "replica.socket.timeout.ms", 30000, "", HIGH, "Socket timeout of a follower's connections.", used=True
 )
