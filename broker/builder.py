@@ -18,6 +18,7 @@ from barnabas.broker.context import Broker, wall_clock_ms
 from barnabas.broker.coordinators.groups import GroupCoordinators
 from barnabas.broker.coordinators.services import BrokerServices
 from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
+from barnabas.broker.coordinators.share_states import ShareStates
 from barnabas.broker.coordinators.transactions import TransactionCoordinators
 from barnabas.broker.log_dir_failures import LogDirFailures
 from barnabas.broker.metadata.controller import Controller
@@ -81,10 +82,12 @@ def open_broker(
             lambda: broker.image,
             broker.metadata.has_topic,
             broker.metadata.auto_create,
+            lambda node_id, purpose: broker.inter_broker.client(node_id, purpose),  # noqa: PLW0108 - set in a cluster
         )
         broker.share_coordinators = ShareCoordinators(services)
+        broker.share_states = ShareStates(services, broker.share_coordinators)
         broker.group_coordinators = GroupCoordinators(
-            services, broker.share_coordinators, lambda: broker.group_configs, random_bytes
+            services, broker.share_states, lambda: broker.group_configs, random_bytes
         )
         broker.transaction_coordinators = TransactionCoordinators(
             services, broker.producer_ids.next, broker.group_coordinators.transaction_ended

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.groups import GroupCoordinators
     from barnabas.broker.coordinators.services import BrokerServices
     from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
+    from barnabas.broker.coordinators.share_states import ShareStates
     from barnabas.broker.coordinators.transactions import TransactionCoordinators
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.metadata.controller import Controller
@@ -68,6 +69,7 @@ class Broker:
     runner: StepRunner
     services: BrokerServices
     share_coordinators: ShareCoordinators
+    share_states: ShareStates
     transaction_coordinators: TransactionCoordinators
 
     def __init__(
@@ -114,7 +116,8 @@ class Broker:
 
         return SharePartitions(
             self.services,
-            self.share_coordinators,
+            self.share_states,
+            self.share_coordinators.on_reset,
             self.group_configs,
             self.metadata.auto_create_dead_letter_queue,
             lambda: self.is_stopping,

@@ -1,4 +1,4 @@
-"""Which brokers and replicas clients of one listener can reach: for Metadata and DescribeTopicPartitions (R16, KIP-112).
+"""Which brokers and replicas clients of one listener can reach, for the descriptions of topics (R16, KIP-112).
 
 A replica is offline if its broker is fenced, not registered or without this listener, or if its log directory is lost
 (KIP-858). A partition whose leader cannot be reached is described without a leader. Source: Kafka 4.4
@@ -81,10 +81,10 @@ class ReplicaView:
         ]
 
     def _is_online(self, replica: int, directory: Uuid) -> bool:
-        assert self._alive is not None
-        if replica not in self._alive or directory == LOST_DIRECTORY:
+        registered = self._brokers.get(replica)  # None: removed since the request began
+        if self._alive is None or replica not in self._alive or registered is None or directory == LOST_DIRECTORY:
             return False
-        own = self._brokers[replica].directories
+        own = registered.directories
         return not own or directory in own or directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
 
     def reachable(self, replicas: Iterable[int]) -> list[int]:

@@ -77,7 +77,7 @@ def describe_share_group_offsets(ctx: RequestContext, request: DescribeShareGrou
             delayed.resolve(response)
 
     for key, name, one in wanted:
-        ctx.broker.share_coordinators.read_summary(key, delayed.guard(partial(summarized, name, one)))
+        ctx.broker.share_states.read_summary(key, delayed.guard(partial(summarized, name, one)))
     return delayed
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.loading import Event
     from barnabas.broker.coordinators.replay import Replay
     from barnabas.broker.coordinators.services import BrokerServices
-    from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
+    from barnabas.broker.coordinators.share_states import ShareStates
     from barnabas.broker.steps import Steps
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.groups.coordinator import GroupCoordinator
@@ -117,7 +117,7 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
     def __init__(
         self,
         services: BrokerServices,
-        shares: ShareCoordinators,
+        shares: ShareStates,
         group_configs: Callable[[], GroupConfigs],
         random_bytes: Callable[[int], bytes],
     ) -> None:

@@ -288,7 +288,7 @@ PRODUCER_PURGATORY_PURGE_INTERVAL_REQUESTS = integer(
     "Kafka's housekeeping of waiting Produce requests, by number of requests.",
 )
 REQUEST_TIMEOUT_MS = integer(
-    "request.timeout.ms", 30000, "", HIGH, "Time a broker waits for the answer to a request of its own."
+    "request.timeout.ms", 30000, "", HIGH, "Time a broker waits for the answer to a request of its own.", used=True
 )
 SECURITY_INTER_BROKER_PROTOCOL = string(
     "security.inter.broker.protocol",
