@@ -11,17 +11,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from barnabas.broker.apis.produce_response import NOT_COMMITTED
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from barnabas.broker.apis.produce_response import Uncommitted
     from barnabas.broker.context import RequestContext
     from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.timers import Timer
     from barnabas.wire.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
 
+_Uncommitted: TypeAlias = "tuple[Partition, int, PartitionProduceResponse]"
 _Wait: TypeAlias = "tuple[Partition, PartitionProduceResponse, Callable[[ErrorCode], None]]"
 
 
@@ -31,7 +30,7 @@ class ReplicatedProduce:
     __slots__ = ("_acks", "_response", "_timer", "_waits", "delayed")
 
     def __init__(
-        self, ctx: RequestContext, request: ProduceRequest, response: ProduceResponse, uncommitted: list[Uncommitted]
+        self, ctx: RequestContext, request: ProduceRequest, response: ProduceResponse, uncommitted: list[_Uncommitted]
     ) -> None:
         self.delayed = DelayedResponse(send_before_close=True)
         self._acks = request.acks
@@ -54,9 +53,7 @@ class ReplicatedProduce:
         if wait is None:
             return
         partition, answer, _ = wait
-        if error == ErrorCode.KAFKA_STORAGE_ERROR:
-            answer.error_code, answer.base_offset, answer.error_message = int(error), -1, NOT_COMMITTED
-        elif error:
+        if error:
             answer.error_code, answer.base_offset = int(error), -1
         elif self._acks == -1 and partition.leading is not None and partition.leading.is_short_of_replicas:
             answer.error_code = int(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)

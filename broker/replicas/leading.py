@@ -12,17 +12,21 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.guarded import call_guarded
 from barnabas.broker.replicas.leader_state import LeaderState, Proposal
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from barnabas.broker.replicas.flush_policy import FlushPolicy
+    from barnabas.broker.replicas.isr_changes import IsrChanges
     from barnabas.broker.replicas.leader_state import Follower
-    from barnabas.broker.replicas.partition import Partition
-    from barnabas.broker.replicas.replication import Replication
+    from barnabas.coord.cluster.broker_image import BrokerImage
     from barnabas.coord.cluster.topic_image import PartitionImage
+    from barnabas.storage.log import Log
     from barnabas.wire.messages.replication import AlterPartitionResponsePartitionData
 
 logger = logging.getLogger("kafka.cluster.Partition")
@@ -47,6 +51,45 @@ _OVERTAKEN = frozenset(
 """The partition has changed, or the proposal was applied already: the metadata will say, until then it stays open."""
 
 
+class LedPartition(Protocol):
+    """What is needed of the partition."""
+
+    topic: str
+    index: int
+    topic_id: bytes
+    log: Log
+    isr: Sequence[int]
+    leader_epoch: int
+    partition_epoch: int
+    flush_policy: FlushPolicy | None
+
+    @property
+    def own_end(self) -> int:
+        """The end of what this replica has."""
+
+    @property
+    def min_in_sync(self) -> int:
+        """The replicas that have to be in sync."""
+
+    def commit(self, offset: int) -> None:
+        """Commit everything below `offset`."""
+
+
+class SharedParts(Protocol):
+    """What all partitions with followers share (`broker.replicas.replication`)."""
+
+    node_id: int
+    now: Callable[[], float]
+    changes: IsrChanges
+
+    @property
+    def max_lag_s(self) -> float:
+        """How long a replica of the ISR may lag, seconds."""
+
+    def broker(self, broker_id: int) -> BrokerImage | None:
+        """What the metadata says of a broker."""
+
+
 class Leading:
     """The leader's side of one partition with followers."""
 
@@ -62,7 +105,7 @@ class Leading:
         "topic_id",
     )
 
-    def __init__(self, partition: Partition, replication: Replication) -> None:
+    def __init__(self, partition: LedPartition, replication: SharedParts) -> None:
         self._partition = partition
         self._replication = replication
         self._retry_at = -inf
@@ -108,10 +151,8 @@ class Leading:
     # -- offsets
 
     def appended(self, size: int) -> None:
-        """The leader has appended `size` bytes: followers that wait for them are woken at the end of the turn."""
+        """The leader has appended `size` bytes."""
         partition = self._partition
-        if partition.end_waiters:
-            partition.wake_followers()
         policy = partition.flush_policy
         if policy is not None:
             policy.appended(size)

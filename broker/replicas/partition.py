@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.flusher import Flusher
     from barnabas.broker.replicas.leader_state import Follower
     from barnabas.broker.replicas.leading import Leading
-    from barnabas.broker.replicas.replication import Replication
     from barnabas.coord.cluster.topic_image import PartitionImage
     from barnabas.storage.append import AppendInfo
     from barnabas.storage.batch_check import Origin
@@ -45,9 +44,9 @@ class Partition:
         "_failures",
         "_is_waking",
         "_is_waking_followers",
+        "_lead",
         "_loop",
         "_on_failure",
-        "_replication",
         "adding_replicas",
         "bytes_appended",
         "committed_bytes",
@@ -83,13 +82,13 @@ class Partition:
         loop: Loop,
         failures: LogDirFailures,
         on_failure: Callable[[Partition, str], None],
-        replication: Callable[[], Replication],
+        lead: Callable[[Partition], Leading],
     ) -> None:
         """`on_failure` takes the partition offline; its second argument is the reason.
 
-        `replication` is asked for when this broker begins to lead the partition with followers.
+        `lead` makes the leader's side when this broker begins to lead the partition with followers.
         """
-        self._replication = replication
+        self._lead = lead
         self._loop = loop
         self._failures = failures
         self._on_failure = on_failure
@@ -182,7 +181,7 @@ class Partition:
             self.committed_bytes = CommittedBytes(total, log.high_watermark, log.log_end_offset)
         if self.is_leader:
             if self.leading is None:
-                self.leading = self._replication().lead(self)
+                self.leading = self._lead(self)
                 is_new_leader = True
             self.leading.update(assigned, is_new_epoch=is_new_epoch, is_new_leader=is_new_leader)
 
@@ -316,6 +315,8 @@ class Partition:
     def _replicate(self, size: int) -> None:
         assert self.committed_bytes is not None
         self.committed_bytes.appended(self.log.log_end_offset, size)
+        if self.end_waiters:
+            self.wake_followers()
         assert self.leading is not None
         self.leading.appended(size)
 

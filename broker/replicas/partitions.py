@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.flusher import Flusher
     from barnabas.broker.replicas.isr_changes import Send
+    from barnabas.broker.replicas.leading import Leading
     from barnabas.broker.replicas.replication import Replication
     from barnabas.broker.steps import StepRunner, Steps
     from barnabas.coord.cluster.delta import ClusterDelta
@@ -113,6 +114,9 @@ class Partitions:
             partitions=lambda: self,
             send=self._send,
         )
+
+    def _lead(self, partition: Partition) -> Leading:
+        return self.replication.lead(partition)
 
     def _send(self, request: AlterPartitionRequest, then: Callable[[Any], None]) -> None:
         self.send_to_controller(request, then)
@@ -317,7 +321,7 @@ class Partitions:
             loop=self._loop,
             failures=self._failures,
             on_failure=self.take_offline,
-            replication=lambda: self.replication,
+            lead=self._lead,
         )
         self._apply_flush_policy(partition)
         return partition
