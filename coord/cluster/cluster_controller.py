@@ -18,12 +18,13 @@ from barnabas.coord.cluster.broker_image import BrokerImage
 from barnabas.coord.cluster.broker_registration import check_registration, registration_steps
 from barnabas.coord.cluster.broker_sessions import BrokerSession, BrokerSessions
 from barnabas.coord.cluster.config_schema import BrokerSettings, ConfigSchema
+from barnabas.coord.cluster.directories import assign_replicas_steps
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.leader_changes import LeaderChanges
 from barnabas.coord.cluster.leader_elections import balance_steps, elect_leaders_steps, unclean_steps
 from barnabas.coord.cluster.local_controller import LocalController, Outcome
 from barnabas.coord.cluster.node_records import allocate_producer_ids
-from barnabas.coord.cluster.topic_settings import TopicSettings
+from barnabas.coord.cluster.reassignment import alter_reassignments_steps, list_reassignments_steps
 from barnabas.coord.machine import Moment
 from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -34,9 +35,20 @@ from barnabas.wire.messages.cluster import (
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
 )
+from barnabas.wire.messages.log_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from barnabas.wire.messages.metadata_records import UnregisterBrokerRecord
 from barnabas.wire.messages.replication import AlterPartitionRequest, AlterPartitionResponse
-from barnabas.wire.messages.topics import ElectLeadersRequest, ElectLeadersResponse
+from barnabas.wire.messages.topics import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from barnabas.wire.schema import Message
 from barnabas.wire.steps import result_of
 from barnabas.wire.types import Uuid
@@ -63,6 +75,8 @@ class ControllerSettings(NamedTuple):
 class ClusterController(LocalController):
     """`LocalController` for brokers that are other processes. KafkaError is the error of a whole request."""
 
+    any_broker = True
+
     def __init__(
         self,
         image: ClusterImage,
@@ -77,7 +91,6 @@ class ClusterController(LocalController):
         self._sessions = BrokerSessions(self._controller.session_timeout_s)
         self._periodic = Timers()
         self._is_activated = False
-        self._topic_settings = TopicSettings(image, schema, settings, node_id)
         self._leaders = LeaderChanges(image, self._topic_settings)
 
     def activate(self, at: Moment) -> None:
@@ -164,6 +177,35 @@ class ClusterController(LocalController):
         records, block = allocate_producer_ids(self.image, request.broker_id)
         return Outcome(records, AllocateProducerIdsResponse(producer_id_start=block.start, producer_id_len=len(block)))
 
+    def unregister_broker(self, request: UnregisterBrokerRequest) -> Outcome[UnregisterBrokerResponse]:
+        """UnregisterBroker (64): forget a broker, whose replicas stay assigned to it."""
+        return result_of(self.unregister_broker_in_steps(request))
+
+    def unregister_broker_in_steps(
+        self, request: UnregisterBrokerRequest
+    ) -> Generator[None, None, Outcome[UnregisterBrokerResponse]]:
+        """`unregister_broker`, in steps. Who comes back with this id has no claim to what it was eligible for."""
+        broker = self.image.brokers.get(request.broker_id)
+        if broker is None:
+            raise KafkaError(
+                ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {request.broker_id} is not currently registered"
+            )
+        records: list[Message] = []
+        yield from self._leaders.without(broker.id, records, unclean=True)
+        records.append(UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch))
+        return Outcome(records, UnregisterBrokerResponse(error_message=None))
+
+    def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> Outcome[AssignReplicasToDirsResponse]:
+        """AssignReplicasToDirs (73)."""
+        return result_of(self.assign_replicas_to_dirs_in_steps(request))
+
+    def assign_replicas_to_dirs_in_steps(
+        self, request: AssignReplicasToDirsRequest
+    ) -> Generator[None, None, Outcome[AssignReplicasToDirsResponse]]:
+        """`assign_replicas_to_dirs`, in steps."""
+        broker = self._registered(request.broker_id, request.broker_epoch)
+        return Outcome(*(yield from assign_replicas_steps(self._leaders, broker, request)))
+
     # Partitions
 
     def alter_partition(self, request: AlterPartitionRequest, version: int) -> Outcome[AlterPartitionResponse]:
@@ -175,8 +217,7 @@ class ClusterController(LocalController):
     ) -> Generator[None, None, Outcome[AlterPartitionResponse]]:
         """`alter_partition`, in steps."""
         self._registered(request.broker_id, request.broker_epoch)
-        records, response = yield from alter_partition_steps(self._leaders, request, version)
-        return Outcome(records, response)
+        return Outcome(*(yield from alter_partition_steps(self._leaders, request, version)))
 
     def elect_leaders(self, request: ElectLeadersRequest) -> Outcome[ElectLeadersResponse]:
         """ElectLeaders (43)."""
@@ -186,8 +227,31 @@ class ClusterController(LocalController):
         self, request: ElectLeadersRequest
     ) -> Generator[None, None, Outcome[ElectLeadersResponse]]:
         """`elect_leaders`, in steps."""
-        records, response = yield from elect_leaders_steps(self._leaders, request)
-        return Outcome(records, response)
+        return Outcome(*(yield from elect_leaders_steps(self._leaders, request)))
+
+    def alter_partition_reassignments(
+        self, request: AlterPartitionReassignmentsRequest
+    ) -> Outcome[AlterPartitionReassignmentsResponse]:
+        """AlterPartitionReassignments (45)."""
+        return result_of(self.alter_partition_reassignments_in_steps(request))
+
+    def alter_partition_reassignments_in_steps(
+        self, request: AlterPartitionReassignmentsRequest
+    ) -> Generator[None, None, Outcome[AlterPartitionReassignmentsResponse]]:
+        """`alter_partition_reassignments`, in steps."""
+        return Outcome(*(yield from alter_reassignments_steps(self._leaders, request)))
+
+    def list_partition_reassignments(
+        self, request: ListPartitionReassignmentsRequest
+    ) -> Outcome[ListPartitionReassignmentsResponse]:
+        """ListPartitionReassignments (46)."""
+        return result_of(self.list_partition_reassignments_in_steps(request))
+
+    def list_partition_reassignments_in_steps(
+        self, request: ListPartitionReassignmentsRequest
+    ) -> Generator[None, None, Outcome[ListPartitionReassignmentsResponse]]:
+        """`list_partition_reassignments`, in steps."""
+        return Outcome([], (yield from list_reassignments_steps(self._leaders, request)))
 
     # Time
 
