@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from barnabas.broker.guarded import call_guarded
-from barnabas.wire.configdef import ConfigError
 
 if TYPE_CHECKING:
     from barnabas.wire.messages.raft_records import VotersRecord
@@ -90,26 +89,3 @@ class QuorumLeader:
         self.leader_id, self.epoch = leader_id, epoch
         for follower in self.on_change:
             call_guarded("What follows a change of the controller", follower)
-
-
-def parse_addresses(key: str, items: Iterable[str]) -> list[Address]:
-    """Parse `host:port` items. ConfigError for an invalid one."""
-    return [_parse_address(key, item) for item in items]
-
-
-def parse_voters(key: str, items: Iterable[str]) -> dict[int, Address]:
-    """Parse `id@host:port` items; the addresses by node id. ConfigError for an invalid one."""
-    voters: dict[int, Address] = {}
-    for item in items:
-        node_id, at, address = item.strip().partition("@")
-        if not (at and node_id.isdecimal()):
-            raise ConfigError(f"{key} has '{item}', which is not ID@HOST:PORT")
-        voters[int(node_id)] = _parse_address(key, address)
-    return voters
-
-
-def _parse_address(key: str, item: str) -> Address:
-    host, colon, port = item.strip().rpartition(":")
-    if not (host and colon and port.isdecimal() and 0 < int(port) < 65536):
-        raise ConfigError(f"{key} has '{item}', which is not HOST:PORT")
-    return host.removeprefix("[").removesuffix("]"), int(port)
