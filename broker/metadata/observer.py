@@ -296,9 +296,9 @@ class MetadataObserver:
 
     def _replace(self, image: ClusterImage) -> Steps[None]:
         """The snapshot's image takes the place of the old one; the broker is told the difference."""
-        from barnabas.coord.cluster.image_diff import image_diff
+        from barnabas.coord.cluster.image_diff import image_diff_steps
 
-        delta = image_diff(self._copy.image, image)
+        delta = yield from image_diff_steps(self._copy.image, image)
         yield from self._copy.replace(image, image.offset + 1, delta.removed_topic_ids)
         self._loader.replaying(delta)
         self._loader.image = image
