@@ -79,6 +79,7 @@ def run(options: ServeOptions) -> int:
             options.config_file,
             options.profile,
             in_container=options.in_container,
+            defaults=options.defaults,
         )
         for warning in config.warnings:
             logger.warning(warning)
@@ -125,7 +126,7 @@ async def _serve(config: ServerConfig, options: ServeOptions, descriptors: int) 
                 remove_ready_file(ready_file)
             except PermissionError as error:
                 raise StartError(str(error)) from error
-        server = Server(config, descriptors)
+        server = Server(config, descriptors, is_temporary=options.is_temporary)
         server.start()
         try:
             async with trio.open_nursery() as nursery:
@@ -162,9 +163,10 @@ def _tune_garbage_collection() -> None:
 class Server:
     """The parts of a broker, started and stopped in order."""
 
-    def __init__(self, config: ServerConfig, descriptors: int = _UNLIMITED) -> None:
+    def __init__(self, config: ServerConfig, descriptors: int = _UNLIMITED, *, is_temporary: bool = False) -> None:
         """`descriptors` is the process' limit of open files and connections."""
         self.config = config
+        self._is_temporary = is_temporary or not config.log_dirs
         self._files = Files()
         self._files.open_files.limit_to(descriptors)
         self.addresses: list[Endpoint] = []
@@ -228,7 +230,7 @@ class Server:
 
     def _open_data(self) -> None:
         config = self.config
-        config.set_default_flush_policy(is_temporary=not config.log_dirs)
+        config.set_default_flush_policy(is_temporary=self._is_temporary)
         paths = config.log_dirs or (self._make_temporary_dir(),)
         config.set_default(LOG_DIRS, ",".join(paths))
         with _data_errors(",".join(paths)):

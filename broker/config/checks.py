@@ -38,7 +38,7 @@ def check(config: ServerConfig) -> None:
         key = base_key(name)
         if key is not None:
             value = key.parse(text)
-            if config.profile == "dev" and name in CLAMPED_IN_DEV and value > 1:
+            if config.clamps_replicas and name in CLAMPED_IN_DEV and value > 1:
                 config.warnings.append(f"{name}={value} is larger than the number of brokers: 1 is used (profile dev)")
     if config.node_id < 0:
         raise ConfigError(f"node.id must be at least 0, not {config.node_id}")

@@ -79,7 +79,7 @@ class ServerConfig:
         if text is None:
             return key.default
         value = key.parse(text)
-        if self.profile == "dev" and key.name in CLAMPED_IN_DEV and isinstance(value, int):
+        if self.clamps_replicas and key.name in CLAMPED_IN_DEV and isinstance(value, int):
             return cast("T", min(value, 1))
         return value
 
@@ -162,6 +162,11 @@ class ServerConfig:
         if self.text(LOG_DIRS.name) is not None:
             return self[LOG_DIRS] or ()
         return self[LOG_DIR] if self.text(LOG_DIR.name) is not None else ()
+
+    @property
+    def clamps_replicas(self) -> bool:
+        """Whether numbers of replicas are reduced to the one broker that a node without process.roles is."""
+        return self.profile == "dev" and PROCESS_ROLES.name not in self.static
 
     @property
     def roles(self) -> frozenset[str]:

@@ -181,7 +181,7 @@ class Controller:
         return TopicDefaults(
             config[NUM_PARTITIONS],
             config[DEFAULT_REPLICATION_FACTOR],
-            clamps_replicas=config.profile == "dev",
+            clamps_replicas=config.clamps_replicas,
             ignores_case=self._log_dirs.ignores_case,
         )
 
