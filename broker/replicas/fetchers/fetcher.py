@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator
 from functools import partial
-from math import inf
+from math import ceil, inf
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from barnabas.broker.config.keys.replication import (
@@ -227,7 +227,7 @@ class Fetcher:
             replica_state=FetchRequestReplicaState(
                 replica_id=config.node_id, replica_epoch=self._context.broker_epoch()
             ),
-            max_wait_ms=int(wait_s * 1000),
+            max_wait_ms=ceil(wait_s * 1000),
             min_bytes=config[REPLICA_FETCH_MIN_BYTES],
             max_bytes=config[REPLICA_FETCH_RESPONSE_MAX_BYTES],
             session_id=session_id,
@@ -325,7 +325,7 @@ class Fetcher:
             log = followed.partition.log
             if remedy.fully or remedy.offset < log.log_end_offset:
                 self._truncate(followed, remedy)
-            else:
+            elif not log.leader_epochs.truncate_from_end(log.log_end_offset):  # an epoch in which nothing was appended
                 self._postpone(followed)
         elif isinstance(remedy, AskLeader):
             from barnabas.broker.replicas.fetchers import offsets
