@@ -112,6 +112,7 @@ def _subscribe(broker: Broker) -> None:
     def apply_topic_defaults(changed: set[str]) -> Steps[None] | None:
         return partitions.update_configs(broker.image) if changed & TOPIC_DEFAULT_KEYS else None
 
+    partitions.send_to_controller = lambda request, then: broker.controller_channel.send(request, then)
     metadata.on_change.append(lambda delta: partitions.apply(broker.image, delta))
     metadata.on_change.extend(runtime.apply for runtime in coordinators)
     metadata.on_config_change.append(apply_topic_defaults)
