@@ -85,6 +85,10 @@ def heartbeat_steps(
     current = current_state(broker, session)
     records = cordon_records(changes, request)
     offline = offline_directories(broker, request)
+    if offline == set(broker.directories) != set():
+        if not broker.fenced:
+            yield from fence_steps(changes, broker, records)
+        return records, BrokerState.SHUTDOWN_NOW if request.want_shut_down else BrokerState.FENCED
     if offline:  # one thing after the other: the next heartbeat changes the state, and elects among what is left
         yield from _lose_directories(changes, broker, offline, records)
         return records, current

@@ -91,7 +91,7 @@ class ClusterController(LocalController):
         self._sessions = BrokerSessions(self._controller.session_timeout_s)
         self._periodic = Timers()
         self._is_activated = False
-        self._leaders = LeaderChanges(image, self._topic_settings)
+        self.leaders = LeaderChanges(image, self._topic_settings)
 
     def activate(self, at: Moment) -> None:
         """Begin to lead: every broker that is not fenced gets a new session. The first event does it otherwise."""
@@ -120,7 +120,7 @@ class ClusterController(LocalController):
         existing = self.image.brokers.get(request.broker_id)
         has_session = existing is not None and self._sessions.is_valid(existing.id, existing.epoch, at.now)
         check_registration(self.image, request, cluster_id=self._controller.cluster_id, has_session=has_session)
-        records, epoch = yield from registration_steps(self._leaders, request, next_offset)
+        records, epoch = yield from registration_steps(self.leaders, request, next_offset)
         fenced = epoch == next_offset or existing is None or existing.fenced
         self._sessions.open(request.broker_id, epoch, next_offset + len(records) - 1, at.now, fenced=fenced)
         return Outcome(records, BrokerRegistrationResponse(broker_epoch=epoch))
@@ -140,7 +140,7 @@ class ClusterController(LocalController):
         session = self._sessions.get(broker.id, broker.epoch)
         if session is None:  # it was fenced when its session ended, and lives
             session = self._reopen(broker, at)
-        records, state = yield from heartbeat_steps(self._leaders, self._sessions, session, request)
+        records, state = yield from heartbeat_steps(self.leaders, self._sessions, session, request)
         session.metadata_offset = request.current_metadata_offset
         self._sessions.touch(broker.id, session, at.now, fenced=state.is_fenced)
         if state is BrokerState.SHUTDOWN_NOW:
@@ -191,7 +191,7 @@ class ClusterController(LocalController):
                 ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {request.broker_id} is not currently registered"
             )
         records: list[Message] = []
-        yield from self._leaders.without(broker.id, records, unclean=True)
+        yield from self.leaders.without(broker.id, records, unclean=True)
         records.append(UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch))
         return Outcome(records, UnregisterBrokerResponse(error_message=None))
 
@@ -204,7 +204,7 @@ class ClusterController(LocalController):
     ) -> Generator[None, None, Outcome[AssignReplicasToDirsResponse]]:
         """`assign_replicas_to_dirs`, in steps."""
         broker = self._registered(request.broker_id, request.broker_epoch)
-        return Outcome(*(yield from assign_replicas_steps(self._leaders, broker, request)))
+        return Outcome(*(yield from assign_replicas_steps(self.leaders, broker, request)))
 
     # Partitions
 
@@ -217,7 +217,7 @@ class ClusterController(LocalController):
     ) -> Generator[None, None, Outcome[AlterPartitionResponse]]:
         """`alter_partition`, in steps."""
         self._registered(request.broker_id, request.broker_epoch)
-        return Outcome(*(yield from alter_partition_steps(self._leaders, request, version)))
+        return Outcome(*(yield from alter_partition_steps(self.leaders, request, version)))
 
     def elect_leaders(self, request: ElectLeadersRequest) -> Outcome[ElectLeadersResponse]:
         """ElectLeaders (43)."""
@@ -227,7 +227,7 @@ class ClusterController(LocalController):
         self, request: ElectLeadersRequest
     ) -> Generator[None, None, Outcome[ElectLeadersResponse]]:
         """`elect_leaders`, in steps."""
-        return Outcome(*(yield from elect_leaders_steps(self._leaders, request)))
+        return Outcome(*(yield from elect_leaders_steps(self.leaders, request)))
 
     def alter_partition_reassignments(
         self, request: AlterPartitionReassignmentsRequest
@@ -239,7 +239,7 @@ class ClusterController(LocalController):
         self, request: AlterPartitionReassignmentsRequest
     ) -> Generator[None, None, Outcome[AlterPartitionReassignmentsResponse]]:
         """`alter_partition_reassignments`, in steps."""
-        return Outcome(*(yield from alter_reassignments_steps(self._leaders, request)))
+        return Outcome(*(yield from alter_reassignments_steps(self.leaders, request)))
 
     def list_partition_reassignments(
         self, request: ListPartitionReassignmentsRequest
@@ -251,7 +251,7 @@ class ClusterController(LocalController):
         self, request: ListPartitionReassignmentsRequest
     ) -> Generator[None, None, Outcome[ListPartitionReassignmentsResponse]]:
         """`list_partition_reassignments`, in steps."""
-        return Outcome([], (yield from list_reassignments_steps(self._leaders, request)))
+        return Outcome([], (yield from list_reassignments_steps(self.leaders, request)))
 
     # Time
 
@@ -272,10 +272,10 @@ class ClusterController(LocalController):
             return Outcome((yield from self._fence(expired, at)), None)
         due = self._periodic.pop_due(at.now)
         if due == BALANCE:
-            records, has_more = yield from balance_steps(self._leaders)
+            records, has_more = yield from balance_steps(self.leaders)
             interval = self._controller.imbalance_check_s
         elif due == UNCLEAN:
-            records, has_more = yield from unclean_steps(self._leaders)
+            records, has_more = yield from unclean_steps(self.leaders)
             interval = self._controller.unclean_check_s
         else:
             return Outcome([], None)
@@ -290,5 +290,5 @@ class ClusterController(LocalController):
             self._sessions.close(broker_id)
             return records
         self._sessions.retry(broker_id, at.now)  # until the records are replayed, which may fail
-        yield from fence_steps(self._leaders, broker, records)
+        yield from fence_steps(self.leaders, broker, records)
         return records
