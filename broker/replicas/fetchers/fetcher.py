@@ -30,9 +30,11 @@ from barnabas.broker.config.keys.replication import (
     REPLICA_SOCKET_TIMEOUT_MS,
 )
 from barnabas.broker.guarded import log_failure
+from barnabas.broker.replicas.fetchers import offsets
 from barnabas.broker.replicas.fetchers.followed import FIRST_BACKOFF_S, Followed
 from barnabas.broker.replicas.fetchers.receiving import AskLeader, Remedy, Truncate, follow_offsets, receive
 from barnabas.broker.replicas.fetchers.session import FetchSession, PartitionKey
+from barnabas.broker.replicas.fetchers.truncating import truncate
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestReplicaState
 
@@ -328,8 +330,6 @@ class Fetcher:
             elif not log.leader_epochs.truncate_from_end(log.log_end_offset):  # an epoch in which nothing was appended
                 self._postpone(followed)
         elif isinstance(remedy, AskLeader):
-            from barnabas.broker.replicas.fetchers import offsets
-
             followed.is_busy = True
             client = context.client(self.leader_id, "follower-offsets")
             timeout_s = context.config[REPLICA_SOCKET_TIMEOUT_MS] / 1000
@@ -351,8 +351,6 @@ class Fetcher:
         followed.delay(self._loop.now(), self._context.config[REPLICA_FETCH_BACKOFF_MS] / 1000)
 
     def _truncate(self, followed: Followed, remedy: Truncate) -> None:
-        from barnabas.broker.replicas.fetchers.truncating import truncate
-
         context, partition = self._context, followed.partition
         followed.is_busy = True
         context.truncating[partition] = [partial(self._done, followed)]

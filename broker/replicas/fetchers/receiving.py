@@ -11,6 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.guarded import log_failure
+from barnabas.broker.replicas.fetchers.truncating import target_of
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.follower_append import UnexpectedOffset
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -66,8 +67,6 @@ def receive(context: FetchContext, followed: Followed, data: FetchResponsePartit
         return _error(followed, code)
     diverging = data.diverging_epoch
     if diverging.epoch >= 0 and diverging.end_offset >= 0:
-        from barnabas.broker.replicas.fetchers.truncating import target_of
-
         return Truncate(target_of(followed.partition.log, diverging.epoch, diverging.end_offset))
     records = data.records
     if records:
