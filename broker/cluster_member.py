@@ -1,0 +1,248 @@
+"""What a broker has only in a cluster: its session at the controller, connections to other brokers, its followers' side.
+
+A start goes on when the metadata is there: the logs are opened by it, then clients are accepted, the broker registers
+and is unfenced; only then it is ready. A stop begins with a controlled shutdown: the broker serves until the controller
+has moved its leaders away. The same for both kinds of controller; `RemoteController` finds one over the network.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import trio
+
+from barnabas import __version__
+from barnabas.broker.config.keys.controller import (
+    CONTROLLER_QUORUM_BOOTSTRAP_SERVERS,
+    CONTROLLER_QUORUM_RETRY_BACKOFF_MS,
+    CONTROLLER_QUORUM_VOTERS,
+    CONTROLLER_SOCKET_TIMEOUT_MS,
+)
+from barnabas.broker.config.keys.network import INTER_BROKER_LISTENER_NAME
+from barnabas.broker.config.keys.security import SECURITY_INTER_BROKER_PROTOCOL
+from barnabas.broker.config.roles import parse_address, parse_voters
+from barnabas.broker.metadata.directory_assignments import DirectoryAssignments
+from barnabas.broker.metadata.lifecycle import BrokerLifecycle
+from barnabas.broker.metadata.loader import MetadataLoader
+from barnabas.broker.metadata.metadata_copy import MetadataCopy
+from barnabas.broker.metadata.observer import MetadataObserver
+from barnabas.broker.metadata.own_registration import registration_request
+from barnabas.broker.metadata.previous_epoch import claimed_epoch, write_epoch
+from barnabas.broker.metadata.quorum_leader import QuorumLeader
+from barnabas.broker.metadata.remote_channel import RemoteChannel
+from barnabas.broker.metadata.remote_metadata import RemoteMetadata
+from barnabas.broker.net.inter_broker import InterBroker
+from barnabas.broker.replicas.fetcher_manager import FetcherManager
+from barnabas.wire.types import uuid_from_text
+
+if TYPE_CHECKING:
+    from barnabas.broker.config.listeners import Endpoint
+    from barnabas.broker.context import Broker
+    from barnabas.broker.metadata.controller_channel import ControllerChannel
+    from barnabas.broker.net.outgoing import Connect
+    from barnabas.broker.steps import Steps
+    from barnabas.coord.cluster.delta import ClusterDelta
+    from barnabas.storage.files import Files
+    from barnabas.wire.messages.cluster import BrokerRegistrationRequest
+    from barnabas.wire.types import Uuid
+
+logger = logging.getLogger("kafka.server.BrokerServer")
+
+
+class ClusterMember:
+    """A broker's place in its cluster."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        files: Files,
+        channel: ControllerChannel,
+        connect: Connect,
+        applied_offset: Callable[[], int],
+    ) -> None:
+        """`applied_offset` is the last offset of the metadata in the image."""
+        self._broker = broker
+        self._files = files
+        self._listeners: Sequence[Endpoint] = ()
+        self._incarnation_id = broker.log_dirs.new_id()
+        self._previous_epoch: int | None = None
+        config, loop = broker.config, broker.loop
+        broker.controller_channel = channel
+        broker.partitions.send_to_controller = channel.send
+        broker.inter_broker = InterBroker(
+            loop, connect, self._endpoint, client_id=f"broker-{config.node_id}", software_version=__version__
+        )
+        self.lifecycle = BrokerLifecycle(
+            loop,
+            config,
+            channel,
+            registration=self._registration,
+            applied_offset=applied_offset,
+            offline_dirs=self._offline_dirs,
+            persist_epoch=self._persist_epoch,
+            halt=broker.halt,
+        )
+        self.assignments = DirectoryAssignments(
+            loop,
+            broker.log_dirs,
+            channel,
+            node_id=config.node_id,
+            image=lambda: broker.image,
+            broker_epoch=lambda: self.lifecycle.broker_epoch,
+        )
+        self.fetchers = FetcherManager(
+            loop,
+            config,
+            broker.partitions,
+            broker.log_dirs,
+            broker.log_dir_failures,
+            broker.runner,
+            broker.inter_broker.client,
+            image=lambda: broker.image,
+            broker_epoch=lambda: self.lifecycle.broker_epoch,
+        )
+        self._inter_broker_listener = (config[INTER_BROKER_LISTENER_NAME] or config[SECURITY_INTER_BROKER_PROTOCOL])
+        self._inter_broker_listener = self._inter_broker_listener.upper()
+        broker.metadata.on_change.append(self._forget_brokers)
+        broker.metadata.on_change.append(self.assignments.apply)
+        broker.metadata.on_config_change.append(self.fetchers.config_changed)
+        broker.log_dir_failures.on_failure.append(lambda _dir, _reason: self.lifecycle.heartbeat_now())
+
+    def join(self, listeners: Sequence[Endpoint]) -> None:
+        """Register with the bound listeners and be unfenced: the logs are open."""
+        self._listeners = listeners
+        self.lifecycle.on_running.append(
+            lambda: self._broker.runner.start(self.assignments.look_at_all(), lambda _: None)
+        )
+        self.lifecycle.start()
+        self.lifecycle.ready_to_unfence()
+
+    async def wait_until_running(self) -> None:
+        """Wait until the controller has unfenced this broker."""
+        running = trio.Event()
+        self.lifecycle.on_running.append(running.set)
+        if self.lifecycle.state != self.lifecycle.state.RUNNING:
+            await running.wait()
+
+    async def leave(self) -> None:
+        """The controlled shutdown: wait until the controller has moved the leaders away, for a bounded time."""
+        left = trio.Event()
+        self.lifecycle.begin_controlled_shutdown(lambda _is_drained: left.set())
+        await left.wait()
+
+    def close(self) -> None:
+        """Fetch and send nothing more."""
+        self.lifecycle.close()
+        self.fetchers.stop()
+        self._broker.inter_broker.close()
+        self._broker.controller_channel.close()
+
+    def _endpoint(self, node_id: int) -> tuple[str, int] | None:
+        """Where a broker's inter-broker listener is, by the metadata."""
+        registered = self._broker.image.brokers.get(node_id)
+        for endpoint in () if registered is None else registered.endpoints:
+            if endpoint.name == self._inter_broker_listener:
+                return endpoint.host, endpoint.port
+        return None
+
+    def _forget_brokers(self, delta: ClusterDelta) -> None:
+        for node_id in delta.changed_brokers:
+            if node_id not in self._broker.image.brokers:
+                self._broker.inter_broker.forget(node_id)
+
+    def _registration(self, _: int) -> BrokerRegistrationRequest:
+        broker = self._broker
+        if self._previous_epoch is None:
+            is_damaged = bool(broker.partitions.offline)
+            self._previous_epoch = claimed_epoch(broker.config, self._files, broker.log_dirs, is_damaged=is_damaged)
+        return registration_request(
+            broker.config,
+            cluster_id=broker.cluster_id,
+            incarnation_id=self._incarnation_id,
+            listeners=self._listeners,
+            log_dirs=broker.log_dirs,
+            previous_epoch=self._previous_epoch,
+        )
+
+    def _persist_epoch(self, epoch: int, then: Callable[[], None]) -> None:
+        """Write the broker epoch in a thread. The same process may claim it when it registers again."""
+        broker = self._broker
+        self._previous_epoch = epoch
+
+        def steps() -> Steps[None]:
+            yield lambda: write_epoch(broker.config, self._files, broker.log_dirs, epoch)
+
+        def failed(error: Exception) -> None:
+            logger.warning("Cannot write the broker epoch, so that a start after a crash claims none: %s", error)
+            then()
+
+        broker.runner.start(steps(), lambda _: then(), failed)
+
+    def _offline_dirs(self) -> list[Uuid]:
+        return [
+            uuid_from_text(log_dir.directory_id)
+            for log_dir in self._broker.log_dirs.dirs
+            if log_dir.failure is not None
+        ]
+
+
+class RemoteController:
+    """The controllers of a broker that is none itself: the channel to them, and the metadata that they write."""
+
+    def __init__(self, broker: Broker, connect: Connect) -> None:
+        config, loop = broker.config, broker.loop
+        voters = parse_voters(config[CONTROLLER_QUORUM_VOTERS])
+        bootstrap = [parse_address(one, one) for one in config[CONTROLLER_QUORUM_BOOTSTRAP_SERVERS]]
+        self._broker = broker
+        self._quorum = QuorumLeader(bootstrap, {voter.id: (voter.host, voter.port) for voter in voters})
+        self.channel = RemoteChannel(
+            loop,
+            connect,
+            self._quorum,
+            client_id=f"broker-{config.node_id}",
+            timeout_s=config[CONTROLLER_SOCKET_TIMEOUT_MS] / 1000,
+            backoff_s=config[CONTROLLER_QUORUM_RETRY_BACKOFF_MS] / 1000,
+            software_version=__version__,
+        )
+        self.copy = MetadataCopy(loop, config, broker.log_dirs, broker.log_dir_failures)
+        loader = MetadataLoader(config)
+        self.observer = MetadataObserver(
+            loop,
+            config,
+            broker.runner,
+            self._quorum,
+            self.copy,
+            loader,
+            connect,
+            cluster_id=broker.cluster_id,
+            halt=broker.halt,
+            software_version=__version__,
+        )
+        self.metadata = RemoteMetadata(
+            loop,
+            config,
+            self.channel,
+            loader,
+            broker_epoch=lambda: broker.member.lifecycle.broker_epoch if broker.member is not None else -1,
+            new_id=broker.log_dirs.new_id,
+        )
+        self.observer.on_applied.append(self.metadata.topics.applied)
+
+    async def load(self, open_logs: Callable[[], None]) -> None:
+        """Fetch the metadata, then call `open_logs`; from then on the broker follows the changes."""
+        self.copy.open()
+        caught_up = trio.Event()
+        self.observer.on_caught_up.append(caught_up.set)
+        self.observer.start()
+        await caught_up.wait()
+        self.observer.pause()
+        self.metadata.loader.apply_dynamic_configs()
+        open_logs()
+        self.observer.start_publishing()
+
+    def close(self) -> None:
+        """Follow the metadata no more."""
+        self.metadata.topics.close()
+        self.observer.close()
