@@ -34,8 +34,10 @@ from barnabas.storage.topic_keys import SYNONYMS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from barnabas.broker.cluster_member import ClusterMember, RemoteController
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.disk_threads import DiskExecutor
+    from barnabas.broker.net.outgoing import Connect
     from barnabas.broker.steps import Steps
 
 TOPIC_DEFAULT_KEYS = {name for synonyms in SYNONYMS.values() for name, _ in synonyms} | {PRODUCE_VALIDATION.name}
@@ -59,49 +61,111 @@ def open_broker(
     clocks, files and randomness can be replaced by tests. Raises what opening the data
     directories and replaying the metadata raise.
     """
-    absolute = [str(Path(path).absolute()) for path in paths]
-    log_dirs = LogDirs(files or Files(), absolute, partial(_new_uuid, random_bytes))
-    cluster_id = log_dirs.open(config.node_id, config.cluster_id or "")
+    broker = _new_broker(config, paths, files, disk or flushes, now, now_ms, random_bytes)
     try:
-        broker = Broker(config, cluster_id=cluster_id, now=now, now_ms=now_ms, random_bytes=random_bytes)
-        loop = broker.loop
-        broker.log_dirs = log_dirs
-        failures = broker.log_dir_failures = LogDirFailures(loop, log_dirs, broker.halt)
-        log_dirs.on_error = failures.report
-        flushers = {log_dir: Flusher(loop, log_dir, failures, flushes) for log_dir in log_dirs.dirs}
-        slots = config[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS]
-        broker.fetch_sessions = FetchSessions(slots, partial(_new_session_id, random_bytes))
-        broker.runner = StepRunner(loop, disk or flushes)
-        broker.metadata = broker.controller = Controller(loop, config, log_dirs, failures, broker.runner)
-        broker.partitions = Partitions(loop, config, log_dirs, failures, flushers, broker.runner)
-        broker.producer_ids = ProducerIds(broker.metadata.allocate_producer_ids)
-        services = broker.services = BrokerServices(
-            loop,
-            config,
-            broker.partitions,
-            lambda: broker.image,
-            broker.metadata.has_topic,
-            broker.metadata.auto_create,
-            lambda node_id, purpose: broker.inter_broker.client(node_id, purpose),  # noqa: PLW0108 - set in a cluster
+        broker.metadata = broker.controller = Controller(
+            broker.loop, config, broker.log_dirs, broker.log_dir_failures, broker.runner
         )
-        broker.share_coordinators = ShareCoordinators(services)
-        broker.share_states = ShareStates(services, broker.share_coordinators)
-        broker.group_coordinators = GroupCoordinators(
-            services, broker.share_states, lambda: broker.group_configs, random_bytes
-        )
-        broker.transaction_coordinators = TransactionCoordinators(
-            services, broker.producer_ids.next, broker.group_coordinators.transaction_ended
-        )
-        _subscribe(broker)
+        _add_parts(broker, flushes)
         broker.controller.open()
-        broker.partitions.load(broker.image)
-        broker.group_coordinators.load()
-        broker.transaction_coordinators.load()
-        broker.share_coordinators.load()
+        load_logs(broker)
     except BaseException:
-        log_dirs.release()
+        broker.log_dirs.release()
         raise
     return broker
+
+
+def open_member(
+    config: ServerConfig,
+    paths: Sequence[str],
+    connect: Callable[[Broker], Connect],
+    *,
+    flushes: DiskExecutor,
+    disk: DiskExecutor | None = None,
+    files: Files | None = None,
+    now: Callable[[], float] = trio.current_time,
+    now_ms: Callable[[], int] = wall_clock_ms,
+    random_bytes: Callable[[int], bytes] = os.urandom,
+) -> tuple[Broker, ClusterMember, RemoteController]:
+    """Build a broker whose controllers are other processes; its logs are opened when it has the metadata.
+
+    `connect` gives what opens its connections to other nodes. For the rest as `open_broker`.
+    """
+    from barnabas.broker.cluster_member import ClusterMember, RemoteController
+
+    files = files or Files()
+    broker = _new_broker(config, paths, files, disk or flushes, now, now_ms, random_bytes, invents_cluster_id=False)
+    try:
+        connects = connect(broker)
+        remote = RemoteController(broker, connects)
+        broker.metadata = remote.metadata
+        _add_parts(broker, flushes)
+        remote.copy.open()
+        member = ClusterMember(broker, files, remote.channel, connects, lambda: remote.observer.applied_offset)
+    except BaseException:
+        broker.log_dirs.release()
+        raise
+    return broker, member, remote
+
+
+def _new_broker(
+    config: ServerConfig,
+    paths: Sequence[str],
+    files: Files | None,
+    disk: DiskExecutor,
+    now: Callable[[], float],
+    now_ms: Callable[[], int],
+    random_bytes: Callable[[int], bytes],
+    *,
+    invents_cluster_id: bool = True,
+) -> Broker:
+    """A broker with locked and identified data directories."""
+    absolute = [str(Path(path).absolute()) for path in paths]
+    log_dirs = LogDirs(files or Files(), absolute, partial(_new_uuid, random_bytes))
+    cluster_id = log_dirs.open(config.node_id, config.cluster_id or "", invents_id=invents_cluster_id)
+    broker = Broker(config, cluster_id=cluster_id, now=now, now_ms=now_ms, random_bytes=random_bytes)
+    broker.log_dirs = log_dirs
+    broker.log_dir_failures = LogDirFailures(broker.loop, log_dirs, broker.halt)
+    log_dirs.on_error = broker.log_dir_failures.report
+    broker.runner = StepRunner(broker.loop, disk)
+    return broker
+
+
+def _add_parts(broker: Broker, flushes: DiskExecutor) -> None:
+    """Create the parts that have `broker.metadata`, and connect them."""
+    config, loop, random_bytes = broker.config, broker.loop, broker.random_bytes
+    log_dirs, failures = broker.log_dirs, broker.log_dir_failures
+    flushers = {log_dir: Flusher(loop, log_dir, failures, flushes) for log_dir in log_dirs.dirs}
+    slots = config[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS]
+    broker.fetch_sessions = FetchSessions(slots, partial(_new_session_id, random_bytes))
+    broker.partitions = Partitions(loop, config, log_dirs, failures, flushers, broker.runner)
+    broker.producer_ids = ProducerIds(broker.metadata.allocate_producer_ids)
+    services = broker.services = BrokerServices(
+        loop,
+        config,
+        broker.partitions,
+        lambda: broker.image,
+        broker.metadata.has_topic,
+        broker.metadata.auto_create,
+        lambda node_id, purpose: broker.inter_broker.client(node_id, purpose),  # noqa: PLW0108 - set in a cluster
+    )
+    broker.share_coordinators = ShareCoordinators(services)
+    broker.share_states = ShareStates(services, broker.share_coordinators)
+    broker.group_coordinators = GroupCoordinators(
+        services, broker.share_states, lambda: broker.group_configs, random_bytes
+    )
+    broker.transaction_coordinators = TransactionCoordinators(
+        services, broker.producer_ids.next, broker.group_coordinators.transaction_ended
+    )
+    _subscribe(broker)
+
+
+def load_logs(broker: Broker) -> None:
+    """Open the logs of the partitions in the image, and load what coordinators keep in them."""
+    broker.partitions.load(broker.image)
+    broker.group_coordinators.load()
+    broker.transaction_coordinators.load()
+    broker.share_coordinators.load()
 
 
 def _subscribe(broker: Broker) -> None:
@@ -112,7 +176,7 @@ def _subscribe(broker: Broker) -> None:
     def apply_topic_defaults(changed: set[str]) -> Steps[None] | None:
         return partitions.update_configs(broker.image) if changed & TOPIC_DEFAULT_KEYS else None
 
-    partitions.send_to_controller = lambda request, then: broker.controller_channel.send(request, then)
+    partitions.send_to_controller = lambda request, then: broker.controller_channel.send(request, then)  # noqa: PLW0108 - set in a cluster
     metadata.on_change.append(lambda delta: partitions.apply(broker.image, delta))
     metadata.on_change.extend(runtime.apply for runtime in coordinators)
     metadata.on_config_change.append(apply_topic_defaults)

@@ -1,4 +1,4 @@
-"""What a broker has only in a cluster: its session at the controller, connections to other brokers, its followers' side.
+"""What a broker has only in a cluster: its session at the controller, connections to other brokers, its fetchers.
 
 A start goes on when the metadata is there: the logs are opened by it, then clients are accepted, the broker registers
 and is unfenced; only then it is ready. A stop begins with a controlled shutdown: the broker serves until the controller
@@ -20,11 +20,11 @@ from barnabas.broker.config.keys.controller import (
     CONTROLLER_QUORUM_VOTERS,
     CONTROLLER_SOCKET_TIMEOUT_MS,
 )
+from barnabas.broker.config.keys.general import SECURITY_INTER_BROKER_PROTOCOL
 from barnabas.broker.config.keys.network import INTER_BROKER_LISTENER_NAME
-from barnabas.broker.config.keys.security import SECURITY_INTER_BROKER_PROTOCOL
 from barnabas.broker.config.roles import parse_address, parse_voters
 from barnabas.broker.metadata.directory_assignments import DirectoryAssignments
-from barnabas.broker.metadata.lifecycle import BrokerLifecycle
+from barnabas.broker.metadata.lifecycle import BrokerLifecycle, BrokerLifecycleState
 from barnabas.broker.metadata.loader import MetadataLoader
 from barnabas.broker.metadata.metadata_copy import MetadataCopy
 from barnabas.broker.metadata.observer import MetadataObserver
@@ -70,11 +70,10 @@ class ClusterMember:
         self._previous_epoch: int | None = None
         config, loop = broker.config, broker.loop
         broker.controller_channel = channel
-        broker.partitions.send_to_controller = channel.send
         broker.inter_broker = InterBroker(
             loop, connect, self._endpoint, client_id=f"broker-{config.node_id}", software_version=__version__
         )
-        self.lifecycle = BrokerLifecycle(
+        self.lifecycle = broker.lifecycle = BrokerLifecycle(
             loop,
             config,
             channel,
@@ -103,8 +102,8 @@ class ClusterMember:
             image=lambda: broker.image,
             broker_epoch=lambda: self.lifecycle.broker_epoch,
         )
-        self._inter_broker_listener = (config[INTER_BROKER_LISTENER_NAME] or config[SECURITY_INTER_BROKER_PROTOCOL])
-        self._inter_broker_listener = self._inter_broker_listener.upper()
+        listener = config[INTER_BROKER_LISTENER_NAME] or config[SECURITY_INTER_BROKER_PROTOCOL]
+        self._inter_broker_listener = listener.upper()
         broker.metadata.on_change.append(self._forget_brokers)
         broker.metadata.on_change.append(self.assignments.apply)
         broker.metadata.on_config_change.append(self.fetchers.config_changed)
@@ -113,17 +112,18 @@ class ClusterMember:
     def join(self, listeners: Sequence[Endpoint]) -> None:
         """Register with the bound listeners and be unfenced: the logs are open."""
         self._listeners = listeners
-        self.lifecycle.on_running.append(
-            lambda: self._broker.runner.start(self.assignments.look_at_all(), lambda _: None)
-        )
+        self.lifecycle.on_running.append(self._report_directories)
         self.lifecycle.start()
         self.lifecycle.ready_to_unfence()
+
+    def _report_directories(self) -> None:
+        self._broker.runner.start(self.assignments.look_at_all(), _ignore)
 
     async def wait_until_running(self) -> None:
         """Wait until the controller has unfenced this broker."""
         running = trio.Event()
         self.lifecycle.on_running.append(running.set)
-        if self.lifecycle.state != self.lifecycle.state.RUNNING:
+        if self.lifecycle.state != BrokerLifecycleState.RUNNING:
             await running.wait()
 
     async def leave(self) -> None:
@@ -188,6 +188,10 @@ class ClusterMember:
         ]
 
 
+def _ignore(_: None) -> None:
+    """The directories are reported when the controller answers."""
+
+
 class RemoteController:
     """The controllers of a broker that is none itself: the channel to them, and the metadata that they write."""
 
@@ -225,22 +229,31 @@ class RemoteController:
             config,
             self.channel,
             loader,
-            broker_epoch=lambda: broker.member.lifecycle.broker_epoch if broker.member is not None else -1,
+            broker_epoch=lambda: broker.lifecycle.broker_epoch,
             new_id=broker.log_dirs.new_id,
         )
         self.observer.on_applied.append(self.metadata.topics.applied)
 
     async def load(self, open_logs: Callable[[], None]) -> None:
-        """Fetch the metadata, then call `open_logs`; from then on the broker follows the changes."""
-        self.copy.open()
+        """Fetch the metadata, then call `open_logs`, whose errors are raised; then the broker follows the changes."""
         caught_up = trio.Event()
-        self.observer.on_caught_up.append(caught_up.set)
+        failure: Exception | None = None
+
+        def open_all() -> None:
+            nonlocal failure
+            self.metadata.loader.apply_dynamic_configs()
+            try:
+                open_logs()
+            except Exception as error:
+                failure = error
+            self.observer.start_publishing()
+            caught_up.set()
+
+        self.observer.on_caught_up.append(open_all)
         self.observer.start()
         await caught_up.wait()
-        self.observer.pause()
-        self.metadata.loader.apply_dynamic_configs()
-        open_logs()
-        self.observer.start_publishing()
+        if failure is not None:
+            raise failure
 
     def close(self) -> None:
         """Follow the metadata no more."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.metadata.controller import Controller
     from barnabas.broker.metadata.controller_channel import ControllerChannel
+    from barnabas.broker.metadata.lifecycle import BrokerLifecycle
     from barnabas.broker.metadata.metadata import Metadata
     from barnabas.broker.metadata.producer_ids import ProducerIds
     from barnabas.broker.net.connection import Connection
@@ -55,6 +56,8 @@ class Broker:
 
     controller: Controller
     """Changes the metadata; only of nodes that are a controller, and only for what a controller serves."""
+    lifecycle: BrokerLifecycle
+    """This broker's registration and session; only in a cluster."""
     controller_channel: ControllerChannel
     """Sends requests to the active controller; only in a cluster."""
     inter_broker: InterBroker

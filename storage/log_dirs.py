@@ -83,17 +83,23 @@ class LogDirs:
 
     # --- start
 
-    def open(self, node_id: int, cluster_id: str = "") -> str:
+    def open(self, node_id: int, cluster_id: str = "", *, invents_id: bool = True) -> str:
         """Lock and identify the directories, finish interrupted deletions, find the partitions; the cluster id.
 
-        The cluster id is `cluster_id` if not empty, else that of the directories, else a new one.
+        The cluster id is `cluster_id` if not empty, else that of the directories, else a new one; without `invents_id`
+        DataDirMismatch, since the node belongs to a cluster that has one.
         Raises DataDirLocked, DataDirMismatch, CorruptCheckpoint, OSError.
         """
         try:
             for log_dir in self.dirs:
                 log_dir.open()
             self._check_directory_ids()
-            cluster_id = cluster_id or self._known_cluster_id() or topic_id_text(self.new_id())
+            cluster_id = cluster_id or self._known_cluster_id()
+            if not cluster_id and not invents_id:
+                raise DataDirMismatch(
+                    f"{self.dirs[0].path} is new: set the cluster id of the controllers in the environment (CLUSTER_ID)"
+                )
+            cluster_id = cluster_id or topic_id_text(self.new_id())
             for log_dir in self.dirs:
                 log_dir.identify(node_id, cluster_id, topic_id_text(self.new_id()))
                 self._find(log_dir)

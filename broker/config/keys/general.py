@@ -54,14 +54,24 @@ BACKGROUND_THREADS = integer(
     "background.threads", 10, "[1,...]", HIGH, "Threads for background work.", dynamic=CLUSTER_WIDE
 )
 BROKER_HEARTBEAT_INTERVAL_MS = integer(
-    "broker.heartbeat.interval.ms", 2000, "", MEDIUM, "Time between two heartbeats of a broker to the controller."
+    "broker.heartbeat.interval.ms",
+    2000,
+    "",
+    MEDIUM,
+    "Time between two heartbeats of a broker to the controller.",
+    used=True,
 )
 BROKER_ID = integer("broker.id", -1, "", HIGH, "Old name of node.id; -1 leaves it to node.id.", used=True)
 BROKER_RACK = string(
     "broker.rack", None, "", MEDIUM, "Rack of this broker, reported to clients and used to place replicas.", used=True
 )
 BROKER_SESSION_TIMEOUT_MS = integer(
-    "broker.session.timeout.ms", 9000, "", MEDIUM, "Time without heartbeat after which the controller fences a broker."
+    "broker.session.timeout.ms",
+    9000,
+    "",
+    MEDIUM,
+    "Time without heartbeat after which the controller fences a broker.",
+    used=True,
 )
 CLIENT_QUOTA_CALLBACK_CLASS = class_name(
     "client.quota.callback.class", None, LOW, "Java class that computes client quotas."
@@ -191,6 +201,7 @@ INITIAL_BROKER_REGISTRATION_TIMEOUT_MS = integer(
     "",
     MEDIUM,
     "Maximum time a starting broker waits for its registration.",
+    used=True,
 )
 KAFKA_METRICS_POLLING_INTERVAL_SECS = integer(
     "kafka.metrics.polling.interval.secs", 10, "[1,...]", LOW, "Polling interval of kafka.metrics.reporters."
