@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from barnabas.broker.disk_threads import DiskExecutor
     from barnabas.broker.net.outgoing import Connect
     from barnabas.broker.steps import Steps
+    from barnabas.wire.schema import Message
 
 TOPIC_DEFAULT_KEYS = {name for synonyms in SYNONYMS.values() for name, _ in synonyms} | {PRODUCE_VALIDATION.name}
 """The broker configs that are defaults of topic configs."""
@@ -176,7 +177,10 @@ def _subscribe(broker: Broker) -> None:
     def apply_topic_defaults(changed: set[str]) -> Steps[None] | None:
         return partitions.update_configs(broker.image) if changed & TOPIC_DEFAULT_KEYS else None
 
-    partitions.send_to_controller = lambda request, then: broker.controller_channel.send(request, then)  # noqa: PLW0108 - set in a cluster
+    def send_to_controller(request: Message, then: Callable[[Any], None]) -> None:
+        broker.controller_channel.send(request, then)
+
+    partitions.send_to_controller = send_to_controller
     metadata.on_change.append(lambda delta: partitions.apply(broker.image, delta))
     metadata.on_change.extend(runtime.apply for runtime in coordinators)
     metadata.on_config_change.append(apply_topic_defaults)

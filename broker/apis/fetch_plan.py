@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, TypeAlias
 
+from barnabas.broker.apis.current_leaders import MOVED, endpoints_of, leader_of
 from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
 from barnabas.broker.config.keys.replication import REPLICA_SELECTOR_CLASS
 from barnabas.broker.guarded import error_code_of, log_failure
@@ -17,6 +18,7 @@ from barnabas.wire.messages.fetch import (
     FetchResponse,
     FetchResponseEpochEndOffset,
     FetchResponseLeaderIdAndEpoch,
+    FetchResponseNodeEndpoint,
     FetchResponsePartitionData,
     FetchResponseSnapshotId,
 )
@@ -32,6 +34,7 @@ Answers: TypeAlias = "dict[PartitionKey, tuple[FetchPartition, FetchResponsePart
 READ_COMMITTED = 1
 FIRST_VERSION_WITH_RACK = 11
 FIRST_VERSION_WITH_TOPIC_IDS = 13
+FIRST_VERSION_WITH_LEADERS = 16
 
 # Shared by all responses: never modified.
 _NO_DIVERGENCE = FetchResponseEpochEndOffset()
@@ -64,7 +67,9 @@ class FetchPlan:
     __slots__ = (
         "broker",
         "cold",
+        "ctx",
         "is_committed",
+        "leaders",
         "max_bytes",
         "may_be_cold",
         "min_bytes",
@@ -83,6 +88,7 @@ class FetchPlan:
         partitions: dict[PartitionKey, FetchPartition],
         session: FetchSession | None,
     ) -> None:
+        self.ctx = ctx
         self.broker: Broker = ctx.broker
         self.uses_topic_ids = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
         self.is_committed = request.isolation_level == READ_COMMITTED
@@ -93,10 +99,17 @@ class FetchPlan:
         self.rack_id = request.rack_id
         self.reads_leaders_only = ctx.api_version < FIRST_VERSION_WITH_RACK
         self.wants_session = False
+        self.leaders: Collection[int] = ()
+        """Of partitions that are led elsewhere."""
         self.may_be_cold = False
         """Whether `read` leaves out partitions whose lookup would wait for the disk, and adds them to `cold`."""
         self.cold: dict[PartitionKey, Callable[[], None]] = {}
         """What these partitions have to read from the disk first, in a thread."""
+
+    @property
+    def names_leaders(self) -> bool:
+        """Whether the client's version can be told who leads instead."""
+        return self.ctx.api_version >= FIRST_VERSION_WITH_LEADERS
 
     def begin(self) -> Attempt:
         """An attempt that has read nothing yet; it is final without partitions."""
@@ -134,12 +147,22 @@ class FetchPlan:
 
     def _failed(self, wanted: FetchPartition, error: Exception) -> FetchResponsePartitionData:
         """The answer of a partition that could not be read, which is reported if the disk or a bug is the reason."""
+        if self.names_leaders and isinstance(error, KafkaError) and error.code in MOVED:
+            return self._moved(wanted, error.code)
         cause = error.__cause__ if isinstance(error, KafkaError) else error
         if isinstance(cause, OSError):
             self.find(wanted).report_unreadable(cause)
         elif cause is error:
             log_failure(f"Reading the partition {wanted.topic}-{wanted.index}", error)
         return failed(wanted.index, error_code_of(error))
+
+    def _moved(self, wanted: FetchPartition, code: ErrorCode) -> FetchResponsePartitionData:
+        """The answer of a partition that is led by another broker, or in another epoch (KIP-951)."""
+        answer = failed(wanted.index, code)
+        leader, epoch = leader_of(self.broker, wanted.topic, wanted.topic_id, wanted.index)
+        answer.current_leader = FetchResponseLeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+        self.leaders = {*self.leaders, leader}
+        return answer
 
     def end_of(self, log: Log) -> int:
         """The offset up to which the client may read: the last stable offset, or the high watermark."""
@@ -234,6 +257,8 @@ class FetchPlan:
             response.session_id = self.session.session_id
         elif self.wants_session:
             response.session_id = self._create_session(answers)
+        if self.leaders:
+            response.node_endpoints = endpoints_of(self.ctx, self.leaders, FetchResponseNodeEndpoint)
         topics = response.responses
         current: bytes | str | None = None
         for key, (wanted, answer) in answers.items():

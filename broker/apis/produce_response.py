@@ -9,7 +9,7 @@ flushes before both). The answer to a duplicate batch waits for the original bat
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -46,10 +46,11 @@ Uncommitted: TypeAlias = "tuple[Partition, int, PartitionProduceResponse]"
 class Appends(Budget):
     """The appends of one request: the budget of their validation, and those that are not done or not committed."""
 
-    __slots__ = ("late", "uncommitted")
+    __slots__ = ("late", "leaders", "uncommitted")
 
     def __init__(self) -> None:
         super().__init__()
+        self.leaders: Collection[int] = ()  # of partitions that are led elsewhere
         self.uncommitted: list[Uncommitted] = []
         self.late: list[LateAppend] = []
 

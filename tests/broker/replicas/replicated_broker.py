@@ -20,6 +20,7 @@ from barnabas.wire.messages.fetch import (
     FetchResponsePartitionData,
 )
 from barnabas.wire.messages.metadata_records import (
+    BrokerEndpoint,
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
     RegisterBrokerRecord,
@@ -61,8 +62,15 @@ class ReplicatedBroker(MemoryBroker):
         self.channel = FakeChannel()
         self.broker.controller_channel = self.channel
         for broker_id, epoch in EPOCHS.items():
+            endpoint = BrokerEndpoint(name="PLAINTEXT", host="127.0.0.1", port=9091 + broker_id)
             self.apply(
-                RegisterBrokerRecord(broker_id=broker_id, broker_epoch=epoch, fenced=False, rack=f"r{broker_id}")
+                RegisterBrokerRecord(
+                    broker_id=broker_id,
+                    broker_epoch=epoch,
+                    end_points=[endpoint],
+                    fenced=False,
+                    rack=f"r{broker_id}",
+                )
             )
 
     def apply(self, *records: Message) -> None:

@@ -17,6 +17,12 @@ from barnabas.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from barnabas.wire.messages.produce import PartitionProduceResponse, ProduceResponse
+from barnabas.wire.messages.topics import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
 from tests.broker.memory_broker import Client
 from tests.broker.replicas.replicated_broker import (
     EPOCHS,
@@ -561,3 +567,79 @@ class TestReadingFromFollowers:
         memory.change(isr=[ME, SECOND])
         assert preferred("r3") == -1
         memory.close()
+
+
+class TestWrongBroker:
+    def test_produce_and_fetch_name_the_leader(self, memory, partition) -> None:
+        """KIP-951."""
+        memory.change(leader=SECOND)
+        client = memory.client()
+        answer = client.ask(produce_request(b"a"), 10, ProduceResponse)
+        (produced,) = answer.responses[0].partition_responses
+        assert produced.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert (produced.current_leader.leader_id, produced.current_leader.leader_epoch) == (
+            SECOND,
+            partition.leader_epoch,
+        )
+        assert [(one.node_id, one.port) for one in answer.node_endpoints] == [(SECOND, 9093)]
+        topic_id = memory.broker.image.topics["t"].topic_id
+        request = fetch(at(0, current_leader_epoch=partition.leader_epoch - 1), topic_id=topic_id)
+        fetched = client.ask(request, 16, FetchResponse)
+        assert the_partition(fetched).current_leader.leader_id == SECOND
+        assert [one.node_id for one in fetched.node_endpoints] == [SECOND]
+
+
+class TestDeleteRecords:
+    def delete(self, client: Client, offset: int, timeout_ms: int = 1000) -> None:
+        partition = DeleteRecordsPartition(partition_index=0, offset=offset)
+        topics = [DeleteRecordsTopic(name="t", partitions=[partition])]
+        client.send(DeleteRecordsRequest(topics=topics, timeout_ms=timeout_ms), 2)
+
+    def outcomes(self, client: Client) -> list[tuple[int, int]]:
+        return [
+            (one.error_code, one.low_watermark)
+            for response in client.answers()
+            if isinstance(response, DeleteRecordsResponse)
+            for one in response.topics[0].partitions
+        ]
+
+    def commit(self, memory: ReplicatedBroker, *followers: FollowerClient) -> None:
+        for value in (b"a", b"b"):
+            memory.client().send(produce_request(value, acks=1), 9)
+        for follower in followers:
+            follower.fetch(2)
+
+    def test_it_waits_for_the_log_starts_of_all_replicas(self, memory, partition, second, third) -> None:
+        """L6."""
+        self.commit(memory, second, third)
+        client = memory.client()
+        self.delete(client, 1)
+        assert partition.log.log_start_offset == 1
+        second.fetch(2, log_start_offset=1)
+        assert self.outcomes(client) == []
+        third.fetch(2, log_start_offset=1)
+        assert self.outcomes(client) == [(0, 1)]
+
+    def test_a_replica_on_a_fenced_broker_is_not_waited_for(self, memory, partition, second, third) -> None:
+        self.commit(memory, second, third)
+        client = memory.client()
+        self.delete(client, 1)
+        second.fetch(2, log_start_offset=1)
+        memory.fence(THIRD)
+        assert self.outcomes(client) == [(0, 1)]
+
+    def test_it_ends_at_its_timeout(self, memory, partition, second, third) -> None:
+        self.commit(memory, second, third)
+        client = memory.client()
+        self.delete(client, 1)
+        memory.advance(1.1)
+        assert self.outcomes(client) == [(ErrorCode.REQUEST_TIMED_OUT, 0)]
+
+    def test_a_loss_of_the_leadership_ends_it(self, memory, partition, second, third) -> None:
+        self.commit(memory, second, third)
+        client = memory.client()
+        self.delete(client, 1)
+        memory.change(leader=SECOND)
+        assert self.outcomes(client) == [(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)]
+        self.delete(client, 1)
+        assert self.outcomes(client) == [(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)]
