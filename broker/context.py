@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.metadata.controller import Controller
     from barnabas.broker.metadata.controller_channel import ControllerChannel
+    from barnabas.broker.metadata.controller_quorum import ControllerQuorum
     from barnabas.broker.metadata.lifecycle import BrokerLifecycle
     from barnabas.broker.metadata.metadata import Metadata
     from barnabas.broker.metadata.producer_ids import ProducerIds
@@ -52,12 +53,18 @@ def wall_clock_ms() -> int:
 
 
 class Broker:
-    """The parts of one broker process. `broker.builder` creates and connects them."""
+    """The parts of one process. `broker.builder` creates and connects them.
+
+    A process that is only a controller (`broker.controller_builder`) has `controller`, `metadata`, `quorum`,
+    `log_dirs`, `log_dir_failures` and `runner`; nothing that it serves uses another part.
+    """
 
     controller: Controller
     """Changes the metadata; only of nodes that are a controller, and only for what a controller serves."""
     lifecycle: BrokerLifecycle
     """This broker's registration and session; only in a cluster."""
+    quorum: ControllerQuorum
+    """What is known of the readers of the metadata log; only of nodes with a controller listener."""
     controller_channel: ControllerChannel
     """Sends requests to the active controller; only in a cluster."""
     inter_broker: InterBroker

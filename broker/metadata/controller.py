@@ -61,11 +61,18 @@ class Controller:
     """Feature levels this broker can work with, lowest and highest."""
 
     def __init__(
-        self, loop: Loop, config: ServerConfig, log_dirs: LogDirs, failures: LogDirFailures, runner: StepRunner
+        self,
+        loop: Loop,
+        config: ServerConfig,
+        log_dirs: LogDirs,
+        failures: LogDirFailures,
+        runner: StepRunner,
+        *,
+        is_of_cluster: bool = False,
     ) -> None:
         self._config = config
         self._log_dirs = log_dirs
-        self._log = MetadataLog(loop, config, log_dirs, failures)
+        self._log = MetadataLog(loop, config, log_dirs, failures, is_of_cluster=is_of_cluster)
         self._queue = ChangeQueue(runner)
         self.loader = MetadataLoader(config)
         self._is_snapshot_queued = False

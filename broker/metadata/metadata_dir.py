@@ -60,15 +60,24 @@ def _new_log_dir(config: ServerConfig, log_dirs: LogDirs) -> LogDir:
 
 
 def write_snapshot(
-    loop: Loop, log_dirs: LogDirs, failures: LogDirFailures, log: Log, image: ClusterImage
+    loop: Loop,
+    log_dirs: LogDirs,
+    failures: LogDirFailures,
+    log: Log,
+    image: ClusterImage,
+    kept: tuple[int, int] | None = None,
 ) -> Steps[None]:
-    """Write the image as a snapshot, then delete the segments it covers; the image must not change meanwhile."""
-    snapshot = NewSnapshot(log, image)
+    """Write the image as a snapshot, then delete the segments it covers; the image must not change meanwhile.
+
+    `kept` is (end offset, epoch) of an older snapshot that is kept, with the records after it, for those who read them.
+    """
+    start = image.offset + 1 if kept is None else kept[0]
+    snapshot = NewSnapshot(log, image, kept)
     yield from snapshot.encode(loop.now_ms())
     yield snapshot.write
     log.roll(loop.now())
-    log.advance_log_start_offset(image.offset + 1)
+    log.advance_log_start_offset(start)
     yield from failures.write_checkpoint(layout.LOG_START_CHECKPOINT)
-    deleted = log.delete_segments_below(image.offset + 1)
+    deleted = log.delete_segments_below(start)
     log_dirs.deletions.schedule(deleted, loop.now() + log.config.file_delete_delay_ms / 1000)
     logger.info("Wrote snapshot %s of the metadata", snapshot.name)

@@ -136,7 +136,7 @@ class SnapshotFetch:
             loaded.append(load_checkpoint(files.read_file(path), self.end_offset, self.epoch))
             files.rename(path, self._path)
             files.sync_dir(self._log.directory)
-            remove_older(self._log, self._path.rpartition("/")[2])
+            remove_older(self._log, {self._path.rpartition("/")[2]})
 
         yield write
         self._position += len(data)
