@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.share_states import ShareStates
     from barnabas.broker.coordinators.transactions import TransactionCoordinators
     from barnabas.broker.log_dir_failures import LogDirFailures
+    from barnabas.broker.metadata.active_controller import ActiveController
     from barnabas.broker.metadata.controller import Controller
     from barnabas.broker.metadata.controller_channel import ControllerChannel
     from barnabas.broker.metadata.controller_quorum import ControllerQuorum
@@ -63,8 +64,10 @@ class Broker:
     """Changes the metadata; only of nodes that are a controller, and only for what a controller serves."""
     lifecycle: BrokerLifecycle
     """This broker's registration and session; only in a cluster."""
+    active_controller: ActiveController
+    """The controller of a cluster; only of nodes with a controller listener, as is `quorum`."""
     quorum: ControllerQuorum
-    """What is known of the readers of the metadata log; only of nodes with a controller listener."""
+    """What is known of the readers of the metadata log."""
     controller_channel: ControllerChannel
     """Sends requests to the active controller; only in a cluster."""
     inter_broker: InterBroker

@@ -109,7 +109,29 @@ FORWARDED: Final = frozenset(
 """The APIs of brokers that only the controller can answer: a broker without one sends them on in an Envelope."""
 
 CONTROLLER_APIS: Final[dict[ApiKey, str]] = {
+    ApiKey.FETCH: "controller.fetch",
+    ApiKey.SASL_HANDSHAKE: "sasl",
     ApiKey.API_VERSIONS: "controller.api_versions",
+    ApiKey.CREATE_TOPICS: "topics",
+    ApiKey.DELETE_TOPICS: "topics",
+    ApiKey.DESCRIBE_CONFIGS: "configs",
+    ApiKey.ALTER_CONFIGS: "configs",
+    ApiKey.SASL_AUTHENTICATE: "sasl",
+    ApiKey.CREATE_PARTITIONS: "topics",
+    ApiKey.ELECT_LEADERS: "controller.requests",
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: "configs",
+    ApiKey.DESCRIBE_QUORUM: "controller.quorum",
+    ApiKey.ALTER_PARTITION: "controller.requests",
+    ApiKey.UPDATE_FEATURES: "features",
+    ApiKey.ENVELOPE: "controller.envelope",
+    ApiKey.FETCH_SNAPSHOT: "controller.fetch_snapshot",
+    ApiKey.DESCRIBE_CLUSTER: "controller.describe_cluster",
+    ApiKey.BROKER_REGISTRATION: "controller.requests",
+    ApiKey.BROKER_HEARTBEAT: "controller.requests",
+    ApiKey.ALLOCATE_PRODUCER_IDS: "controller.requests",
+    ApiKey.ADD_RAFT_VOTER: "controller.quorum",
+    ApiKey.REMOVE_RAFT_VOTER: "controller.quorum",
+    ApiKey.UPDATE_RAFT_VOTER: "controller.quorum",
 }
 """The APIs that controllers serve, each with its module in `broker.apis`."""
 

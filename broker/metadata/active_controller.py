@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from barnabas.broker.config.keys.controller import UNCLEAN_LEADER_ELECTION_INTERVAL_MS
 from barnabas.broker.config.keys.general import (
     AUTO_LEADER_REBALANCE_ENABLE,
     BROKER_SESSION_TIMEOUT_MS,
@@ -78,7 +77,6 @@ class ActiveController(Controller):
             session_timeout_s=config[BROKER_SESSION_TIMEOUT_MS] / 1000,
             rebalances_leaders=config[AUTO_LEADER_REBALANCE_ENABLE],
             imbalance_check_s=config[LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS],
-            unclean_check_s=config[UNCLEAN_LEADER_ELECTION_INTERVAL_MS] / 1000,
             cluster_id=self._cluster_id,
         )
         return ClusterController(

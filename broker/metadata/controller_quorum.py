@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.guarded import call_guarded
+from barnabas.coord.cluster.checkpoint import checkpoint_name
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.types import ZERO_UUID
 
@@ -122,6 +123,21 @@ class ControllerQuorum:
         if offset >= self.high_watermark:
             return None
         return self._log.log.read(offset, max_bytes, limit_offset=self.high_watermark, min_one_batch=True)
+
+    def has_snapshot(self, snapshot_id: SnapshotId) -> bool:
+        """Whether a snapshot can be read."""
+        return snapshot_id in self._log.snapshots
+
+    def read_snapshot(self, snapshot_id: SnapshotId, position: int, max_bytes: int) -> tuple[int, bytes]:
+        """The size of a snapshot, and bytes of it; waits for the disk. FileNotFoundError when it has been removed."""
+        files = self._log.log.files
+        path = f"{self._log.log.directory}/{checkpoint_name(*snapshot_id)}"
+        file = files.open_read(path)
+        try:
+            size = files.size(file)
+            return size, files.read_at(file, max_bytes, position) if 0 <= position < size else b""
+        finally:
+            file.close()
 
     # Waiting readers
 

@@ -48,7 +48,11 @@ AUTO_CREATE_TOPICS_ENABLE = boolean(
     used=True,
 )
 AUTO_LEADER_REBALANCE_ENABLE = boolean(
-    "auto.leader.rebalance.enable", True, HIGH, "Whether leadership is moved back to preferred replicas periodically."
+    "auto.leader.rebalance.enable",
+    True,
+    HIGH,
+    "Whether leadership is moved back to preferred replicas periodically.",
+    used=True,
 )
 BACKGROUND_THREADS = integer(
     "background.threads", 10, "[1,...]", HIGH, "Threads for background work.", dynamic=CLUSTER_WIDE
@@ -213,6 +217,7 @@ LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS = long(
     "[1,...]",
     HIGH,
     "Time between two checks for leaders that are not the preferred replica.",
+    used=True,
 )
 MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS = integer(
     "max.incremental.fetch.session.cache.slots",

@@ -1,0 +1,159 @@
+"""DescribeQuorum (55), and changes of its voters (80-82), which a quorum of one does not make. KIP-595, KIP-836, KIP-853.
+
+Source: Kafka 4.4 `KafkaRaftClient.handleDescribeQuorumRequest`, `AddVoterHandler`, `RemoveVoterHandler`,
+`UpdateVoterHandler`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.apis.registry import CONTROLLER, api
+from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.raft import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    CurrentLeader,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    DescribeQuorumResponseListener,
+    DescribeQuorumResponsePartitionData,
+    DescribeQuorumResponseReplicaState,
+    DescribeQuorumResponseTopicData,
+    Node,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import RequestContext
+
+_UNKNOWN = "This server does not host this topic-partition."
+
+
+@api(DescribeQuorumRequest, listener=CONTROLLER)
+def describe_quorum(ctx: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    """Describe the only voter, and those who read its log."""
+    asked = [(topic.topic_name, one.partition_index) for topic in request.topics for one in topic.partitions]
+    if asked != [(CLUSTER_METADATA_TOPIC, 0)]:
+        return DescribeQuorumResponse(error_message=None, topics=_unknown(request))
+    quorum, now_ms = ctx.broker.quorum, ctx.broker.loop.now_ms()
+    node_id, directory_id = quorum.voter_key()
+    voter = DescribeQuorumResponseReplicaState(
+        replica_id=node_id,
+        replica_directory_id=directory_id,
+        log_end_offset=quorum.high_watermark,
+        last_fetch_timestamp=now_ms,
+        last_caught_up_timestamp=now_ms,
+    )
+    observers = [
+        DescribeQuorumResponseReplicaState(
+            replica_id=replica_id,
+            replica_directory_id=directory,
+            log_end_offset=observer.end_offset,
+            last_fetch_timestamp=observer.fetched_ms,
+            last_caught_up_timestamp=observer.caught_up_ms,
+        )
+        for replica_id, directory, observer in quorum.observers()
+    ]
+    partition = DescribeQuorumResponsePartitionData(
+        error_message=None,
+        leader_id=node_id,
+        leader_epoch=quorum.epoch,
+        high_watermark=quorum.high_watermark,
+        current_voters=[voter],
+        observers=observers,
+    )
+    listeners = [
+        DescribeQuorumResponseListener(name=one.name, host=one.host, port=one.port) for one in quorum.endpoints
+    ]
+    return DescribeQuorumResponse(
+        error_message=None,
+        topics=[DescribeQuorumResponseTopicData(topic_name=CLUSTER_METADATA_TOPIC, partitions=[partition])],
+        nodes=[Node(node_id=node_id, listeners=listeners)],
+    )
+
+
+def _unknown(request: DescribeQuorumRequest) -> list[DescribeQuorumResponseTopicData]:
+    """The answer for partitions that are not the metadata's."""
+    return [
+        DescribeQuorumResponseTopicData(
+            topic_name=topic.topic_name,
+            partitions=[
+                DescribeQuorumResponsePartitionData(
+                    partition_index=one.partition_index,
+                    error_code=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+                    error_message=_UNKNOWN,
+                )
+                for one in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+
+
+def _check_cluster(ctx: RequestContext, cluster_id: str | None) -> None:
+    if not ctx.broker.quorum.is_cluster(cluster_id):
+        raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID)
+
+
+def _check_voters_can_change(ctx: RequestContext) -> None:
+    """KafkaError(UNSUPPORTED_VERSION) where the voters are configured, as in Kafka."""
+    if ctx.broker.image.quorum.voters is None:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "Cluster doesn't support adding voter because the kraft.version feature is 0"
+            if ctx.api_key == AddRaftVoterRequest.api_key
+            else "Cluster doesn't support removing voter because the kraft.version feature is 0",
+        )
+
+
+@api(AddRaftVoterRequest, listener=CONTROLLER)
+def add_raft_voter(ctx: RequestContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
+    """Refuse another voter; the one there is is a duplicate."""
+    _check_cluster(ctx, request.cluster_id)
+    _check_voters_can_change(ctx)
+    node_id, directory_id = ctx.broker.quorum.voter_key()
+    if request.voter_id == node_id:
+        raise KafkaError(
+            ErrorCode.DUPLICATE_VOTER, f"The voter id for {node_id} is already part of the set of voters [{node_id}]."
+        )
+    raise KafkaError(
+        ErrorCode.INVALID_REQUEST,
+        "The controller of Barnabas is a quorum of one: use Apache Kafka's controllers for more voters.",
+    )
+
+
+@api(RemoveRaftVoterRequest, listener=CONTROLLER)
+def remove_raft_voter(ctx: RequestContext, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
+    """Refuse: the last voter cannot be removed, and there is no other."""
+    _check_cluster(ctx, request.cluster_id)
+    _check_voters_can_change(ctx)
+    key = (request.voter_id, request.voter_directory_id)
+    if key != ctx.broker.quorum.voter_key():
+        raise KafkaError(
+            ErrorCode.VOTER_NOT_FOUND,
+            f"Cannot remove voter {request.voter_id} from the set of voters [{ctx.broker.node_id}]",
+        )
+    raise KafkaError(
+        ErrorCode.VOTER_NOT_FOUND,
+        f"Cannot remove voter {request.voter_id} from the set of voters [{ctx.broker.node_id}]",
+    )
+
+
+@api(UpdateRaftVoterRequest, listener=CONTROLLER)
+def update_raft_voter(ctx: RequestContext, request: UpdateRaftVoterRequest) -> UpdateRaftVoterResponse:
+    """Answer as to a voter that this quorum does not have: its own address is updated at its start."""
+    _check_cluster(ctx, request.cluster_id)
+    quorum = ctx.broker.quorum
+    error = quorum.epoch_error(request.current_leader_epoch)
+    if error == ErrorCode.NONE:
+        error = ErrorCode.VOTER_NOT_FOUND
+    endpoint = quorum.endpoint(ctx.listener)
+    leader = CurrentLeader(leader_id=quorum.node_id, leader_epoch=quorum.epoch)
+    if endpoint is not None:
+        leader.host, leader.port = endpoint.host, endpoint.port
+    return UpdateRaftVoterResponse(error_code=int(error), current_leader=leader)
