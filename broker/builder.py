@@ -23,6 +23,7 @@ from barnabas.broker.coordinators.transactions import TransactionCoordinators
 from barnabas.broker.log_dir_failures import LogDirFailures
 from barnabas.broker.metadata.controller import Controller
 from barnabas.broker.metadata.producer_ids import ProducerIds
+from barnabas.broker.new_ids import new_uuid
 from barnabas.broker.replicas.fetch_sessions import FetchSessions
 from barnabas.broker.replicas.flusher import Flusher
 from barnabas.broker.replicas.partitions import Partitions
@@ -122,7 +123,7 @@ def _new_broker(
 ) -> Broker:
     """A broker with locked and identified data directories."""
     absolute = [str(Path(path).absolute()) for path in paths]
-    log_dirs = LogDirs(files or Files(), absolute, partial(_new_uuid, random_bytes))
+    log_dirs = LogDirs(files or Files(), absolute, partial(new_uuid, random_bytes))
     cluster_id = log_dirs.open(config.node_id, config.cluster_id or "", invents_id=invents_cluster_id)
     broker = Broker(config, cluster_id=cluster_id, now=now, now_ms=now_ms, random_bytes=random_bytes)
     broker.log_dirs = log_dirs
@@ -186,16 +187,6 @@ def _subscribe(broker: Broker) -> None:
     metadata.on_config_change.append(apply_topic_defaults)
     partitions.on_failure = {runtime.topic: runtime.partition_failed for runtime in coordinators}
     broker.log_dir_failures.on_failure.append(partitions.take_dir_offline)
-
-
-def _new_uuid(random_bytes: Callable[[int], bytes]) -> bytes:
-    """A random uuid of version 4, which never begins with a dash in Kafka's text form."""
-    while True:
-        value = bytearray(random_bytes(16))
-        value[6] = value[6] & 0x0F | 0x40
-        value[8] = value[8] & 0x3F | 0x80
-        if value[0] >> 2 != 62:  # base64's 62 is "-": it would look like an option on a command line
-            return bytes(value)
 
 
 def _new_session_id(random_bytes: Callable[[int], bytes]) -> int:

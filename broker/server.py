@@ -22,6 +22,7 @@ import trio
 
 from barnabas.broker import warm_up
 from barnabas.broker.apis.dispatcher import Dispatcher
+from barnabas.broker.apis.registry import BROKER_APIS, CONTROLLER, CONTROLLER_APIS
 from barnabas.broker.background import BackgroundJobs
 from barnabas.broker.builder import open_broker
 from barnabas.broker.config.keys.log import LOG_DIRS
@@ -35,7 +36,7 @@ from barnabas.broker.logging_setup import set_up_logging
 from barnabas.broker.net.acceptor import Listener, bind
 from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.reactor import Reactor
-from barnabas.broker.ready import announce, remove_ready_file
+from barnabas.broker.ready import announce, announce_controller, remove_ready_file
 from barnabas.coord.cluster.image import UnknownMetadataError
 from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
@@ -47,7 +48,7 @@ from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterable, Iterator
 
     from barnabas.broker.config.options import ServeOptions
 
@@ -131,21 +132,15 @@ async def _serve(config: ServerConfig, options: ServeOptions, descriptors: int) 
         try:
             async with trio.open_nursery() as nursery:
                 server.run_in(nursery)
-                announce(
-                    config.node_id,
-                    server.addresses,
-                    config.advertised_listeners,
-                    ready_file,
-                    in_container=options.in_container,
-                )
+                server.announce(ready_file, in_container=options.in_container)
                 _tune_garbage_collection()
-                warm_up.start_later(server.broker.loop)
+                warm_up.start_later(server.broker.loop, server.apis, is_broker="broker" in config.roles)
                 await server.wait_for_stop(signals)
                 await server.drain()
                 nursery.cancel_scope.cancel()
         finally:
             server.close()
-    logger.info("[KafkaServer id=%d] shut down completed", config.node_id)
+    logger.info("[%s id=%d] shut down completed", server.name, config.node_id)
     return EXIT_OK if server.is_clean and server.broker.halt_reason is None else EXIT_FAILED
 
 
@@ -170,7 +165,11 @@ class Server:
         self._files = Files()
         self._files.open_files.limit_to(descriptors)
         self.addresses: list[Endpoint] = []
-        """The bound listeners; port 0 is replaced by the port that was assigned."""
+        """The bound listeners for clients; port 0 is replaced by the port that was assigned."""
+        self.controller_addresses: list[Endpoint] = []
+        """The bound listeners of the controller."""
+        self.name = "KafkaServer" if "broker" in config.roles else "ControllerServer"
+        """The name of the process in its ready line, as in Kafka."""
         self._temporary_dir: str | None = None
         self._listeners: list[Listener] = []
         self._flushes = DiskThreads()
@@ -191,10 +190,14 @@ class Server:
         self.reactor = Reactor(broker.loop, self._limits_at_start(), Dispatcher(broker).dispatch, self._flushes)
         broker.metadata.on_config_change.append(lambda _changed: self._apply_limits())
         self.reactor.watch(self._flushes.fileno(), self._flushes.collect)
+        controllers = {endpoint.name for endpoint in self.controller_addresses}
         for listener in self._listeners:
+            if listener.name in controllers:
+                listener.dispatch = Dispatcher(broker, CONTROLLER).dispatch
             self.reactor.listen(listener)
-        with _data_errors(",".join(log_dir.path for log_dir in broker.log_dirs.dirs)):
-            broker.controller.register_broker(self.addresses)
+        if "broker" in self.config.roles:
+            with _data_errors(",".join(log_dir.path for log_dir in broker.log_dirs.dirs)):
+                broker.controller.register_broker(self.addresses)
 
     def _apply_limits(self) -> None:
         """Apply connection limits that were changed dynamically (KIP-612); names of hosts are looked up in a thread."""
@@ -219,14 +222,20 @@ class Server:
 
     def _bind(self) -> None:
         for endpoint in self.config.listeners:
-            try:
-                listening = bind(endpoint.host, endpoint.port, self.config[SOCKET_LISTEN_BACKLOG_SIZE])
-            except OSError as error:
-                for listener in self._listeners:
-                    listener.socket.close()
-                raise StartError(_why_not_bound(endpoint, error)) from error
-            self._listeners.append(Listener(endpoint.name, listening))
-            self.addresses.append(endpoint._replace(port=listening.getsockname()[1]))
+            self.addresses.append(self._listen(endpoint))
+        for endpoint in self.config.controller_listeners:
+            self.controller_addresses.append(self._listen(endpoint))
+
+    def _listen(self, endpoint: Endpoint) -> Endpoint:
+        """Bind an address; returns it with the port that was assigned."""
+        try:
+            listening = bind(endpoint.host, endpoint.port, self.config[SOCKET_LISTEN_BACKLOG_SIZE])
+        except OSError as error:
+            for listener in self._listeners:
+                listener.socket.close()
+            raise StartError(_why_not_bound(endpoint, error)) from error
+        self._listeners.append(Listener(endpoint.name, listening))
+        return endpoint._replace(port=listening.getsockname()[1])
 
     def _open_data(self) -> None:
         config = self.config
@@ -235,12 +244,32 @@ class Server:
         config.set_default(LOG_DIRS, ",".join(paths))
         with _data_errors(",".join(paths)):
             now = trio.lowlevel.current_clock().current_time  # half the cost of trio.current_time
-            self.broker = open_broker(config, paths, files=self._files, flushes=self._flushes, now=now)
+            if "broker" in config.roles:
+                self.broker = open_broker(config, paths, files=self._files, flushes=self._flushes, now=now)
+            else:
+                from barnabas.broker.controller_builder import open_controller
+
+                endpoints = advertised_controllers(config, self.controller_addresses)
+                self.broker = open_controller(config, paths, endpoints, files=self._files, disk=self._flushes, now=now)
             dirs = self.broker.log_dirs
             # Where `.LOCK` is found there is no difference between small and capital letters, as on macOS.
             dirs.ignores_case = any(self._files.exists(f"{one.path}/{LOCK.upper()}") for one in dirs.working)
         if self.broker.halt_reason is not None:
             raise StartError(f"Cannot use the data directory {','.join(paths)}: {self.broker.halt_reason}")
+
+    @property
+    def apis(self) -> Iterable[str]:
+        """The modules of the requests that this process serves."""
+        apis = {**(BROKER_APIS if self.addresses else {}), **(CONTROLLER_APIS if self.controller_addresses else {})}
+        return apis.values()
+
+    def announce(self, ready_file: str | None, *, in_container: bool) -> None:
+        """Tell that the process serves: ready file and ready line."""
+        config = self.config
+        if self.addresses:
+            announce(config.node_id, self.addresses, config.advertised_listeners, ready_file, in_container=in_container)
+        else:
+            announce_controller(config.node_id, self.controller_addresses, ready_file)
 
     def _make_temporary_dir(self) -> str:
         path = f"{os.environ.get('TMPDIR') or '/tmp'}/barnabas-{os.urandom(6).hex()}"  # noqa: S108 - mode 0700
@@ -256,7 +285,7 @@ class Server:
             self.broker.on_halt = nursery.cancel_scope.cancel
             async for number in signals:
                 name = signal.Signals(number).name
-                logger.info("[KafkaServer id=%d] shutting down on %s", self.config.node_id, name)
+                logger.info("[%s id=%d] shutting down on %s", self.name, self.config.node_id, name)
                 break
         self.broker.on_halt = None
 
@@ -265,9 +294,10 @@ class Server:
         broker = self.broker
         broker.is_stopping = True
         self.reactor.stop_accepting()
-        broker.transaction_coordinators.stop()
-        broker.share_coordinators.stop()
-        broker.group_coordinators.stop()  # answers the delayed JoinGroups and SyncGroups
+        if "broker" in self.config.roles:
+            broker.transaction_coordinators.stop()
+            broker.share_coordinators.stop()
+            broker.group_coordinators.stop()  # answers the delayed JoinGroups and SyncGroups
         self.reactor.stop_reading()
         with trio.move_on_after(DRAIN_S):
             await self.reactor.wait_closed()
@@ -290,6 +320,14 @@ class Server:
             log_dirs.release()
             shutil.rmtree(self._temporary_dir, ignore_errors=True)
         self._flushes.close()
+
+
+def advertised_controllers(config: ServerConfig, bound: Iterable[Endpoint]) -> list[Endpoint]:
+    """The controller's listeners as others reach them; one on all interfaces by the name of this machine."""
+    advertised = config.advertised_controller_listeners
+    endpoints = [advertised.get(endpoint.name, endpoint) for endpoint in bound]
+    name = os.uname().nodename
+    return [one._replace(host=name) if one.host in {"", "0.0.0.0", "::"} else one for one in endpoints]
 
 
 def _why_not_bound(endpoint: Endpoint, error: OSError) -> str:

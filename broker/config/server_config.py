@@ -200,6 +200,13 @@ class ServerConfig:
         return {e.name: e for e in parse_endpoints(ADVERTISED_LISTENERS.name, items) if e.name not in unopened}
 
     @property
+    def advertised_controller_listeners(self) -> dict[str, Endpoint]:
+        """Advertised addresses of the controller's listeners, by name."""
+        names = {name.upper() for name in self[CONTROLLER_LISTENER_NAMES]}
+        items = self[ADVERTISED_LISTENERS] or ()
+        return {e.name: e for e in parse_endpoints(ADVERTISED_LISTENERS.name, items) if e.name in names}
+
+    @property
     def controller_listener(self) -> Endpoint | None:
         """The configured controller listener, as advertised; None if there is none."""
         named = {e.name: e for e in parse_endpoints(LISTENERS.name, self[LISTENERS])}

@@ -30,12 +30,14 @@ VALIDATIONS: Final[dict[int, Validation]] = {
         request, c.at(), committed_offset=c.image.offset
     ),
     ApiKey.ALLOCATE_PRODUCER_IDS: lambda c, request, _: c.local.allocate_producer_ids(request),
+    ApiKey.UNREGISTER_BROKER: lambda c, request, _: c.local.unregister_broker_in_steps(request),
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: lambda c, request, _: c.local.assign_replicas_to_dirs_in_steps(request),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: lambda c, request, _: c.local.alter_partition_reassignments_in_steps(request),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda c, request, _: c.local.list_partition_reassignments_in_steps(request),
     ApiKey.ELECT_LEADERS: lambda c, request, _: c.local.elect_leaders_in_steps(request),
 }
 
 
-def validate(
-    controller: ActiveController, request: Message, version: int
-) -> Outcome[Any] | Steps[Outcome[Any]]:
+def validate(controller: ActiveController, request: Message, version: int) -> Outcome[Any] | Steps[Outcome[Any]]:
     """Validate a request; KafkaError for an error of the whole request."""
     return VALIDATIONS[request.api_key](controller, request, version)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 FIRST_VERSION: Final = 12
 """The first with diverging epochs, without which a follower of a quorum cannot truncate."""
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
+FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
+FIRST_VERSION_WITH_ENDPOINTS: Final = 16
 
 
 @api(FetchRequest, listener=CONTROLLER)
@@ -69,9 +71,7 @@ def _metadata_partition(ctx: RequestContext, request: FetchRequest) -> FetchRequ
     return partition if is_metadata and partition.partition == 0 else None
 
 
-def _read(
-    ctx: RequestContext, request: FetchRequest, wanted: FetchRequestFetchPartition
-) -> FetchResponsePartitionData:
+def _read(ctx: RequestContext, request: FetchRequest, wanted: FetchRequestFetchPartition) -> FetchResponsePartitionData:
     """What there is for the reader now."""
     quorum = ctx.broker.quorum
     found = FetchResponsePartitionData(error_code=int(quorum.epoch_error(wanted.current_leader_epoch)), records=b"")
@@ -88,7 +88,8 @@ def _read(
         end_offset, epoch = position.diverging
         found.diverging_epoch = FetchResponseEpochEndOffset(end_offset=end_offset, epoch=epoch)
     else:
-        replica_id = request.replica_state.replica_id if ctx.api_version >= 15 else request.replica_id
+        has_state = ctx.api_version >= FIRST_VERSION_WITH_REPLICA_STATE
+        replica_id = request.replica_state.replica_id if has_state else request.replica_id
         quorum.fetched(replica_id, wanted.replica_directory_id, wanted.fetch_offset)
         limit = min(request.max_bytes, ctx.broker.config[CONTROLLER_QUORUM_FETCH_MAX_BYTES])
         read = quorum.read(wanted.fetch_offset, limit)
@@ -138,6 +139,6 @@ def _response(ctx: RequestContext, found: FetchResponsePartitionData) -> FetchRe
 
 def _endpoints(quorum: ControllerQuorum, ctx: RequestContext) -> list[FetchResponseNodeEndpoint]:
     endpoint = quorum.endpoint(ctx.listener)
-    if endpoint is None:
+    if endpoint is None or ctx.api_version < FIRST_VERSION_WITH_ENDPOINTS:
         return []
     return [FetchResponseNodeEndpoint(node_id=quorum.node_id, host=endpoint.host, port=endpoint.port)]

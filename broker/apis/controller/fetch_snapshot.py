@@ -5,7 +5,7 @@ Source: Kafka 4.4 `KafkaRaftClient.handleFetchSnapshotRequest`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.registry import CONTROLLER, api
 from barnabas.broker.config.keys.controller import CONTROLLER_QUORUM_FETCH_SNAPSHOT_MAX_BYTES
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.broker.steps import Steps
 
+FIRST_VERSION_WITH_ENDPOINTS: Final = 1
+
 
 @api(FetchSnapshotRequest, listener=CONTROLLER)
-def fetch_snapshot(
-    ctx: RequestContext, request: FetchSnapshotRequest
-) -> FetchSnapshotResponse | DelayedResponse:
+def fetch_snapshot(ctx: RequestContext, request: FetchSnapshotRequest) -> FetchSnapshotResponse | DelayedResponse:
     """Return the bytes of a snapshot from a position on."""
     quorum = ctx.broker.quorum
     if not quorum.is_cluster(request.cluster_id):
@@ -92,6 +92,6 @@ def _response(
     return FetchSnapshotResponse(
         topics=[FetchSnapshotResponseTopicSnapshot(name=topic, partitions=[found])],
         node_endpoints=[]
-        if endpoint is None
+        if endpoint is None or ctx.api_version < FIRST_VERSION_WITH_ENDPOINTS
         else [FetchSnapshotResponseNodeEndpoint(node_id=quorum.node_id, host=endpoint.host, port=endpoint.port)],
     )

@@ -1,7 +1,7 @@
-"""DescribeQuorum (55), and changes of its voters (80-82), which a quorum of one does not make. KIP-595, KIP-836, KIP-853.
+"""DescribeQuorum (55), and changes of its voters (80-82), which a quorum of one does not make.
 
-Source: Kafka 4.4 `KafkaRaftClient.handleDescribeQuorumRequest`, `AddVoterHandler`, `RemoveVoterHandler`,
-`UpdateVoterHandler`.
+KIP-595, KIP-836, KIP-853. Source: Kafka 4.4 `KafkaRaftClient.handleDescribeQuorumRequest`, `AddVoterHandler`,
+`RemoveVoterHandler`, `UpdateVoterHandler`.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def add_raft_voter(ctx: RequestContext, request: AddRaftVoterRequest) -> AddRaft
     """Refuse another voter; the one there is is a duplicate."""
     _check_cluster(ctx, request.cluster_id)
     _check_voters_can_change(ctx)
-    node_id, directory_id = ctx.broker.quorum.voter_key()
+    node_id, _ = ctx.broker.quorum.voter_key()
     if request.voter_id == node_id:
         raise KafkaError(
             ErrorCode.DUPLICATE_VOTER, f"The voter id for {node_id} is already part of the set of voters [{node_id}]."

@@ -15,9 +15,15 @@ from barnabas.wire.messages.cluster import (
     AllocateProducerIdsRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
+    UnregisterBrokerRequest,
 )
+from barnabas.wire.messages.log_dirs import AssignReplicasToDirsRequest
 from barnabas.wire.messages.replication import AlterPartitionRequest
-from barnabas.wire.messages.topics import ElectLeadersRequest
+from barnabas.wire.messages.topics import (
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+)
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
@@ -26,9 +32,13 @@ if TYPE_CHECKING:
 
 @api(AllocateProducerIdsRequest, listener=CONTROLLER)
 @api(AlterPartitionRequest, listener=CONTROLLER)
+@api(AlterPartitionReassignmentsRequest, listener=CONTROLLER)
+@api(AssignReplicasToDirsRequest, listener=CONTROLLER)
 @api(BrokerHeartbeatRequest, listener=CONTROLLER)
 @api(BrokerRegistrationRequest, listener=CONTROLLER)
 @api(ElectLeadersRequest, listener=CONTROLLER)
+@api(ListPartitionReassignmentsRequest, listener=CONTROLLER)
+@api(UnregisterBrokerRequest, listener=CONTROLLER)
 def answer(ctx: RequestContext, request: Message) -> DelayedResponse:
     """Have the active controller answer."""
     delayed = DelayedResponse(send_before_close=True)
