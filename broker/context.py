@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from barnabas.broker.net.encoded_response import EncodedResponse
     from barnabas.broker.net.inter_broker import InterBroker
     from barnabas.broker.replicas.fetch_sessions import FetchSessions
+    from barnabas.broker.replicas.load import Load
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.broker.sharing.share_partitions import SharePartitions
     from barnabas.broker.steps import StepRunner
@@ -96,6 +97,7 @@ class Broker:
     ) -> None:
         """`now` is the monotonic clock of deadlines, in seconds; `now_ms` the wall clock of record timestamps."""
         self.loop = Loop(now, now_ms)
+        self.started_at = self.loop.now()
         self.random_bytes = random_bytes
         self.config = config
         self.node_id = config.node_id
@@ -112,6 +114,13 @@ class Broker:
     def image(self) -> ClusterImage:
         """The current metadata of the cluster."""
         return self.metadata.image
+
+    @cached_property
+    def load(self) -> Load:
+        """What this broker does; created when it is first asked for."""
+        from barnabas.broker.replicas.load import Load
+
+        return Load(self.loop, self.started_at, self.partitions, self.log_dirs, self.runner)
 
     @cached_property
     def group_configs(self) -> GroupConfigs:

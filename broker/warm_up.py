@@ -48,6 +48,7 @@ LATE: Final = (
     "broker.replicas.cleaner",
     "broker.replicas.cleaner_process",
     "broker.replicas.committed_bytes",
+    "broker.replicas.load",
     "broker.replicas.replication",
 )
 """What functions of the modules that a start has imported import; `tests/broker/test_warm_up.py` compares it."""
