@@ -97,6 +97,7 @@ def open_member(
 
     files = files or Files()
     broker = _new_broker(config, paths, files, disk or flushes, now, now_ms, random_bytes, invents_cluster_id=False)
+    broker.log_dirs.are_replicas = True
     try:
         connects = connect(broker)
         remote = RemoteController(broker, connects)
