@@ -25,7 +25,13 @@ from barnabas.wire.messages.metadata_records import (
     PartitionChangeRecord,
     RegisterBrokerRecord,
 )
-from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from barnabas.wire.messages.replication import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
@@ -36,6 +42,7 @@ from barnabas.wire.messages.replication import (
 from barnabas.wire.schema import Message
 from tests.broker.memory_broker import Client, MemoryBroker, batch
 
+LAG_S = 30.0
 ME, SECOND, THIRD = 1, 2, 3
 EPOCHS = {SECOND: 1002, THIRD: 1003}
 """The broker epochs of the other brokers."""
@@ -203,3 +210,17 @@ def produce_request(*values: bytes, acks: int = -1, timeout_ms: int = 1000, topi
     return ProduceRequest(
         acks=acks, timeout_ms=timeout_ms, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
     )
+
+
+def acknowledged(producer: Client) -> list[PartitionProduceResponse]:
+    return [
+        one
+        for response in producer.answers()
+        if isinstance(response, ProduceResponse)
+        for topic in response.responses
+        for one in topic.partition_responses
+    ]
+
+
+def errors(producer: Client) -> list[ErrorCode]:
+    return [ErrorCode(answer.error_code) for answer in acknowledged(producer)]
