@@ -28,7 +28,7 @@ PROGRAM = """
 import gc, json, signal, sys
 from barnabas.broker import warm_up
 
-def ready(loop):
+def ready(loop, *_apis, **_options):
     print("modules", json.dumps({"modules": sorted(sys.modules), "collects": gc.isenabled()}), flush=True)
     signal.raise_signal(signal.SIGTERM)
 
