@@ -16,6 +16,7 @@ from barnabas.broker.config.keys.groups import (
     GROUP_MAX_SIZE,
     GROUP_MIN_SESSION_TIMEOUT_MS,
     OFFSET_METADATA_MAX_BYTES,
+    OFFSETS_COMMIT_TIMEOUT_MS,
     OFFSETS_RETENTION_MINUTES,
     OFFSETS_TOPIC_COMPRESSION_CODEC,
 )
@@ -126,6 +127,7 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
         config = services.config
         self._config = _group_config(config)
         self.codec = codec_of(config, OFFSETS_TOPIC_COMPRESSION_CODEC)
+        self.write_timeout_s = config[OFFSETS_COMMIT_TIMEOUT_MS] / 1000
         _check_share_assignors(config[GROUP_SHARE_ASSIGNORS])
         self._topics = ClusterTopics(services.image)
         self._group_configs = group_configs

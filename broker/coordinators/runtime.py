@@ -53,6 +53,8 @@ class CoordinatorRuntime(Generic[C]):
     """The internal topic that they write to."""
     codec: int = Codec.NONE
     """Compression of the batches that they write."""
+    write_timeout_s: float
+    """How long an answer waits for the followers of its partition, seconds."""
 
     def __init__(self, services: BrokerServices) -> None:
         self._services = services
@@ -437,6 +439,8 @@ class CoordinatorRuntime(Generic[C]):
         log = shard.partition.log
         if log.high_watermark == log.log_end_offset:
             self._finish(shard, result)
+        elif shard.partition.has_peers and result.replies:
+            self._await_followers(shard, result)
         else:  # also without records: the answer may depend on earlier records that are not committed yet
             shard.partition.when_committed(log.log_end_offset - 1, lambda error: self._decided(shard, result, error))
 
@@ -455,6 +459,29 @@ class CoordinatorRuntime(Generic[C]):
         self._replay(shard, result, first_offset, at)
         return result
 
+    def _await_followers(self, shard: Shard[C], result: Result) -> None:
+        """Answer a result when the followers have its records, or with an error after `write_timeout_s`.
+
+        Its records stay, and what follows their commit is done when they are committed after all.
+        """
+        is_late = False
+
+        def decided(error: ErrorCode) -> None:
+            timer.cancel()
+            if not is_late:
+                self._decided(shard, result, error)
+            elif not error:
+                self._continue_committed(shard, result)
+
+        def out_of_time() -> None:
+            nonlocal is_late
+            is_late = True
+            logger.warning("Records of %r were not replicated in %g s", shard.partition, self.write_timeout_s)
+            release_replies(shard.coordinator.commit_failed(result, ErrorCode.REQUEST_TIMED_OUT))
+
+        timer = self._loop.timers.at(self._loop.now() + self.write_timeout_s, out_of_time)
+        shard.partition.when_committed(shard.partition.log.log_end_offset - 1, decided)
+
     def _decided(self, shard: Shard[C], result: Result, error: ErrorCode) -> None:
         """The records of `result`, and all before them, are committed, or with an error never will be."""
         if error:
@@ -464,6 +491,9 @@ class CoordinatorRuntime(Generic[C]):
 
     def _finish(self, shard: Shard[C], result: Result) -> None:
         release_replies(result)
+        self._continue_committed(shard, result)
+
+    def _continue_committed(self, shard: Shard[C], result: Result) -> None:
         try:
             self._committed(shard, result)
         except Exception as error:

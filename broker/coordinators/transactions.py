@@ -62,6 +62,7 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
     ) -> None:
         """`on_offsets_ended` is called for markers in `__consumer_offsets`."""
         super().__init__(services)
+        self.write_timeout_s = services.config[REQUEST_TIMEOUT_MS] / 1000
         self._new_producer_id = new_producer_id
         self._on_offsets_ended = on_offsets_ended
 

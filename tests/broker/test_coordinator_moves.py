@@ -9,6 +9,8 @@ from barnabas.coord.partitioning import coordinator_partition
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import list_offsets as lo
+from barnabas.wire.messages import metadata_records as m
+from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages import transactions as t
 from tests.broker.memory_broker import Client
 from tests.broker.memory_cluster import MemoryCluster
@@ -111,6 +113,44 @@ class TestGroups:
         cluster.create("t", [1])
         assert commit(client(cluster, 1), "t") == {E.COORDINATOR_NOT_AVAILABLE}
         cluster.close()
+
+
+class TestFollowers:
+    """An answer waits until the followers have the records, for a bounded time (T1, G2)."""
+
+    @staticmethod
+    def wait(cluster: MemoryCluster) -> Client:
+        """Have the ISR of the group's partition include a follower that does not fetch; commit an offset."""
+        topic_id = cluster.brokers[1].broker.image.topics[OFFSETS].topic_id
+        cluster.commit(m.PartitionChangeRecord(partition_id=OF_GROUP, topic_id=topic_id, isr=[1, 2]))
+        asking = client(cluster, 1)
+        asked = o.OffsetCommitRequestPartition(partition_index=0, committed_offset=7)
+        request = o.OffsetCommitRequest(group_id="g", topics=[o.OffsetCommitRequestTopic(name="t", partitions=[asked])])
+        asking.send(request, 9)
+        cluster.settle()
+        assert asking.answers() == []
+        return asking
+
+    def test_it_ends_with_an_error(self, cluster) -> None:
+        asking = self.wait(cluster)
+        cluster.advance(5.0)
+        (answer,) = asking.answers()
+        assert answer.topics[0].partitions[0].error_code == E.COORDINATOR_NOT_AVAILABLE
+
+    def test_it_ends_with_the_leadership(self, cluster) -> None:
+        asking = self.wait(cluster)
+        cluster.move(OFFSETS, OF_GROUP, 2)
+        (answer,) = asking.answers()
+        assert answer.topics[0].partitions[0].error_code == E.NOT_COORDINATOR
+        cluster.settle()
+        assert fetch(client(cluster, 2), "t") == 7  # it may have been replicated all the same
+
+    def test_it_ends_when_the_follower_leaves_the_isr(self, cluster) -> None:
+        asking = self.wait(cluster)
+        topic_id = cluster.brokers[1].broker.image.topics[OFFSETS].topic_id
+        cluster.commit(m.PartitionChangeRecord(partition_id=OF_GROUP, topic_id=topic_id, isr=[1]))
+        (answer,) = asking.answers()
+        assert answer.topics[0].partitions[0].error_code == 0
 
 
 def end_offset(cluster: MemoryCluster, partition: int, broker: int) -> int:
