@@ -102,6 +102,7 @@ def open_member(
         connects = connect(broker)
         remote = RemoteController(broker, connects)
         broker.metadata = remote.metadata
+        broker.log_dirs.are_replicas = True
         _add_parts(broker, flushes)
         remote.copy.open()
         member = ClusterMember(broker, files, remote.channel, connects, lambda: remote.observer.applied_offset)

@@ -22,9 +22,9 @@ import trio
 
 from barnabas.broker import warm_up
 from barnabas.broker.apis.dispatcher import Dispatcher
-from barnabas.broker.apis.registry import BROKER_APIS, CONTROLLER, CONTROLLER_APIS
+from barnabas.broker.apis.registry import BROKER, BROKER_APIS, CONTROLLER, CONTROLLER_APIS, FORWARDING
 from barnabas.broker.background import BackgroundJobs
-from barnabas.broker.builder import open_broker
+from barnabas.broker.builder import load_logs, open_broker, open_member
 from barnabas.broker.config.keys.log import LOG_DIRS
 from barnabas.broker.config.keys.network import SOCKET_LISTEN_BACKLOG_SIZE
 from barnabas.broker.config.listeners import Endpoint
@@ -48,9 +48,12 @@ from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 
+    from barnabas.broker.cluster_member import ClusterMember, RemoteController
     from barnabas.broker.config.options import ServeOptions
+    from barnabas.broker.context import Broker
+    from barnabas.broker.net.outgoing import Connect, Outgoing
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
@@ -132,10 +135,11 @@ async def _serve(config: ServerConfig, options: ServeOptions, descriptors: int) 
         try:
             async with trio.open_nursery() as nursery:
                 server.run_in(nursery)
-                server.announce(ready_file, in_container=options.in_container)
-                _tune_garbage_collection()
-                warm_up.start_later(server.broker.loop, server.apis, is_broker="broker" in config.roles)
-                await server.wait_for_stop(signals)
+                if await server.has_joined(signals):
+                    server.announce(ready_file, in_container=options.in_container)
+                    _tune_garbage_collection()
+                    warm_up.start_later(server.broker.loop, server.apis, is_broker="broker" in config.roles)
+                    await server.wait_for_stop(signals)
                 await server.drain()
                 nursery.cancel_scope.cancel()
         finally:
@@ -173,6 +177,10 @@ class Server:
         self._temporary_dir: str | None = None
         self._listeners: list[Listener] = []
         self._flushes = DiskThreads()
+        self._outgoing: Outgoing | None = None
+        self._member: ClusterMember | None = None
+        self._remote: RemoteController | None = None
+        self._has_logs = True
         self._is_closed = False
         self.is_clean = True
         """Whether all logs were closed, so that the next start need not recover them."""
@@ -187,9 +195,14 @@ class Server:
                 listener.socket.close()
             raise
         broker = self.broker
-        self.reactor = Reactor(broker.loop, self._limits_at_start(), Dispatcher(broker).dispatch, self._flushes)
+        kind = BROKER if self._remote is None else FORWARDING
+        self.reactor = Reactor(broker.loop, self._limits_at_start(), Dispatcher(broker, kind).dispatch, self._flushes)
         broker.metadata.on_config_change.append(lambda _changed: self._apply_limits())
         self.reactor.watch(self._flushes.fileno(), self._flushes.collect)
+        if self._outgoing is not None:
+            self._outgoing.attach(self.reactor.poller)
+        if self._remote is not None:
+            return  # the rest when the controllers have been found
         controllers = {endpoint.name for endpoint in self.controller_addresses}
         for listener in self._listeners:
             if listener.name in controllers:
@@ -244,7 +257,9 @@ class Server:
         config.set_default(LOG_DIRS, ",".join(paths))
         with _data_errors(",".join(paths)):
             now = trio.lowlevel.current_clock().current_time  # half the cost of trio.current_time
-            if "broker" in config.roles:
+            if config.roles == {"broker"}:
+                self._open_member(paths, now)
+            elif "broker" in config.roles:
                 self.broker = open_broker(config, paths, files=self._files, flushes=self._flushes, now=now)
             else:
                 from barnabas.broker.controller_builder import open_controller
@@ -256,6 +271,56 @@ class Server:
             dirs.ignores_case = any(self._files.exists(f"{one.path}/{LOCK.upper()}") for one in dirs.working)
         if self.broker.halt_reason is not None:
             raise StartError(f"Cannot use the data directory {','.join(paths)}: {self.broker.halt_reason}")
+
+    def _open_member(self, paths: Sequence[str], now: Callable[[], float]) -> None:
+        """Open the data of a broker whose controllers are other processes."""
+        from barnabas.broker.net.outgoing import Outgoing
+
+        def connect(broker: Broker) -> Connect:
+            self._outgoing = Outgoing(broker.loop, self._flushes)
+            return self._outgoing.connect
+
+        self._has_logs = False
+        self.broker, self._member, self._remote = open_member(
+            self.config, paths, connect, files=self._files, flushes=self._flushes, now=now
+        )
+
+    async def has_joined(self, signals: AsyncIterator[int]) -> bool:
+        """Join the cluster: wait until this broker is unfenced; False if it has to stop before that.
+
+        A single node has joined when it has started. StartError for what the user can fix.
+        """
+        if self._member is None:
+            return True
+        has_joined = False
+        async with trio.open_nursery() as nursery:
+
+            async def join() -> None:
+                nonlocal has_joined
+                await self._join()
+                has_joined = True
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(join)
+            await self.wait_for_stop(signals)
+            nursery.cancel_scope.cancel()
+        return has_joined
+
+    async def _join(self) -> None:
+        member = self._member
+        assert member is not None
+        if self._remote is not None:
+            with _data_errors(",".join(log_dir.path for log_dir in self.broker.log_dirs.dirs)):
+                await self._remote.load(self._load)
+        member.join(self.addresses)
+        await member.wait_until_running()
+
+    def _load(self) -> None:
+        """The metadata is here: open the logs, and accept connections, which a broker has before it is unfenced."""
+        load_logs(self.broker)
+        self._has_logs = True
+        for listener in self._listeners:
+            self.reactor.listen(listener)
 
     @property
     def apis(self) -> Iterable[str]:
@@ -292,6 +357,8 @@ class Server:
     async def drain(self) -> None:
         """Stop accepting, fail what waits, and send the remaining responses, for `DRAIN_S` at most."""
         broker = self.broker
+        if self._member is not None:
+            await self._member.leave()
         broker.is_stopping = True
         self.reactor.stop_accepting()
         if "broker" in self.config.roles:
@@ -308,9 +375,15 @@ class Server:
             return
         self._is_closed = True
         log_dirs = self.broker.log_dirs
-        if self._temporary_dir is None:
+        if self._remote is not None:
+            self._remote.close()
+        if self._member is not None:
+            self._member.close()
+        if not self._has_logs:
+            log_dirs.release()  # nothing was opened, so nothing can be said of it
+        elif self._temporary_dir is None:
             try:
-                log_dirs.close(self.broker.controller.close())
+                log_dirs.close(self._close_controller())
             except (OSError, KafkaError) as error:
                 self.is_clean = False
                 logger.error("Not all logs could be closed: %s. The next start checks them", error)
@@ -320,6 +393,10 @@ class Server:
             log_dirs.release()
             shutil.rmtree(self._temporary_dir, ignore_errors=True)
         self._flushes.close()
+
+    def _close_controller(self) -> int:
+        """Close the controller of this process; the broker epoch, -1 if there is none."""
+        return self.broker.controller.close() if self._remote is None else self.broker.lifecycle.broker_epoch
 
 
 def advertised_controllers(config: ServerConfig, bound: Iterable[Endpoint]) -> list[Endpoint]:
