@@ -222,7 +222,8 @@ class LogDirs:
             raise DamagedLog(f"{path} is on another file system than its log directory, with which it would be synced")
         other_id = self._other_id(path, topic_id) if log_dir is not None and not is_made else None
         if log_dir is not None and other_id is not None:
-            if other_id not in self.deleted_topics and self._has_records(log_dir, key, path):
+            is_known = other_id in self.deleted_topics or self.are_replicas  # the controllers know which topics exist
+            if not is_known and self._has_records(log_dir, key, path):
                 raise _of_unknown_topic(path, other_id, topic_id)
             self.rename_stray(topic, partition)
             log_dir = None
@@ -312,6 +313,13 @@ class LogDirs:
         self._forget(log_dir, key)
         self.strays.append(renamed)
         return renamed
+
+    def give_up(self, topic: str, partition: int) -> None:
+        """Set a damaged or missing log aside, which is then made anew and filled from another replica (L2)."""
+        key = (topic, partition)
+        if key in self._found:
+            self.rename_stray(topic, partition)
+        self._missing.pop(key, None)
 
     def _forget_predecessor(self, log_dir: LogDir, key: TopicPartition) -> list[str]:
         """Forget the offsets of a deleted log of the same name; else the new log would look like lost data.

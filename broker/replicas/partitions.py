@@ -22,6 +22,7 @@ from barnabas.broker.replicas.offline_partitions import OfflinePartitions
 from barnabas.broker.replicas.partition import Partition
 from barnabas.broker.replicas.syncfs_choice import MANY_FILES
 from barnabas.coord.cluster.resources import TOPIC
+from barnabas.coord.cluster.topic_image import NO_LEADER
 from barnabas.storage.checkpoint_files import CHECKPOINT_NAMES
 from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
@@ -88,6 +89,7 @@ class Partitions:
         self._by_id: dict[bytes, _Topic] = {}
         self._is_loading = True
         self._offline = OfflinePartitions(loop, log_dirs)
+        self._damaged: set[tuple[bytes, int]] = set()  # offline because of their logs, by topic id
         self.offline: Mapping[tuple[str, int], str] = self._offline.reasons
         """(topic, index) of the partitions that cannot be served -> reason; iteration and `get` leave them out."""
         self.on_failure: dict[str, Callable[[int], None]] = {}
@@ -286,7 +288,9 @@ class Partitions:
     ) -> Partition | None:
         """Open a partition's log; None when the partition is offline. `directories` were just made."""
         if (topic.name, index) in self.offline:
-            return None
+            if (topic.topic_id, index) not in self._damaged or not self._may_refill(topic, index):
+                return None
+            self._give_up(topic, index, self.offline[topic.name, index])
         try:
             if directories is not None:
                 self._check_made(topic.name, index, directories)
@@ -301,6 +305,10 @@ class Partitions:
                 made=directories,
             )
         except (DamagedLog, CorruptCheckpoint, KafkaError, OSError) as error:  # KafkaError: no directory works
+            if isinstance(error, (DamagedLog, CorruptCheckpoint)):
+                self._damaged.add((topic.topic_id, index))
+                self._offline.add(topic.name, index, str(error))
+                return self._open(topic, index, config) if self._may_refill(topic, index) else None
             if not (isinstance(error, OSError) and is_transient(error)):
                 self._offline.add(topic.name, index, str(error))
             elif self._is_loading and error.errno in NO_DESCRIPTORS:
@@ -325,6 +333,20 @@ class Partitions:
         )
         self._apply_flush_policy(partition)
         return partition
+
+    def _may_refill(self, topic: TopicImage, index: int) -> bool:
+        """Whether a damaged log may be given up: another broker leads, and does not count on this replica (L2)."""
+        assigned, node_id = topic.partitions[index], self._config.node_id
+        return (
+            self._log_dirs.are_replicas and assigned.leader not in {NO_LEADER, node_id} and node_id not in assigned.isr
+        )
+
+    def _give_up(self, topic: TopicImage, index: int, reason: str) -> None:
+        """Set a damaged log aside, so that it is made anew and filled by its leader."""
+        logger.warning("Partition %s-%d is filled from its leader again, since %s", topic.name, index, reason)
+        self._damaged.discard((topic.topic_id, index))
+        self._offline.remove(topic.name, index)
+        self._log_dirs.give_up(topic.name, index)
 
     def _check_made(self, topic: str, index: int, directories: NewDirectories) -> None:
         """Raise the error with which making the directory of a new partition has failed, if it has."""
@@ -362,6 +384,7 @@ class Partitions:
     def take_offline(self, partition: Partition, reason: str) -> None:
         """Stop serving a partition; everything that waits for it gets KAFKA_STORAGE_ERROR."""
         self._stop_serving(partition)
+        self._damaged.add((partition.topic_id, partition.index))
         self._offline.add(partition.topic, partition.index, reason)
 
     def reopen(self, image: ClusterImage) -> None:

@@ -177,6 +177,32 @@ class TestRoles:
         assert partition.log.high_watermark == 1
 
 
+class TestDamage:
+    def test_a_damaged_replica_is_filled_again_once_nobody_counts_on_it(
+        self, memory, partition, tmp_path: Path
+    ) -> None:
+        """L2: its log is set aside, not deleted."""
+        memory.broker.log_dirs.are_replicas = True
+        memory.client().send(produce_request(b"a", acks=1), 9)
+        partition.fail("the disk has lost a part of it")
+        memory.change(leader=SECOND)
+        assert ("t", 0) in memory.broker.partitions.offline
+        memory.change(isr=[SECOND, THIRD])
+        found = memory.broker.partitions.get("t", 0)
+        assert (found.leader_id, found.log.log_end_offset) == (SECOND, 0)
+        assert len(list(tmp_path.glob("t-0.*-stray"))) == 1
+
+    def test_a_topic_of_another_id_is_set_aside(self, memory, partition, tmp_path: Path) -> None:
+        """R22: the topic was deleted and made again while this broker was away."""
+        log_dirs = memory.broker.log_dirs
+        log_dirs.are_replicas = True
+        memory.client().send(produce_request(b"a", acks=1), 9)
+        log_dirs.logs.pop(("t", 0)).close()
+        made = log_dirs.open_log("t", 0, partition.log.config, topic_id=b"n" * 16, now_ms=0, now=0.0)
+        assert made.log_end_offset == 0
+        assert len(log_dirs.strays) == 1
+
+
 class TestReadingFromFollowers:
     def test_a_follower_serves_consumers_below_its_high_watermark(self, memory, partition, second, third) -> None:
         """R21: from version 11 on."""
