@@ -106,7 +106,8 @@ def registration_steps(
         return [record], existing.epoch
     last_epoch = -1 if existing is None else existing.epoch
     is_clean = not changes.elr_enabled or request.previous_broker_epoch == last_epoch
-    yield from changes.without(request.broker_id, records, unclean=not is_clean)
+    if not is_clean or (existing is not None and not existing.fenced):  # a fenced one has left the ISRs already
+        yield from changes.without(request.broker_id, records, unclean=not is_clean)
     records.append(_record(request, next_offset))
     return records, next_offset
 

@@ -138,7 +138,8 @@ class PartitionChange:
             return
         if leader in self._elr and leader not in self.isr:
             self.isr = [leader]
-            self._elr = [replica for replica in self._elr if replica != leader]
+            is_enough = self._min_isr <= 1
+            self._elr = [] if is_enough else [replica for replica in self._elr if replica != leader]
         record.leader = leader
         if unclean:
             record.isr = [leader]

@@ -2,8 +2,9 @@
 
 Each partition takes its leader from the next rack, and one replica from each rack in turn; in a rack the brokers take
 turns too. A fenced broker gets a replica only when its rack has no other left, and never a leader. When every broker
-has led once the orders are shuffled, so that the followers of one leader differ. Kafka starts at random; here a topic
-starts where `start` says, so that topics of one partition are spread as well. Source: Kafka 4.4 `StripedReplicaPlacer`.
+has led once the orders are shuffled, so that the followers of one leader differ. Two things are more even than in
+Kafka: a topic starts where `start` says and not at random, so that topics of one partition are spread as well; and the
+brokers of a rack take turns as leaders, whatever turn they have as followers. Source: Kafka 4.4 `StripedReplicaPlacer`.
 KIP-36, KIP-841, KIP-1066 (a broker whose log directories are all cordoned gets no replica).
 """
 
@@ -66,11 +67,26 @@ class _Ring:
 
 
 class _Rack:
-    __slots__ = ("fenced", "live")
+    __slots__ = ("_leaders", "_led", "fenced", "live")
 
     def __init__(self) -> None:
         self.live = _Ring()
         self.fenced = _Ring()
+        self._leaders: list[int] = []
+        self._led = 0
+
+    def begin(self, start: int) -> None:
+        """The index of the first broker of the first round."""
+        self.live.begin(start)
+        self.fenced.begin(start)
+        self._leaders, self._led = list(self.live.brokers), start
+
+    def lead(self) -> int | None:
+        """The next leader from this rack, or None if no broker in it is live."""
+        if not self._leaders:
+            return None
+        self._led += 1
+        return self._leaders[(self._led - 1) % len(self._leaders)]
 
     def take(self, number: int) -> int | None:
         """The next broker of this round, the fenced ones last."""
@@ -96,8 +112,7 @@ class ReplicaPlacer:
         self._round = 0
         self._offset = start % max(1, len(self._racks))
         for rack in self._racks:
-            for ring in (rack.live, rack.fenced):
-                ring.begin(start // len(self._racks))
+            rack.begin(start // len(self._racks))
 
     def check(self, replication_factor: int) -> None:
         """KafkaError(INVALID_REPLICATION_FACTOR) when there are too few brokers."""
@@ -116,14 +131,12 @@ class ReplicaPlacer:
 
     def place(self, replication_factor: int) -> list[int]:
         """The replicas of the next partition, its leader first; `check` has passed."""
-        if self._round == self._live and self._live > 1:
+        if self._round and self._live > 1 and self._round % self._live == 0:
             self._shuffle()
         count = len(self._racks)
         first = self._offset
-        leader = None
-        while leader is None:
-            leader = self._racks[first].live.take(self._round)
-            first = first if leader is not None else (first + 1) % count
+        while (leader := self._racks[first].lead()) is None:
+            first = (first + 1) % count
         replicas = [leader]
         position, skipped = self._offset, False
         while len(replicas) < replication_factor:
@@ -131,6 +144,8 @@ class ReplicaPlacer:
                 skipped = True
             else:
                 found = self._racks[position].take(self._round)
+                if found == leader:
+                    found = self._racks[position].take(self._round)
                 if found is not None:
                     replicas.append(found)
             position = (position + 1) % count
@@ -145,4 +160,3 @@ class ReplicaPlacer:
         for rack in self._racks:
             self._random.shuffle(rack.live.brokers)
             self._random.shuffle(rack.fenced.brokers)
-        self._round = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
-from random import Random
 
 from barnabas.coord.cluster.cluster_controller import ClusterController, ControllerSettings
 from barnabas.coord.cluster.config_schema import ConfigSchema
@@ -25,6 +24,17 @@ from barnabas.wire.messages.cluster import (
     BrokerRegistrationRequestFeature,
     BrokerRegistrationRequestListener,
     BrokerRegistrationResponse,
+)
+from barnabas.wire.messages.configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+)
+from barnabas.wire.messages.log_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsRequestDirectoryData,
+    AssignReplicasToDirsRequestPartitionData,
+    AssignReplicasToDirsRequestTopicData,
 )
 from barnabas.wire.messages.metadata_records import FeatureLevelRecord
 from barnabas.wire.messages.replication import (
@@ -65,7 +75,9 @@ class Brokers:
         self.incarnations = count(1)
         self.records: list[Message] = []
         """The records of the last change."""
-        self._uuids = count(1)
+        self.message: str | None = None
+        """The error message of the last change of configs."""
+        self.uuids = count(1)
         schema = ConfigSchema(
             topic_keys=TOPIC_KEYS,
             broker_keys=BROKER_KEYS,
@@ -80,11 +92,11 @@ class Brokers:
         for broker in ids:
             self.start(broker, rack=(racks or {}).get(broker))
 
-    def new_controller(self) -> ClusterController:
+    def new_controller(self, *, rebalances_leaders: bool = True) -> ClusterController:
         """A controller that begins with this image, and knows nothing else."""
-        settings = ControllerSettings(session_timeout_s=SESSION_S, cluster_id=CLUSTER_ID)
+        settings = ControllerSettings(SESSION_S, rebalances_leaders, cluster_id=CLUSTER_ID)
         self.controller = ClusterController(
-            self.image, self._schema, self._settings, 3000, lambda: next(self._uuids).to_bytes(16, "big"), settings
+            self.image, self._schema, self._settings, 3000, lambda: next(self.uuids).to_bytes(16, "big"), settings
         )
         return self.controller
 
@@ -145,6 +157,7 @@ class Brokers:
         shut_down: bool = False,
         behind: int = 0,
         offline: Sequence[bytes] = (),
+        cordoned: Sequence[bytes] | None = None,
         epoch: int | None = None,
     ) -> BrokerHeartbeatResponse:
         """A heartbeat of a broker that has read the log up to `behind` records before its end."""
@@ -155,8 +168,26 @@ class Brokers:
             want_fence=fence,
             want_shut_down=shut_down,
             offline_log_dirs=list(offline),
+            cordoned_log_dirs=None if cordoned is None else list(cordoned),
         )
         return self.commit(self.controller.heartbeat(request, self.at, committed_offset=self.image.offset))
+
+    def assign(self, broker: int, directory: bytes, *partitions: tuple[str, int]) -> list[int]:
+        """AssignReplicasToDirs for replicas of a broker in one directory; the error codes."""
+        topics = [
+            AssignReplicasToDirsRequestTopicData(
+                topic_id=self.image.topics[name].topic_id if name in self.image.topics else bytes(16),
+                partitions=[AssignReplicasToDirsRequestPartitionData(partition_index=index)],
+            )
+            for name, index in partitions
+        ]
+        request = AssignReplicasToDirsRequest(
+            broker_id=broker,
+            broker_epoch=self.image.brokers[broker].epoch,
+            directories=[AssignReplicasToDirsRequestDirectoryData(id=directory, topics=topics)],
+        )
+        response = self.commit(self.controller.assign_replicas_to_dirs(request))
+        return [part.error_code for topic in response.directories[0].topics for part in topic.partitions]
 
     def start(self, broker: int, *, previous_epoch: int = -1, rack: str | None = None) -> None:
         """Register and unfence a broker."""
@@ -179,6 +210,30 @@ class Brokers:
         self.now += seconds
         while (due := self.controller.next_deadline()) is not None and due <= self.now:
             self.commit(self.controller.tick(self.at))
+
+    def keep_alive(self, seconds: float) -> None:
+        """Let time pass while every live broker sends heartbeats."""
+        end = self.now + seconds
+        while self.now < end:
+            for broker in self.image.live_brokers():
+                self.heartbeat(broker.id)
+            self.pass_time(SESSION_S / 2)
+
+    def configure(self, kind: int, name: str, **configs: str | None) -> int:
+        """IncrementalAlterConfigs of one resource: keys have `_` for dots, None deletes; the error code."""
+        changes = [
+            IncrementalAlterConfigsRequestAlterableConfig(
+                name=key.replace("_", "."), config_operation=0 if value is not None else 1, value=value
+            )
+            for key, value in configs.items()
+        ]
+        resource = IncrementalAlterConfigsRequestAlterConfigsResource(
+            resource_type=kind, resource_name=name, configs=changes
+        )
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        answer = self.commit(self.controller.incremental_alter_configs(request)).responses[0]
+        self.message = answer.error_message
+        return answer.error_code
 
     # Topics
 
@@ -247,10 +302,3 @@ class Brokers:
         asked = AlterPartitionRequestTopicData(topic_id=self.image.topics[topic].topic_id, partitions=[data])
         request = AlterPartitionRequest(broker_id=sender, broker_epoch=self.image.brokers[sender].epoch, topics=[asked])
         return self.commit(self.controller.alter_partition(request, version)).topics[0].partitions[0]
-
-
-def shuffled(seed: int, items: Iterable[int]) -> list[int]:
-    """The items in an order by the seed."""
-    order = list(items)
-    Random(seed).shuffle(order)
-    return order
