@@ -1,0 +1,99 @@
+"""What brokers and controllers do to clients when they stop, die and come back: nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.cluster.asking import is_in_sync, leader
+from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.replicas import differences
+from tests.cluster.work import Work, create_topic
+
+SESSION_S = 3.0
+
+
+def in_sync(cluster: Cluster, topic: str) -> None:
+    """Wait until every partition has three replicas in sync."""
+    wait_for(lambda: is_in_sync(cluster.bootstrap, topic, 3), f"three replicas of {topic} in sync")
+
+
+def same_bytes(cluster: Cluster, topic: str) -> None:
+    """Wait until all replicas have the same bytes."""
+    dirs = {broker: node.data_dir for broker, node in cluster.brokers.items()}
+    try:
+        wait_for(lambda: not differences(dirs, [topic]), "replicas with the same bytes", 10.0)
+    except AssertionError:
+        raise AssertionError(differences(dirs, [topic])) from None
+
+
+def test_a_killed_leader_loses_nothing_and_comes_back(
+    cluster: Cluster, tmp_path: Path, topic_name: Callable[..., str]
+) -> None:
+    topic = topic_name()
+    create_topic(cluster.bootstrap, topic)
+    in_sync(cluster, topic)
+    with Work(cluster, tmp_path / "histories", topic) as work:
+        work.go_on()
+        victim = cluster.brokers[leader(cluster.bootstrap, topic)]
+        victim.kill9()
+        work.go_on(300)
+        victim.restart()
+        in_sync(cluster, topic)
+        work.go_on()
+        assert work.finish() == []
+    same_bytes(cluster, topic)
+
+
+def test_a_controlled_shutdown_fails_no_acknowledgement(
+    cluster: Cluster, tmp_path: Path, topic_name: Callable[..., str]
+) -> None:
+    topic = topic_name()
+    create_topic(cluster.bootstrap, topic)
+    in_sync(cluster, topic)
+    with Work(cluster, tmp_path / "histories", topic) as work:
+        work.go_on()
+        victim = cluster.brokers[leader(cluster.bootstrap, topic)]
+        assert victim.stop() == 0
+        work.go_on(300, patience_s=SESSION_S)
+        victim.restart()
+        in_sync(cluster, topic)
+        assert work.finish() == []
+    same_bytes(cluster, topic)
+
+
+def test_the_brokers_go_on_without_a_controller_and_find_it_again(
+    cluster: Cluster, tmp_path: Path, topic_name: Callable[..., str]
+) -> None:
+    topic = topic_name()
+    create_topic(cluster.bootstrap, topic)
+    in_sync(cluster, topic)
+    with Work(cluster, tmp_path / "histories", topic) as work:
+        work.go_on()
+        active = cluster.quorum.active
+        active.kill9()
+        work.go_on(300)
+        active.restart()
+        other = topic_name("after")
+        wait_for(lambda: create_topic(cluster.bootstrap, other) or True, "a topic after the controller has come back")
+        victim = cluster.brokers[leader(cluster.bootstrap, topic)]
+        victim.kill9()
+        work.go_on(300)
+        victim.restart()
+        in_sync(cluster, topic)
+        assert work.finish() == []
+    same_bytes(cluster, topic)
+
+
+def test_all_killed_at_once_lose_nothing(cluster: Cluster, tmp_path: Path, topic_name: Callable[..., str]) -> None:
+    topic = topic_name()
+    create_topic(cluster.bootstrap, topic)
+    in_sync(cluster, topic)
+    with Work(cluster, tmp_path / "histories", topic) as work:
+        work.go_on(500)
+        cluster.kill_all()
+        cluster.start()
+        in_sync(cluster, topic)
+        work.go_on()
+        assert work.finish() == []
+    same_bytes(cluster, topic)
