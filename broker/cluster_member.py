@@ -106,6 +106,7 @@ class ClusterMember:
         self._inter_broker_listener = listener.upper()
         broker.metadata.on_change.append(self._forget_brokers)
         broker.metadata.on_change.append(self.assignments.apply)
+        broker.metadata.on_change.append(self._hasten_shutdown)
         broker.metadata.on_config_change.append(self.fetchers.config_changed)
         broker.log_dir_failures.on_failure.append(lambda _dir, _reason: self.lifecycle.heartbeat_now())
 
@@ -151,6 +152,12 @@ class ClusterMember:
         for node_id in delta.changed_brokers:
             if node_id not in self._broker.image.brokers:
                 self._broker.inter_broker.forget(node_id)
+
+    def _hasten_shutdown(self, _: ClusterDelta) -> None:
+        """While a broker waits to stop, report each change at once: the controller lets it stop when all have them."""
+        brokers = self._broker.image.brokers.values()
+        if any(one.in_controlled_shutdown and not one.fenced for one in brokers):
+            self.lifecycle.heartbeat_now()
 
     def _registration(self, _: int) -> BrokerRegistrationRequest:
         broker = self._broker

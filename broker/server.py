@@ -201,6 +201,7 @@ class Server:
         self.reactor.watch(self._flushes.fileno(), self._flushes.collect)
         if self._outgoing is not None:
             self._outgoing.attach(self.reactor.poller)
+            self.reactor.on_close.append(self._outgoing.close)
         if self._remote is not None:
             return  # the rest when the controllers have been found
         controllers = {endpoint.name for endpoint in self.controller_addresses}

@@ -57,7 +57,10 @@ logger = logging.getLogger("kafka.raft.KafkaRaftClient")
 
 MAX_WAIT_MS: Final = 500
 """How long a controller keeps a fetch that finds nothing new, as Kafka's observers ask."""
-MAX_BACKOFF_S: Final = 1.0
+MAX_BACKOFF_S: Final = 0.2
+"""The longest pause between two attempts: a failover of the controllers takes about a second."""
+FAILURES_TOLD: Final = 5
+"""After so many failures in a row they are logged: nodes that start together wait for each other."""
 REPEAT_S: Final = 10.0
 """The same failure is logged once in so many seconds."""
 
@@ -214,9 +217,11 @@ class MetadataObserver:
     def _report(self, reason: str) -> None:
         """Log why nothing is fetched, the same reason not again and again."""
         now = self._loop.now()
+        if self._failures < FAILURES_TOLD:
+            return
         if self._reported[0] != reason or now - self._reported[1] >= REPEAT_S:
             self._reported = (reason, now)
-            logger.warning("Cannot fetch the cluster's metadata: %s. It is tried again", reason)
+            logger.warning("Cannot fetch the cluster's metadata: %s. It is tried again", reason.rstrip("."))
 
     # -- applying
 

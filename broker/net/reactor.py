@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from barnabas.broker.guarded import call_guarded
 from barnabas.broker.net.acceptor import Acceptor, Listener
 from barnabas.broker.net.channel import TURN_BYTES, Channel
 from barnabas.broker.net.connection import SHARE_S, Connection
@@ -90,6 +91,8 @@ class Reactor:
         self._in_turn = False
         self._sleep: trio.CancelScope | None = None
         self._closed: trio.Event | None = None
+        self.on_close: list[Callable[[], None]] = []
+        """Called when `run` ends, before the poller is closed."""
 
     @property
     def connection_count(self) -> int:
@@ -472,6 +475,8 @@ class Reactor:
             await self._closed.wait()
 
     def _close_all(self) -> None:
+        for close in self.on_close:
+            call_guarded("Closing what the event loop polls", close)
         self.stop_accepting()
         for channel in list(self._channels.values()):
             self._close(channel)
