@@ -327,7 +327,7 @@ class Server:
     def apis(self) -> Iterable[str]:
         """The modules of the requests that this process serves."""
         apis = {**(BROKER_APIS if self.addresses else {}), **(CONTROLLER_APIS if self.controller_addresses else {})}
-        return apis.values()
+        return apis.values() if self._remote is None else [*apis.values(), FORWARDING]
 
     def announce(self, ready_file: str | None, *, in_container: bool) -> None:
         """Tell that the process serves: ready file and ready line."""

@@ -15,6 +15,7 @@ from barnabas.broker.apis.registry import BROKER_APIS
 ROOT = Path(__file__).parents[2]
 NOT_SERVING = {
     "barnabas.broker.server": "the process itself",
+    "barnabas.broker.cluster_member": "part of the start of a broker of a cluster",
     "barnabas.broker.controller_builder": "part of the start of a controller",
     "barnabas.broker.holders": "for a start that is refused",
     "barnabas.terminal.notes": "for a start that is refused",
