@@ -1,0 +1,216 @@
+"""A node of a simulated cluster: a real broker, or the real controller, on a disk that a power failure cuts.
+
+Everything happens in turns, as in `tests.simulation.node`. A node that is killed keeps what the page cache has, one
+whose power fails keeps what was synced and any of the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import TYPE_CHECKING, Protocol
+
+from barnabas.broker.builder import load_logs, open_member
+from barnabas.broker.config.listeners import Endpoint
+from barnabas.broker.config.load import load
+from barnabas.broker.controller_builder import open_controller
+from barnabas.storage import layout
+from tests.crash.disk import RecordingDisk
+from tests.crash.survivors import Kind, Survivors
+from tests.simulation.cluster_network import ClusterNetwork, Pipe, new_buffers
+
+if TYPE_CHECKING:
+    from barnabas.broker.cluster_member import ClusterMember
+    from barnabas.broker.context import Broker
+    from barnabas.broker.net.outgoing import Peer, Transport
+    from tests.simulation.environment import Environment
+    from tests.simulation.node import Errors
+
+CONTROLLER_ID = 3000
+CLUSTER_ID = "c2ltdWxhdGlvbi1jbHVzdA"
+SYNC_S = (0.0002, 0.02)
+CHECKPOINT_S = 2.0
+PATHS = ("/data",)
+RESTART_S = (0.05, 0.5, 5.0, 15.0)
+
+
+class Turning(Protocol):
+    """A node that connections belong to: a broker, or the clients."""
+
+    node_id: int
+    incarnation: int
+
+    def turn_with(self, work: Callable[[], None]) -> None:
+        """Do work in a turn."""
+
+
+class ClusterNode:
+    """One node and its restarts."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        network: ClusterNetwork,
+        node_id: int,
+        settings: Mapping[str, str],
+        errors: Errors,
+    ) -> None:
+        self._environment = environment
+        self._clock = environment.clock
+        self._network = network
+        self._settings = settings
+        self._errors = errors
+        self.node_id = node_id
+        self.is_controller = node_id == CONTROLLER_ID
+        self.incarnation = 0
+        self.broker: Broker | None = None
+        self.member: ClusterMember | None = None
+        self.is_listening = False
+        self.buffers = new_buffers()
+        self.active: dict[Pipe, None] = {}
+        """Connections to which the node may have written in this turn."""
+        self.after_turn: list[Callable[[ClusterNode], None]] = []
+        self.on_start: list[Callable[[ClusterNode], None]] = []
+        self._disk = RecordingDisk()
+        self._resumes_at = 0.0
+        network.nodes[node_id] = self
+
+    # ---- start and stop
+
+    def start(self) -> None:
+        """Open the node on its disk."""
+        if self.broker is not None:
+            return
+        self.incarnation += 1
+        self._environment.trace.note("started", self.node_id, self.incarnation)
+        if self.is_controller:
+            self._open_controller()
+        else:
+            self._open_broker()
+        incarnation = self.incarnation
+        self._clock.after(CHECKPOINT_S, lambda: self._checkpoint(incarnation))
+        self._end_turn()
+
+    def _open_controller(self) -> None:
+        self.broker = open_controller(
+            load(self._settings, {"CLUSTER_ID": CLUSTER_ID}, None, "dev"),
+            PATHS,
+            [Endpoint("CONTROLLER", f"node{self.node_id}", 9093)],
+            disk=self,
+            files=self._disk,
+            now=lambda: self._clock.now,
+            now_ms=lambda: self._clock.now_ms,
+            random_bytes=self._environment.random.randbytes,
+        )
+        self.is_listening = True
+
+    def _open_broker(self) -> None:
+        def connect(_: Broker) -> Callable[[str, int, Peer], Transport]:
+            return lambda host, port, peer: self._network.connect(self, host, port, peer)
+
+        broker, member, remote = open_member(
+            load(self._settings, {"CLUSTER_ID": CLUSTER_ID}, None, "dev"),
+            PATHS,
+            connect,
+            flushes=self,
+            files=self._disk,
+            now=lambda: self._clock.now,
+            now_ms=lambda: self._clock.now_ms,
+            random_bytes=self._environment.random.randbytes,
+        )
+        self.broker, self.member = broker, member
+        for callback in self.on_start:
+            callback(self)
+
+        def caught_up() -> None:
+            remote.metadata.loader.apply_dynamic_configs()
+            load_logs(broker)
+            remote.observer.start_publishing()
+            self.is_listening = True
+            member.join([Endpoint("PLAINTEXT", f"node{self.node_id}", 9092)])
+
+        remote.observer.on_caught_up.append(caught_up)
+        remote.observer.start()
+
+    def kill(self, *, power_fails: bool) -> None:
+        """The process is killed, or its machine loses power."""
+        if self.broker is None:
+            return
+        self._environment.trace.note("power fails" if power_fails else "killed", self.node_id)
+        random = self._environment.random
+        kind = random.choice([kind for kind in Kind if kind is not Kind.KEPT]) if power_fails else Kind.KEPT
+        survivors = Survivors(self._disk)
+        for operation in self._disk.operations:
+            survivors.take(operation)
+        self._disk = RecordingDisk(survivors.image(kind, random))
+        self.broker = self.member = None
+        self.is_listening = False
+        self.active.clear()
+        self.incarnation += 1
+        self._network.node_down(self.node_id)
+
+    def pause(self, seconds: float) -> None:
+        """Stop the process for a while (SIGSTOP)."""
+        self._environment.trace.note("paused", self.node_id, seconds)
+        self._resumes_at = max(self._resumes_at, self._clock.now + seconds)
+
+    # ---- turns
+
+    def turn_with(self, work: Callable[[], None]) -> None:
+        """Run one turn of the node's loop with this work, when it is not paused."""
+        if self.broker is None:
+            return
+        if self._clock.now < self._resumes_at:
+            incarnation = self.incarnation
+            later = self._resumes_at - self._clock.now
+            self._clock.after(later, lambda: self.turn_with(work) if self.incarnation == incarnation else None)
+            return
+        work()
+        self._end_turn()
+
+    def _end_turn(self) -> None:
+        broker = self.broker
+        assert broker is not None
+        broker.loop.end_turn()
+        self._errors.check()
+        assert broker.halt_reason is None, broker.halt_reason
+        while self.active:
+            active, self.active = self.active, {}
+            for pipe in active:
+                pipe.send_responses()
+        for callback in self.after_turn:
+            callback(self)
+
+    def next_deadline(self) -> float:
+        """When the next timer of the node is due, or infinity."""
+        return inf if self.broker is None else max(self.broker.loop.timers.next_deadline(), self._resumes_at)
+
+    def fire_timers(self) -> None:
+        """Fire the timers that are due."""
+        broker = self.broker
+        if broker is not None:
+            self.turn_with(lambda: broker.loop.timers.fire(self._clock.now) and None)
+
+    def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
+        """Work that waits for the disk, in parallel to the loop."""
+        incarnation = self.incarnation
+
+        def run() -> None:
+            if self.incarnation == incarnation and self.broker is not None:
+                failure: Exception | None = None
+                try:
+                    work()
+                except Exception as error:
+                    failure = error
+                self.turn_with(lambda: then(failure))
+
+        self._clock.after(self._environment.random.uniform(*SYNC_S), run)
+
+    def _checkpoint(self, incarnation: int) -> None:
+        """Write the checkpoints periodically, as a broker does."""
+        if self.incarnation != incarnation or self.broker is None:
+            return
+        for name in (layout.RECOVERY_POINT_CHECKPOINT, layout.REPLICATION_CHECKPOINT):
+            for _, write in self.broker.log_dirs.plan_checkpoint(name):
+                write()
+        self._clock.after(CHECKPOINT_S, lambda: self._checkpoint(incarnation))
