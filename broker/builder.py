@@ -66,7 +66,12 @@ def open_broker(
     broker = _new_broker(config, paths, files, disk or flushes, now, now_ms, random_bytes)
     try:
         broker.metadata = broker.controller = Controller(
-            broker.loop, config, broker.log_dirs, broker.log_dir_failures, broker.runner
+            broker.loop,
+            config,
+            broker.log_dirs,
+            broker.log_dir_failures,
+            broker.runner,
+            cluster_id=broker.cluster_id,
         )
         _add_parts(broker, flushes)
         broker.controller.open()

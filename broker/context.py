@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.active_controller import ActiveController
     from barnabas.broker.metadata.controller import Controller
     from barnabas.broker.metadata.controller_channel import ControllerChannel
-    from barnabas.broker.metadata.controller_quorum import ControllerQuorum
     from barnabas.broker.metadata.lifecycle import BrokerLifecycle
     from barnabas.broker.metadata.metadata import Metadata
     from barnabas.broker.metadata.producer_ids import ProducerIds
@@ -57,7 +56,7 @@ def wall_clock_ms() -> int:
 class Broker:
     """The parts of one process. `broker.builder` creates and connects them.
 
-    A process that is only a controller (`broker.controller_builder`) has `controller`, `metadata`, `quorum`,
+    A process that is only a controller (`broker.controller_builder`) has `controller`, `metadata`,
     `log_dirs`, `log_dir_failures` and `runner`; nothing that it serves uses another part.
     """
 
@@ -66,9 +65,7 @@ class Broker:
     lifecycle: BrokerLifecycle
     """This broker's registration and session; only in a cluster."""
     active_controller: ActiveController
-    """The controller of a cluster; only of nodes with a controller listener, as is `quorum`."""
-    quorum: ControllerQuorum
-    """What is known of the readers of the metadata log."""
+    """The controller of a cluster; only of nodes with a controller listener."""
     controller_channel: ControllerChannel
     """Sends requests to the active controller; only in a cluster."""
     inter_broker: InterBroker

@@ -54,7 +54,7 @@ def open_controller(
         log_dirs.on_error = node.log_dir_failures.report
         node.runner = StepRunner(node.loop, disk)
         add_controller(node)
-        node.quorum = node.active_controller.open_for(endpoints)
+        node.active_controller.open_for(endpoints)
     except BaseException:
         log_dirs.release()
         raise

@@ -48,6 +48,8 @@ LATE: Final = (
     "broker.coordinators.share_state_requests",
     "broker.coordinators.transaction_requests",
     "broker.metadata.automatic_topics",
+    "broker.metadata.controller_quorum",
+    "broker.metadata.controller_requests",
     "broker.replicas.cleaner",
     "broker.replicas.cleaner_process",
     "broker.replicas.committed_bytes",

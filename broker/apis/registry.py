@@ -69,9 +69,14 @@ BROKER_APIS: Final[dict[ApiKey, str]] = {
     ApiKey.CREATE_PARTITIONS: "topics",
     ApiKey.DELETE_GROUPS: "group_admin",
     ApiKey.INCREMENTAL_ALTER_CONFIGS: "configs",
+    ApiKey.ELECT_LEADERS: "cluster_admin",
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: "cluster_admin",
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: "cluster_admin",
     ApiKey.OFFSET_DELETE: "offset_delete",
+    ApiKey.DESCRIBE_QUORUM: "quorum",
     ApiKey.UPDATE_FEATURES: "features",
     ApiKey.DESCRIBE_CLUSTER: "describe_cluster",
+    ApiKey.UNREGISTER_BROKER: "cluster_admin",
     ApiKey.DESCRIBE_PRODUCERS: "producers",
     ApiKey.DESCRIBE_TRANSACTIONS: "transaction_admin",
     ApiKey.LIST_TRANSACTIONS: "transaction_admin",
@@ -93,6 +98,8 @@ BROKER_APIS: Final[dict[ApiKey, str]] = {
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: "share_group_offsets",
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: "share_group_offsets",
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: "share_group_offsets",
+    ApiKey.ADD_RAFT_VOTER: "quorum",
+    ApiKey.REMOVE_RAFT_VOTER: "quorum",
 }
 """The APIs that brokers serve, each with its module in `broker.apis`."""
 
@@ -104,6 +111,13 @@ FORWARDED: Final = frozenset(
         ApiKey.ALTER_CONFIGS,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.UPDATE_FEATURES,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.UNREGISTER_BROKER,
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.REMOVE_RAFT_VOTER,
     }
 )
 """The APIs of brokers that only the controller can answer: a broker without one sends them on in an Envelope."""
@@ -124,7 +138,7 @@ CONTROLLER_APIS: Final[dict[ApiKey, str]] = {
     ApiKey.LIST_PARTITION_REASSIGNMENTS: "controller.requests",
     ApiKey.UNREGISTER_BROKER: "controller.requests",
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: "controller.requests",
-    ApiKey.DESCRIBE_QUORUM: "controller.quorum",
+    ApiKey.DESCRIBE_QUORUM: "quorum",
     ApiKey.ALTER_PARTITION: "controller.requests",
     ApiKey.UPDATE_FEATURES: "features",
     ApiKey.ENVELOPE: "controller.envelope",
@@ -133,9 +147,9 @@ CONTROLLER_APIS: Final[dict[ApiKey, str]] = {
     ApiKey.BROKER_REGISTRATION: "controller.requests",
     ApiKey.BROKER_HEARTBEAT: "controller.requests",
     ApiKey.ALLOCATE_PRODUCER_IDS: "controller.requests",
-    ApiKey.ADD_RAFT_VOTER: "controller.quorum",
-    ApiKey.REMOVE_RAFT_VOTER: "controller.quorum",
-    ApiKey.UPDATE_RAFT_VOTER: "controller.quorum",
+    ApiKey.ADD_RAFT_VOTER: "quorum",
+    ApiKey.REMOVE_RAFT_VOTER: "quorum",
+    ApiKey.UPDATE_RAFT_VOTER: "controller.update_voter",
 }
 """The APIs that controllers serve, each with its module in `broker.apis`."""
 

@@ -12,31 +12,21 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from barnabas.broker.config.keys.general import (
-    AUTO_LEADER_REBALANCE_ENABLE,
-    BROKER_SESSION_TIMEOUT_MS,
-    LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS,
-)
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.metadata.controller import Controller
-from barnabas.broker.metadata.controller_quorum import ControllerQuorum
 from barnabas.broker.steps import run_in_place
-from barnabas.coord.cluster.cluster_controller import ClusterController, ControllerSettings
-from barnabas.coord.machine import Moment
+from barnabas.coord.cluster.cluster_controller import ClusterController
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.raft_records import VotersRecordEndpoint
-from barnabas.wire.types import uuid_from_text
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
-    from barnabas.broker.metadata.change_queue import Answer
     from barnabas.broker.steps import StepRunner, Steps
     from barnabas.broker.timers import Timer
     from barnabas.coord.cluster.local_controller import Outcome
     from barnabas.storage.log_dirs import LogDirs
-    from barnabas.wire.schema import Message
 
 R = TypeVar("R")
 
@@ -59,9 +49,7 @@ class ActiveController(Controller):
         *,
         cluster_id: str,
     ) -> None:
-        super().__init__(loop, config, log_dirs, failures, runner, is_of_cluster=True)
-        self._loop = loop
-        self._cluster_id = cluster_id
+        super().__init__(loop, config, log_dirs, failures, runner, cluster_id=cluster_id, is_of_cluster=True)
         self._timer: Timer | None = None
         self._is_closed = False
         self._endpoints: list[Endpoint] = []
@@ -69,21 +57,9 @@ class ActiveController(Controller):
     @cached_property
     def local(self) -> ClusterController:
         """Validates requests against the image."""
-        from barnabas.broker.config.config_schema import config_schema
+        return self.cluster
 
-        config = self._config
-        listeners = [endpoint.name for endpoint in (*config.listeners, *config.controller_listeners)]
-        settings = ControllerSettings(
-            session_timeout_s=config[BROKER_SESSION_TIMEOUT_MS] / 1000,
-            rebalances_leaders=config[AUTO_LEADER_REBALANCE_ENABLE],
-            imbalance_check_s=config[LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS],
-            cluster_id=self._cluster_id,
-        )
-        return ClusterController(
-            self.image, config_schema(listeners), config, config.node_id, self._log_dirs.new_id, settings
-        )
-
-    def open_for(self, endpoints: Sequence[Endpoint]) -> ControllerQuorum:
+    def open_for(self, endpoints: Sequence[Endpoint]) -> None:
         """Read the metadata and begin to lead; `endpoints` are the controller's listeners as advertised.
 
         Waits for the sync of what it writes, so that readers see only what is durable.
@@ -93,14 +69,9 @@ class ActiveController(Controller):
         self._log.voter_endpoint = VotersRecordEndpoint(name=first.name, host=first.host, port=first.port)
         self.open()
         self._log.sync()
-        directory = self._log.directory_id
-        quorum = ControllerQuorum(
-            self._loop, self._log, self._config.node_id, self._cluster_id, uuid_from_text(directory)
-        )
-        quorum.endpoints = self._endpoints
+        self.quorum.endpoints = self._endpoints
         self.local.activate(self.at())
         self._arm()
-        return quorum
 
     def open(self) -> None:
         """Read the metadata; a new log gets its first records. Leaders are those of the image until sessions end."""
@@ -110,27 +81,12 @@ class ActiveController(Controller):
             run_in_place(self._log.write(self._log.bootstrap_records(), False))
         self.loader.apply_dynamic_configs()
 
-    def at(self) -> Moment:
-        """This moment, on both clocks."""
-        return Moment(self._loop.now(), self._loop.now_ms())
-
-    @property
-    def next_offset(self) -> int:
-        """The offset that the next record of the metadata log will have."""
-        return self._log.end_offset
-
     def close(self) -> int:
         """Finish the change in progress; those behind it are refused. The brokers keep their registrations."""
         self._is_closed = True
         self._disarm()
         self._queue.close()
         return -1
-
-    def request(self, message: Message, version: int, answer: Answer[Message]) -> None:
-        """Answer a request of a broker or a tool; errors of the whole request are KafkaError."""
-        from barnabas.broker.metadata.controller_requests import validate
-
-        self.commit(lambda: validate(self, message, version), answer)
 
     # Time
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from barnabas.broker.config.keys.general import BROKER_RACK, DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
 from barnabas.broker.config.listeners import Endpoint
@@ -34,10 +34,13 @@ if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
+    from barnabas.broker.metadata.controller_quorum import ControllerQuorum
     from barnabas.broker.steps import StepRunner, Steps
+    from barnabas.coord.cluster.cluster_controller import ClusterController
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.local_controller import LocalController, Outcome
     from barnabas.coord.cluster.topic_changes import TopicDefaults
+    from barnabas.coord.machine import Moment
     from barnabas.storage.log_dirs import LogDirs
     from barnabas.wire.messages.configs import (
         DescribeConfigsRequest,
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
         ListConfigResourcesResponse,
     )
     from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsResponse
+    from barnabas.wire.schema import Message
 
 R = TypeVar("R")
 
@@ -68,8 +72,11 @@ class Controller:
         failures: LogDirFailures,
         runner: StepRunner,
         *,
+        cluster_id: str,
         is_of_cluster: bool = False,
     ) -> None:
+        self._loop = loop
+        self._cluster_id = cluster_id
         self._config = config
         self._log_dirs = log_dirs
         self._log = MetadataLog(loop, config, log_dirs, failures, is_of_cluster=is_of_cluster)
@@ -95,6 +102,22 @@ class Controller:
         config = self._config
         schema = config_schema([endpoint.name for endpoint in config.listeners])
         return LocalController(self.image, schema, config, config.node_id, self._log_dirs.new_id)
+
+    @cached_property
+    def cluster(self) -> ClusterController:
+        """Validates requests of brokers, and those about several of them."""
+        from barnabas.broker.metadata.controller_requests import cluster_controller
+
+        return cluster_controller(self.image, self._config, self._cluster_id, self._log_dirs.new_id)
+
+    @cached_property
+    def quorum(self) -> ControllerQuorum:
+        """What is known of the readers of the metadata log; of a single node there are none."""
+        from barnabas.broker.metadata.controller_quorum import ControllerQuorum
+
+        return ControllerQuorum(
+            self._loop, self._log, self._config.node_id, self._cluster_id, uuid_from_text(self._log.directory_id)
+        )
 
     def open(self) -> None:
         """Read the metadata; a new log gets its first records, partitions without a leader get this node.
@@ -159,6 +182,23 @@ class Controller:
         """
         self._queue.add(lambda: self._change(validate), answer)
         self._write_snapshot_if_due()
+
+    def request(self, message: Message, version: int, answer: Answer[Any]) -> None:
+        """Answer a request of `controller_requests`; errors of the whole request are KafkaError."""
+        from barnabas.broker.metadata.controller_requests import validate
+
+        self.commit(lambda: validate(self, message, version), answer)
+
+    def at(self) -> Moment:
+        """This moment, on both clocks."""
+        from barnabas.coord.machine import Moment
+
+        return Moment(self._loop.now(), self._loop.now_ms())
+
+    @property
+    def next_offset(self) -> int:
+        """The offset that the next record of the metadata log will have."""
+        return self._log.end_offset
 
     def _write_snapshot_if_due(self) -> None:
         """Write a snapshot when the changes that wait now are in effect."""

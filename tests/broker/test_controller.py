@@ -77,7 +77,9 @@ class Node:
         loop = Loop(lambda: 0.0, lambda: 1_000)
         failures = LogDirFailures(loop, self.log_dirs, lambda _reason: None)
         failures.on_failure.append(lambda log_dir, _reason: self.failed_dirs.append(log_dir.path))
-        self.controller = Controller(loop, self.config, self.log_dirs, failures, StepRunner(loop, Flushes()))
+        self.controller = Controller(
+            loop, self.config, self.log_dirs, failures, StepRunner(loop, Flushes()), cluster_id="c"
+        )
         self.controller.on_change.append(self.subscriber.apply)
         self.controller.open()
         self.controller.register_broker([Endpoint("PLAINTEXT", "", 9092)])

@@ -53,7 +53,7 @@ def test_api_versions_names_the_apis_of_a_controller(memory: MemoryController) -
 
 @pytest.mark.parametrize("version", range(12, 19))
 def test_the_metadata_log_is_read_from_its_beginning(memory: MemoryController, version: int) -> None:
-    quorum = memory.node.quorum
+    quorum = memory.node.controller.quorum
     answer = memory.client().ask(fetch(0, quorum.epoch), version)
     assert answer.error_code == 0
     (partition,) = answer.responses[0].partitions
@@ -109,7 +109,7 @@ def test_a_silent_broker_is_fenced_when_its_session_ends(memory: MemoryControlle
 
 
 def test_a_reader_at_the_end_waits_for_the_next_record(memory: MemoryController) -> None:
-    quorum = memory.node.quorum
+    quorum = memory.node.controller.quorum
     client = memory.client()
     end = quorum.high_watermark
     client.send(fetch(end, quorum.epoch, last_epoch=quorum.epoch, wait_ms=500), 18)

@@ -24,7 +24,7 @@ def describe_cluster(ctx: RequestContext, request: DescribeClusterRequest) -> De
         )
     if request.endpoint_type != ENDPOINT_CONTROLLERS:
         raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
-    quorum = ctx.broker.quorum
+    quorum = ctx.broker.controller.quorum
     endpoint = quorum.endpoint(ctx.listener)
     return DescribeClusterResponse(
         error_message=None,

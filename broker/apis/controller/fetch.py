@@ -41,7 +41,7 @@ FIRST_VERSION_WITH_ENDPOINTS: Final = 16
 @api(FetchRequest, listener=CONTROLLER)
 def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | DelayedResponse:
     """Read committed records of the metadata, now or when there are some; `min_bytes` is not looked at, as in Kafka."""
-    quorum = ctx.broker.quorum
+    quorum = ctx.broker.controller.quorum
     if ctx.api_version < FIRST_VERSION:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The metadata log is read with version 12 or later.")
     if not quorum.is_cluster(request.cluster_id):
@@ -73,7 +73,7 @@ def _metadata_partition(ctx: RequestContext, request: FetchRequest) -> FetchRequ
 
 def _read(ctx: RequestContext, request: FetchRequest, wanted: FetchRequestFetchPartition) -> FetchResponsePartitionData:
     """What there is for the reader now."""
-    quorum = ctx.broker.quorum
+    quorum = ctx.broker.controller.quorum
     found = FetchResponsePartitionData(error_code=int(quorum.epoch_error(wanted.current_leader_epoch)), records=b"")
     if found.error_code:
         found.high_watermark = -1
@@ -110,7 +110,7 @@ def _is_final(found: FetchResponsePartitionData, wanted: FetchRequestFetchPartit
 
 
 def _wait(ctx: RequestContext, request: FetchRequest, wanted: FetchRequestFetchPartition) -> DelayedResponse:
-    quorum = ctx.broker.quorum
+    quorum = ctx.broker.controller.quorum
     delayed = DelayedResponse()
 
     def release() -> None:
@@ -131,7 +131,7 @@ def _wait(ctx: RequestContext, request: FetchRequest, wanted: FetchRequestFetchP
 
 def _response(ctx: RequestContext, found: FetchResponsePartitionData) -> FetchResponse:
     """The response with one partition, and who leads it."""
-    quorum = ctx.broker.quorum
+    quorum = ctx.broker.controller.quorum
     found.current_leader = FetchResponseLeaderIdAndEpoch(leader_id=quorum.node_id, leader_epoch=quorum.epoch)
     topic = FetchableTopicResponse(topic=CLUSTER_METADATA_TOPIC, topic_id=ONE_UUID, partitions=[found])
     return FetchResponse(responses=[topic], node_endpoints=_endpoints(quorum, ctx))

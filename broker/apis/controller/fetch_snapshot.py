@@ -33,7 +33,7 @@ FIRST_VERSION_WITH_ENDPOINTS: Final = 1
 @api(FetchSnapshotRequest, listener=CONTROLLER)
 def fetch_snapshot(ctx: RequestContext, request: FetchSnapshotRequest) -> FetchSnapshotResponse | DelayedResponse:
     """Return the bytes of a snapshot from a position on."""
-    quorum = ctx.broker.quorum
+    quorum = ctx.broker.controller.quorum
     if not quorum.is_cluster(request.cluster_id):
         return FetchSnapshotResponse(error_code=int(ErrorCode.INCONSISTENT_CLUSTER_ID))
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
@@ -60,7 +60,7 @@ def fetch_snapshot(ctx: RequestContext, request: FetchSnapshotRequest) -> FetchS
 def _steps(
     ctx: RequestContext, wanted: FetchSnapshotRequestPartitionSnapshot, snapshot_id: tuple[int, int], limit: int
 ) -> Steps[FetchSnapshotResponse]:
-    quorum = ctx.broker.quorum
+    quorum = ctx.broker.controller.quorum
     found = FetchSnapshotResponsePartitionSnapshot(
         snapshot_id=FetchSnapshotResponseSnapshotId(end_offset=snapshot_id[0], epoch=snapshot_id[1]),
         position=wanted.position,
@@ -83,7 +83,7 @@ def _steps(
 def _response(
     ctx: RequestContext, topic: str, found: FetchSnapshotResponsePartitionSnapshot, *, with_leader: bool = True
 ) -> FetchSnapshotResponse:
-    quorum = ctx.broker.quorum
+    quorum = ctx.broker.controller.quorum
     endpoint = quorum.endpoint(ctx.listener)
     if with_leader:
         found.current_leader = FetchSnapshotResponseLeaderIdAndEpoch(

@@ -42,5 +42,5 @@ if TYPE_CHECKING:
 def answer(ctx: RequestContext, request: Message) -> DelayedResponse:
     """Have the active controller answer."""
     delayed = DelayedResponse(send_before_close=True)
-    ctx.broker.active_controller.request(request, ctx.api_version, delayed.complete)
+    ctx.broker.controller.request(request, ctx.api_version, delayed.complete)
     return delayed

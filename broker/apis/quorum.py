@@ -1,20 +1,19 @@
 """DescribeQuorum (55), and changes of its voters (80-82), which a quorum of one does not make.
 
 KIP-595, KIP-836, KIP-853. Source: Kafka 4.4 `KafkaRaftClient.handleDescribeQuorumRequest`, `AddVoterHandler`,
-`RemoveVoterHandler`, `UpdateVoterHandler`.
+`RemoveVoterHandler`. Brokers without a controller in their process forward these requests.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.registry import CONTROLLER, api
+from barnabas.broker.apis.registry import api
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.raft import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
-    CurrentLeader,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     DescribeQuorumResponseListener,
@@ -24,8 +23,6 @@ from barnabas.wire.messages.raft import (
     Node,
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
-    UpdateRaftVoterRequest,
-    UpdateRaftVoterResponse,
 )
 
 if TYPE_CHECKING:
@@ -34,13 +31,13 @@ if TYPE_CHECKING:
 _UNKNOWN = "This server does not host this topic-partition."
 
 
-@api(DescribeQuorumRequest, listener=CONTROLLER)
+@api(DescribeQuorumRequest)
 def describe_quorum(ctx: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """Describe the only voter, and those who read its log."""
     asked = [(topic.topic_name, one.partition_index) for topic in request.topics for one in topic.partitions]
     if asked != [(CLUSTER_METADATA_TOPIC, 0)]:
         return DescribeQuorumResponse(error_message=None, topics=_unknown(request))
-    quorum, now_ms = ctx.broker.quorum, ctx.broker.loop.now_ms()
+    quorum, now_ms = ctx.broker.controller.quorum, ctx.broker.loop.now_ms()
     node_id, directory_id = quorum.voter_key()
     voter = DescribeQuorumResponseReplicaState(
         replica_id=node_id,
@@ -96,7 +93,7 @@ def _unknown(request: DescribeQuorumRequest) -> list[DescribeQuorumResponseTopic
 
 
 def _check_cluster(ctx: RequestContext, cluster_id: str | None) -> None:
-    if not ctx.broker.quorum.is_cluster(cluster_id):
+    if not ctx.broker.controller.quorum.is_cluster(cluster_id):
         raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID)
 
 
@@ -111,12 +108,12 @@ def _check_voters_can_change(ctx: RequestContext) -> None:
         )
 
 
-@api(AddRaftVoterRequest, listener=CONTROLLER)
+@api(AddRaftVoterRequest)
 def add_raft_voter(ctx: RequestContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
     """Refuse another voter; the one there is is a duplicate."""
     _check_cluster(ctx, request.cluster_id)
     _check_voters_can_change(ctx)
-    node_id, _ = ctx.broker.quorum.voter_key()
+    node_id, _ = ctx.broker.controller.quorum.voter_key()
     if request.voter_id == node_id:
         raise KafkaError(
             ErrorCode.DUPLICATE_VOTER, f"The voter id for {node_id} is already part of the set of voters [{node_id}]."
@@ -127,33 +124,12 @@ def add_raft_voter(ctx: RequestContext, request: AddRaftVoterRequest) -> AddRaft
     )
 
 
-@api(RemoveRaftVoterRequest, listener=CONTROLLER)
+@api(RemoveRaftVoterRequest)
 def remove_raft_voter(ctx: RequestContext, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
     """Refuse: the last voter cannot be removed, and there is no other."""
     _check_cluster(ctx, request.cluster_id)
     _check_voters_can_change(ctx)
-    key = (request.voter_id, request.voter_directory_id)
-    if key != ctx.broker.quorum.voter_key():
-        raise KafkaError(
-            ErrorCode.VOTER_NOT_FOUND,
-            f"Cannot remove voter {request.voter_id} from the set of voters [{ctx.broker.node_id}]",
-        )
     raise KafkaError(
         ErrorCode.VOTER_NOT_FOUND,
         f"Cannot remove voter {request.voter_id} from the set of voters [{ctx.broker.node_id}]",
     )
-
-
-@api(UpdateRaftVoterRequest, listener=CONTROLLER)
-def update_raft_voter(ctx: RequestContext, request: UpdateRaftVoterRequest) -> UpdateRaftVoterResponse:
-    """Answer as to a voter that this quorum does not have: its own address is updated at its start."""
-    _check_cluster(ctx, request.cluster_id)
-    quorum = ctx.broker.quorum
-    error = quorum.epoch_error(request.current_leader_epoch)
-    if error == ErrorCode.NONE:
-        error = ErrorCode.VOTER_NOT_FOUND
-    endpoint = quorum.endpoint(ctx.listener)
-    leader = CurrentLeader(leader_id=quorum.node_id, leader_epoch=quorum.epoch)
-    if endpoint is not None:
-        leader.host, leader.port = endpoint.host, endpoint.port
-    return UpdateRaftVoterResponse(error_code=int(error), current_leader=leader)
