@@ -14,7 +14,7 @@ import trio
 
 from barnabas.broker.config.keys.general import MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
 from barnabas.broker.config.keys.own import PRODUCE_VALIDATION
-from barnabas.broker.context import Broker, wall_clock_ms
+from barnabas.broker.context import Broker, new_uuid, wall_clock_ms
 from barnabas.broker.coordinators.groups import GroupCoordinators
 from barnabas.broker.coordinators.services import BrokerServices
 from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
@@ -23,7 +23,6 @@ from barnabas.broker.coordinators.transactions import TransactionCoordinators
 from barnabas.broker.log_dir_failures import LogDirFailures
 from barnabas.broker.metadata.controller import Controller
 from barnabas.broker.metadata.producer_ids import ProducerIds
-from barnabas.broker.new_ids import new_uuid
 from barnabas.broker.replicas.fetch_sessions import FetchSessions
 from barnabas.broker.replicas.flusher import Flusher
 from barnabas.broker.replicas.partitions import Partitions
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
+    from barnabas.broker.config.listeners import Endpoint
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.disk_threads import DiskExecutor
     from barnabas.broker.net.outgoing import Connect
@@ -115,6 +115,43 @@ def open_member(
         broker.log_dirs.release()
         raise
     return broker, member, remote
+
+
+def open_combined(
+    config: ServerConfig,
+    paths: Sequence[str],
+    connect: Callable[[Broker], Connect],
+    controllers: Sequence[Endpoint],
+    *,
+    flushes: DiskExecutor,
+    disk: DiskExecutor | None = None,
+    files: Files | None = None,
+    now: Callable[[], float] = trio.current_time,
+    now_ms: Callable[[], int] = wall_clock_ms,
+    random_bytes: Callable[[int], bytes] = os.urandom,
+) -> tuple[Broker, ClusterMember]:
+    """Build a broker that is also the controller of a cluster, with open logs; it has not joined the cluster yet.
+
+    `controllers` are the controller's listeners as advertised. For the rest as `open_member`.
+    """
+    from barnabas.broker.cluster_member import ClusterMember
+    from barnabas.broker.controller_builder import add_controller
+    from barnabas.broker.metadata.local_channel import LocalChannel
+
+    files = files or Files()
+    broker = _new_broker(config, paths, files, disk or flushes, now, now_ms, random_bytes)
+    broker.log_dirs.are_replicas = True
+    try:
+        add_controller(broker)
+        _add_parts(broker, flushes)
+        channel = LocalChannel(broker.loop, broker.active_controller)
+        member = ClusterMember(broker, files, channel, connect(broker), lambda: broker.image.offset)
+        broker.active_controller.open_for(controllers)
+        load_logs(broker)
+    except BaseException:
+        broker.log_dirs.release()
+        raise
+    return broker, member
 
 
 def _new_broker(

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from barnabas.broker.context import Broker, wall_clock_ms
+from barnabas.broker.context import Broker, new_uuid, wall_clock_ms
 from barnabas.broker.log_dir_failures import LogDirFailures
 from barnabas.broker.metadata.active_controller import ActiveController
-from barnabas.broker.new_ids import new_uuid
 from barnabas.broker.steps import StepRunner
 from barnabas.storage.files import Files
 from barnabas.storage.log_dirs import LogDirs

@@ -209,7 +209,7 @@ class Server:
             if listener.name in controllers:
                 listener.dispatch = Dispatcher(broker, CONTROLLER).dispatch
             self.reactor.listen(listener)
-        if "broker" in self.config.roles:
+        if self.config.is_standalone:
             with _data_errors(",".join(log_dir.path for log_dir in broker.log_dirs.dirs)):
                 broker.controller.register_broker(self.addresses)
 
@@ -260,6 +260,8 @@ class Server:
             now = trio.lowlevel.current_clock().current_time  # half the cost of trio.current_time
             if config.roles == {"broker"}:
                 self._open_member(paths, now)
+            elif not config.is_standalone and "broker" in config.roles:
+                self._open_combined(paths, now)
             elif "broker" in config.roles:
                 self.broker = open_broker(config, paths, files=self._files, flushes=self._flushes, now=now)
             else:
@@ -275,16 +277,26 @@ class Server:
 
     def _open_member(self, paths: Sequence[str], now: Callable[[], float]) -> None:
         """Open the data of a broker whose controllers are other processes."""
-        from barnabas.broker.net.outgoing import Outgoing
-
-        def connect(broker: Broker) -> Connect:
-            self._outgoing = Outgoing(broker.loop, self._flushes)
-            return self._outgoing.connect
-
         self._has_logs = False
         self.broker, self._member, self._remote = open_member(
-            self.config, paths, connect, files=self._files, flushes=self._flushes, now=now
+            self.config, paths, self._connect, files=self._files, flushes=self._flushes, now=now
         )
+
+    def _open_combined(self, paths: Sequence[str], now: Callable[[], float]) -> None:
+        """Open the data of a broker that is also the controller of its cluster."""
+        from barnabas.broker.builder import open_combined
+
+        endpoints = advertised_controllers(self.config, self.controller_addresses)
+        self.broker, self._member = open_combined(
+            self.config, paths, self._connect, endpoints, files=self._files, flushes=self._flushes, now=now
+        )
+
+    def _connect(self, broker: Broker) -> Connect:
+        """What opens the broker's connections to other nodes."""
+        from barnabas.broker.net.outgoing import Outgoing
+
+        self._outgoing = Outgoing(broker.loop, self._flushes)
+        return self._outgoing.connect
 
     async def has_joined(self, signals: AsyncIterator[int]) -> bool:
         """Join the cluster: wait until this broker is unfenced; False if it has to stop before that.
@@ -397,7 +409,8 @@ class Server:
 
     def _close_controller(self) -> int:
         """Close the controller of this process; the broker epoch, -1 if there is none."""
-        return self.broker.controller.close() if self._remote is None else self.broker.lifecycle.broker_epoch
+        epoch = -1 if self._remote is not None else self.broker.controller.close()
+        return epoch if self._member is None else self.broker.lifecycle.broker_epoch
 
 
 def advertised_controllers(config: ServerConfig, bound: Iterable[Endpoint]) -> list[Endpoint]:

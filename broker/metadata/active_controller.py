@@ -71,6 +71,7 @@ class ActiveController(Controller):
         self._log.sync()
         self.quorum.endpoints = self._endpoints
         self.local.activate(self.at())
+        self.local.end_session(self._config.node_id)  # a broker in this process has ended with it
         self._arm()
 
     def open(self) -> None:

@@ -104,6 +104,10 @@ class ClusterController(LocalController):
             self._periodic.set(BALANCE, at.now + self._controller.imbalance_check_s)
         self._periodic.set(UNCLEAN, at.now + self._controller.unclean_check_s)
 
+    def end_session(self, broker_id: int) -> None:
+        """The process of a broker is known to have ended: another incarnation may register at once."""
+        self._sessions.close(broker_id)
+
     # Brokers
 
     def register_broker(
