@@ -1,15 +1,20 @@
 """The sessions of the brokers: when each was heard of, how far it has read the metadata, and who is shutting down.
 
 This is volatile: a controller that starts gives every broker that is not fenced a new session, so that no broker is
-fenced for the controller's own absence. A session belongs to one broker epoch. Source: Kafka 4.4
+fenced for the controller's own absence; so does one that was itself stopped for a while (SIGSTOP, a laptop's lid), when
+the heartbeats of all brokers may wait in its sockets. A session belongs to one broker epoch. Source: Kafka 4.4
 `BrokerHeartbeatManager`, `BrokerHeartbeatTracker`. Rule R16.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from barnabas.coord.timers import Timers
+
+ABSENCE_S: Final = 2.0
+"""A deadline that is handled so late says that the controller was away, not the broker; seconds."""
 
 
 class BrokerSession:
@@ -70,6 +75,16 @@ class BrokerSessions:
     def next_deadline(self) -> float | None:
         """When the next session ends."""
         return self._expiry.next_deadline()
+
+    def extend_after_absence(self, now: float) -> bool:
+        """Begin all sessions anew if the first of them should have ended long ago; whether that was so."""
+        deadline = self._expiry.next_deadline()
+        if deadline is None or now - deadline < ABSENCE_S:
+            return False
+        for broker_id in self._sessions:
+            if self._expiry.deadline(broker_id) is not None:
+                self._expiry.set(broker_id, now + self._timeout_s)
+        return True
 
     def expired(self, now: float) -> int | None:
         """A broker whose session has ended, one at a time; the caller fences it and closes the session."""

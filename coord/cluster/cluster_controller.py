@@ -271,6 +271,8 @@ class ClusterController(LocalController):
     def tick_in_steps(self, at: Moment) -> Generator[None, None, Outcome[None]]:
         """`tick`, in steps. One broker is fenced at a time, so that the next elections see the effect."""
         self.activate(at)
+        if self._sessions.extend_after_absence(at.now):
+            return Outcome([], None)
         expired = self._sessions.expired(at.now)
         if expired is not None:
             return Outcome((yield from self._fence(expired, at)), None)

@@ -265,6 +265,19 @@ def test_a_fencing_that_could_not_be_written_is_tried_again() -> None:
     assert cluster.image.brokers[1].fenced
 
 
+def test_a_controller_that_was_stopped_blames_no_broker() -> None:
+    """SIGSTOP: the heartbeats of all brokers wait in its sockets, and its deadlines have passed."""
+    cluster = Brokers(1, 2)
+    cluster.now += SESSION_S + 3
+    cluster.pass_time(0)
+    assert len(cluster.image.live_brokers()) == 2
+    cluster.heartbeat(1)
+    cluster.pass_time(SESSION_S - 1)
+    cluster.heartbeat(1)
+    cluster.pass_time(1.1)
+    assert [broker.id for broker in cluster.image.live_brokers()] == [1]
+
+
 def test_a_new_controller_gives_every_broker_a_session() -> None:
     cluster = Brokers(1, 2)
     cluster.fence(2)
