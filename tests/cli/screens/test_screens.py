@@ -10,11 +10,13 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from barnabas.terminal.layout import cell_width
+from bench.servers import BarnabasServer
 from tests.cli.conftest import clean_environment
 from tests.cli.screens.many import END
 from tests.cli.screens.terminal import Terminal
@@ -101,10 +103,12 @@ def parts(lines: list[str], names: list[str]) -> Shown:
 
 
 @pytest.fixture(scope="module")
-def bootstrap(broker) -> str:
-    env = clean_environment() | {"BARNABAS_BOOTSTRAP_SERVERS": broker.bootstrap}
-    subprocess.run([sys.executable, MANY, json.dumps(SETUP)], env=env, check=True, timeout=60)
-    return str(broker.bootstrap)
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A broker of its own: groups and sizes that other tests leave would change between two screens."""
+    with BarnabasServer(tmp_path_factory.mktemp("screens") / "data") as server:
+        env = clean_environment() | {"BARNABAS_BOOTSTRAP_SERVERS": server.bootstrap}
+        subprocess.run([sys.executable, MANY, json.dumps(SETUP)], env=env, check=True, timeout=60)
+        yield server.bootstrap
 
 
 @pytest.fixture(scope="module")
