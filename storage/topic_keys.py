@@ -225,6 +225,7 @@ UNCLEAN_LEADER_ELECTION_ENABLE = boolean(
     False,
     MEDIUM,
     "Whether a replica outside the ISR may become leader, with loss of records.",
+    used=True,
 )
 
 SYNONYMS: Final[dict[str, tuple[tuple[str, int], ...]]] = {

@@ -94,7 +94,7 @@ class LeaderChanges:
             elr_enabled=self.elr_enabled,
             metadata_version=self.image.metadata_version,
         )
-        if may_be_unclean and self.settings.unclean_election(topic.name):
+        if may_be_unclean and self.settings.unclean_leader_election_enable(topic.name):
             change.election = Election.UNCLEAN
         return change
 

@@ -115,7 +115,7 @@ def unclean_steps(changes: LeaderChanges) -> Generator[None, None, tuple[list[Me
     For partitions that lost their leader before the config was changed.
     """
     found = yield from changes.visit(lambda partition: partition.leader == NO_LEADER)
-    allowed = [one for one in found if changes.settings.unclean_election(one.topic.name)]
+    allowed = [one for one in found if changes.settings.unclean_leader_election_enable(one.topic.name)]
     return (yield from _elect_all(changes, allowed, Election.UNCLEAN))
 
 

@@ -89,7 +89,7 @@ def _cancel(changes: LeaderChanges, found: Found) -> Message | None:
     replicas = [replica for replica in partition.replicas if replica not in partition.adding_replicas]
     isr = [replica for replica in partition.isr if replica not in partition.adding_replicas]
     if not isr:
-        if not changes.settings.unclean_election(topic.name):
+        if not changes.settings.unclean_leader_election_enable(topic.name):
             raise KafkaError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Unable to revert partition assignment for {topic.name}:{index} because it would require an unclean "

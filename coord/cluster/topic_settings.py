@@ -29,7 +29,7 @@ class TopicSettings:
         """min.insync.replicas of a topic, at most the number of its replicas."""
         return min(int(self._text(topic, MIN_INSYNC_REPLICAS)), replicas)
 
-    def unclean_election(self, topic: str) -> bool:
+    def unclean_leader_election_enable(self, topic: str) -> bool:
         """Whether a replica that is neither in the ISR nor in the ELR may become leader by itself."""
         return self._text(topic, UNCLEAN_LEADER_ELECTION).lower() == "true"
 
@@ -46,8 +46,9 @@ class TopicSettings:
         return self._default(name)
 
     def _default(self, name: str) -> str:
-        value = self._settings.topic_defaults().get(name)
-        if value is not None:
-            return value
+        """The value in the settings of this node; the broker's key has the name of the topic's."""
+        layers = self._settings.text_layers(name)
+        if layers:
+            return layers[0][1]
         key = self._schema.keys[TOPIC][name]
         return key.format(key.default) or ""

@@ -324,6 +324,7 @@ UNCLEAN_LEADER_ELECTION_ENABLE = boolean(
     HIGH,
     "Whether a replica outside the ISR may become leader, which loses records.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_NUM = integer(
     "alter.log.dirs.replication.quota.window.num",

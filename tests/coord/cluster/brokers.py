@@ -86,7 +86,7 @@ class Brokers:
             topic_synonyms=SYNONYMS,
             check_topic=check_topic_configs,
         )
-        self._schema, self._settings = schema, Settings(topics=settings)
+        self._schema, self._settings = schema, Settings(settings)
         self.controller = self.new_controller()
         self.apply([*bootstrap_records(), FeatureLevelRecord(name=ELR_FEATURE, feature_level=int(elr))])
         for broker in ids:
