@@ -6,7 +6,7 @@ KIP-595, KIP-836, KIP-853. Source: Kafka 4.4 `KafkaRaftClient.handleDescribeQuor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.registry import api
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
@@ -24,10 +24,12 @@ from barnabas.wire.messages.raft import (
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
 )
+from barnabas.wire.types import ZERO_UUID
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
 
+FIRST_VERSION_WITH_DIRECTORIES: Final = 2
 _UNKNOWN = "This server does not host this topic-partition."
 
 
@@ -39,9 +41,10 @@ def describe_quorum(ctx: RequestContext, request: DescribeQuorumRequest) -> Desc
         return DescribeQuorumResponse(error_message=None, topics=_unknown(request))
     quorum, now_ms = ctx.broker.controller.quorum, ctx.broker.loop.now_ms()
     node_id, directory_id = quorum.voter_key()
+    has_directories = ctx.api_version >= FIRST_VERSION_WITH_DIRECTORIES
     voter = DescribeQuorumResponseReplicaState(
         replica_id=node_id,
-        replica_directory_id=directory_id,
+        replica_directory_id=directory_id if has_directories else ZERO_UUID,
         log_end_offset=quorum.high_watermark,
         last_fetch_timestamp=now_ms,
         last_caught_up_timestamp=now_ms,
@@ -49,7 +52,7 @@ def describe_quorum(ctx: RequestContext, request: DescribeQuorumRequest) -> Desc
     observers = [
         DescribeQuorumResponseReplicaState(
             replica_id=replica_id,
-            replica_directory_id=directory,
+            replica_directory_id=directory if has_directories else ZERO_UUID,
             log_end_offset=observer.end_offset,
             last_fetch_timestamp=observer.fetched_ms,
             last_caught_up_timestamp=observer.caught_up_ms,
@@ -70,7 +73,7 @@ def describe_quorum(ctx: RequestContext, request: DescribeQuorumRequest) -> Desc
     return DescribeQuorumResponse(
         error_message=None,
         topics=[DescribeQuorumResponseTopicData(topic_name=CLUSTER_METADATA_TOPIC, partitions=[partition])],
-        nodes=[Node(node_id=node_id, listeners=listeners)],
+        nodes=[Node(node_id=node_id, listeners=listeners)] if has_directories else [],
     )
 
 
