@@ -126,6 +126,10 @@ def _outcome(
     if attempt.is_final or attempt.size >= request.min_bytes or request.max_wait_ms <= 0 or ctx.broker.is_stopping:
         return plan.respond(attempt)
     deadline = ctx.now + request.max_wait_ms / 1000
+    if plan.is_follower:
+        from barnabas.broker.apis.delayed_follower_fetch import delayed_follower_fetch
+
+        return delayed_follower_fetch(plan, attempt, deadline)
     return DelayedFetch(plan, attempt, ctx.broker.loop.timers, deadline).delayed
 
 
@@ -141,7 +145,7 @@ def _plan(
     if request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
         session = sessions.resume(request, uses_topic_ids=uses_topic_ids, now=ctx.now)
         if session is not None:
-            return plan_of(ctx, request, session.partitions, session)
+            return plan_of.resumed(ctx, request, session)
     elif request.session_id != NO_SESSION:
         sessions.close(request.session_id)
     partitions = {

@@ -111,6 +111,11 @@ class FetchPlan:
         """Whether the client's version can be told who leads instead."""
         return self.ctx.api_version >= FIRST_VERSION_WITH_LEADERS
 
+    @classmethod
+    def resumed(cls, ctx: RequestContext, request: FetchRequest, session: FetchSession) -> FetchPlan:
+        """The plan for a fetch in a session."""
+        return cls(ctx, request, session.partitions, session)
+
     def begin(self) -> Attempt:
         """An attempt that has read nothing yet; it is final without partitions."""
         attempt = Attempt()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from barnabas.broker.replicas.follower_watch import FollowerWatch
     from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchResponsePartitionData
 
 INITIAL_EPOCH = 0
@@ -88,7 +89,17 @@ class FollowerPartition(FetchPartition):
 class FetchSession:
     """The partitions that one client reads."""
 
-    __slots__ = ("created", "epoch", "is_follower", "last_used", "partitions", "session_id", "uses_topic_ids")
+    __slots__ = (
+        "created",
+        "epoch",
+        "is_closed",
+        "is_follower",
+        "last_used",
+        "partitions",
+        "session_id",
+        "uses_topic_ids",
+        "watch",
+    )
 
     def __init__(
         self,
@@ -106,12 +117,17 @@ class FetchSession:
         self.epoch = 1
         self.created = now
         self.last_used = now
+        self.is_closed = False
+        self.watch: FollowerWatch | None = None
+        """Of a follower's session: which of its partitions a fetch has to read."""
 
     def update(self, request: FetchRequest) -> None:
         """Add, change and remove the partitions that an incremental request names."""
         partitions = self.partitions
         for key, topic, topic_id, asked in requested_partitions(request, uses_topic_ids=self.uses_topic_ids):
             known = partitions.get(key)
+            if self.watch is not None:
+                self.watch.changed[key] = None
             if known is None:
                 kind = FollowerPartition if self.is_follower else FetchPartition
                 partitions[key] = kind(topic, topic_id, asked)
@@ -152,7 +168,9 @@ class FetchSessions:
 
     def close(self, session_id: int) -> None:
         """Remove a session, if it exists."""
-        self._sessions.pop(session_id, None)
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.is_closed = True
 
     def resume(self, request: FetchRequest, *, uses_topic_ids: bool, now: float) -> FetchSession | None:
         """The session of an incremental request, updated by the request; None if it has no partitions any more.

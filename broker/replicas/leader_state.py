@@ -80,6 +80,11 @@ class Follower:
         self._leader_end_at_fetch = max(leader_end, self._leader_end_at_fetch)
         self._fetched_at = now
 
+    def was_at_end(self, fetched_at: float) -> None:
+        """Until now its fetches, the last of them at this time, were at the leader's end."""
+        self.caught_up_at = max(self.caught_up_at, fetched_at)
+        self._fetched_at = max(self._fetched_at, fetched_at)
+
     def is_caught_up(self, leader_end: int, now: float, max_lag_s: float) -> bool:
         """Whether it has everything, or had within the last `max_lag_s` seconds."""
         return self.log_end_offset == leader_end or now - self.caught_up_at <= max_lag_s

@@ -71,8 +71,13 @@ class LedPartition(Protocol):
     def min_in_sync(self) -> int:
         """The replicas that have to be in sync."""
 
+    is_waking_followers: bool
+
     def commit(self, offset: int) -> None:
         """Commit everything below `offset`."""
+
+    def mark_followers(self) -> None:
+        """The next fetches of followers look at the partition."""
 
 
 class SharedParts(Protocol):
@@ -124,13 +129,14 @@ class Leading:
         state, partition = self.state, self._partition
         state.set_replicas(assigned.replicas)
         state.commit_isr(assigned.isr)
+        partition.mark_followers()
         log = partition.log
         if is_new_epoch or is_new_leader:
             # also before the first record of the epoch: followers with later epochs than this log has truncate by it
             log.leader_epochs.assign(assigned.leader_epoch, log.log_end_offset)
             now = self._replication.now()
             state.begin_epoch(now, log.log_end_offset, is_new_leader=is_new_leader)
-            logger.info(
+            logger.debug(
                 "Leader %s-%d with leader epoch %d begins at offset %d, high watermark %d, ISR %s, replicas %s",
                 *(partition.topic, partition.index, assigned.leader_epoch, log.log_end_offset, log.high_watermark),
                 *(list(assigned.isr), list(assigned.replicas)),
@@ -238,6 +244,8 @@ class Leading:
 
     def check_in_sync(self, now: float) -> None:
         """Propose an ISR without the replicas that lag for longer than replica.lag.time.max.ms (R9)."""
+        if self._partition.is_waking_followers:
+            return  # idle followers are not told of the append yet
         state = self.state
         log_end = self._partition.log.log_end_offset
         lagging = state.out_of_sync(log_end, now, self._replication.max_lag_s)
@@ -275,6 +283,7 @@ class Leading:
         if code in _REFUSED:
             logger.info("%s-%d: the controller refused the ISR %s: %s", *self._names, list(proposal.isr), code.name)
             state.proposal = None
+            self._partition.mark_followers()
             self._retry_at = self._replication.now() + REFUSED_S
             self.advance()
             return False
@@ -289,6 +298,7 @@ class Leading:
         partition.partition_epoch = answer.partition_epoch
         partition.isr = tuple(answer.isr)
         state.commit_isr(partition.isr)
+        partition.mark_followers()
         logger.info("%s-%d: ISR %s, partition epoch %d", *self._names, list(answer.isr), answer.partition_epoch)
         self.advance()
         return False

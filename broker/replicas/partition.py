@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.committed_bytes import CommittedBytes
+    from barnabas.broker.replicas.fetch_sessions import PartitionKey
     from barnabas.broker.replicas.flusher import Flusher
+    from barnabas.broker.replicas.follower_watch import FollowerWatch
     from barnabas.broker.replicas.leader_state import Follower
     from barnabas.broker.replicas.leading import Leading
     from barnabas.coord.cluster.topic_image import PartitionImage
@@ -43,7 +45,6 @@ class Partition:
         "_awaiting",
         "_failures",
         "_is_waking",
-        "_is_waking_followers",
         "_lead",
         "_loop",
         "_on_failure",
@@ -58,6 +59,7 @@ class Partition:
         "is_closed",
         "is_internal",
         "is_leader",
+        "is_waking_followers",
         "isr",
         "leader_epoch",
         "leader_id",
@@ -70,6 +72,7 @@ class Partition:
         "topic",
         "topic_id",
         "waiters",
+        "watches",
     )
 
     def __init__(
@@ -114,12 +117,13 @@ class Partition:
         self.bytes_appended = 0  # up to the high watermark, since the broker started
         self.waiters: dict[object, Callable[[Partition], None]] = {}  # the key is the waiter itself
         self.end_waiters: dict[object, Callable[[Partition], None]] = {}  # followers, which read up to the log end
+        self.watches: dict[FollowerWatch, PartitionKey] = {}  # of followers that wait for any change
         self.flush_policy: FlushPolicy | None = None  # None: records are acknowledged without a flush
         self.is_closed = False  # deleted, moved to other brokers or offline
         self.on_own_end: Callable[[Partition], None] | None = None
         """A follower's: called when `own_end` has advanced, which is what its next fetch may say it has."""
         self._awaiting: list[tuple[int, Callable[[ErrorCode], None]]] = []
-        self._is_waking = self._is_waking_followers = False
+        self._is_waking = self.is_waking_followers = False
         log.on_damage = self.fail
 
     # -- roles
@@ -198,8 +202,7 @@ class Partition:
         """Readers look again at the end of the turn: who leads the partition has changed."""
         if self.waiters:
             self._loop.call_after_turn(self.wake)
-        if self.end_waiters:
-            self.wake_followers()
+        self.wake_followers()
 
     @property
     def own_end(self) -> int:
@@ -250,13 +253,20 @@ class Partition:
 
     def wake_followers(self) -> None:
         """Wake the fetches of followers at the end of the turn: the log has grown, or who leads it has changed."""
-        if not self._is_waking_followers:
-            self._is_waking_followers = True
+        if not self.is_waking_followers and (self.end_waiters or self.watches):
+            self.is_waking_followers = True
             self._loop.call_after_turn(self._wake_followers)
 
     def _wake_followers(self) -> None:
-        self._is_waking_followers = False
+        self.is_waking_followers = False
         self._call_all(self.end_waiters)
+        for watch, key in list(self.watches.items()):
+            watch.woken(self, key)
+
+    def mark_followers(self) -> None:
+        """The next fetches of followers look at the partition: they may be told, or join the ISR."""
+        for watch, key in list(self.watches.items()):
+            watch.mark(self, key)
 
     def truncated(self) -> None:
         """The follower's log has been truncated: readers look again."""
@@ -315,8 +325,7 @@ class Partition:
     def _replicate(self, size: int) -> None:
         assert self.committed_bytes is not None
         self.committed_bytes.appended(self.log.log_end_offset, size)
-        if self.end_waiters:
-            self.wake_followers()
+        self.wake_followers()
         assert self.leading is not None
         self.leading.appended(size)
 
@@ -345,6 +354,8 @@ class Partition:
         """Commit everything below `offset` of a partition that has other replicas."""
         counted = self.committed_bytes
         if counted is not None:
+            if self.watches:
+                self.mark_followers()
             self.advance_high_watermark(offset, counted.below(offset))
 
     def advance_high_watermark(self, offset: int, bytes_appended: int) -> None:
@@ -429,8 +440,7 @@ class Partition:
         for _, then in awaiting:
             self._decide(then, error)
         self._loop.call_after_turn(self.wake)
-        if self.end_waiters:
-            self.wake_followers()
+        self.wake_followers()
 
     def wake(self) -> None:
         """Call everything in `waiters`: the partition has changed."""

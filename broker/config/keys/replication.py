@@ -69,8 +69,8 @@ REPLICA_SELECTOR_CLASS = string(
     None,
     "",
     MEDIUM,
-    "How a consumer's replica is chosen: org.apache.kafka.common.replica.RackAwareReplicaSelector sends it to one in its "
-    "rack. Not set: it reads from the leader.",
+    "How a consumer's replica is chosen: org.apache.kafka.common.replica.RackAwareReplicaSelector sends it to one in "
+    "its rack. Not set: it reads from the leader.",
     used=True,
 )
 REPLICA_SOCKET_RECEIVE_BUFFER_BYTES = integer(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.broker.replicas.follower_watch import FollowerWatch
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 from barnabas.wire.messages.produce import ProduceResponse
@@ -181,6 +182,120 @@ class TestFollowers:
         )
         assert second.client.ask(following, 18, FetchResponse).responses == []
         assert partition.leading.state.followers[SECOND].caught_up_at == memory.clock.now
+
+
+class TestSessions:
+    """R20: every fetch counts for all partitions of the session, and costs those that have changed."""
+
+    def open(self, memory, follower: FollowerClient) -> None:
+        self.follower = follower
+        opened = follower.client.ask(follower.request(0, session_epoch=0), 18, FetchResponse)
+        self.session_id, self.epoch = opened.session_id, 1
+        assert opened.session_id != 0
+
+    def send(self, memory, offset: int | None = None, max_wait_ms: int = 500) -> None:
+        """Fetch; the partition is named if its offset has changed."""
+        request = self.follower.request(offset or 0, max_wait_ms=max_wait_ms)
+        if offset is None:
+            request.topics = []
+        request.session_id, request.session_epoch = self.session_id, self.epoch
+        self.epoch += 1
+        self.follower.client.send(request, 18)
+
+    def watch(self, memory) -> FollowerWatch:
+        session = memory.broker.fetch_sessions._sessions[self.session_id]
+        assert session.watch is not None
+        return session.watch
+
+    def test_an_idle_partition_is_not_read_until_it_changes(self, memory, partition, second) -> None:
+        self.open(memory, second)
+        self.send(memory)
+        memory.advance(0.6)
+        assert len(second.client.answers()) == 1
+        assert self.watch(memory).changed == {}
+        self.send(memory)
+        assert second.client.answers() == []
+        memory.client().send(produce_request(b"a", acks=1), 9)
+        (answer,) = second.answers()
+        assert values(answer) == [(0, b"a")]
+        self.send(memory, 1)
+        assert partition.leading.state.followers[SECOND].log_end_offset == 1
+
+    def test_a_waiting_fetch_is_woken_although_nothing_was_idle_before(self, memory, partition, second) -> None:
+        self.open(memory, second)
+        self.send(memory)
+        memory.client().send(produce_request(b"a", acks=1), 9)
+        assert [values(answer) for answer in second.answers()] == [[(0, b"a")]]
+
+    def test_fetches_of_an_idle_partition_are_fetches_of_the_follower(self, memory, partition, second, third) -> None:
+        """R9: it was caught up until the append, not only when it became idle."""
+        self.open(memory, second)
+        for _ in range(100):
+            self.send(memory)
+            third.fetch(0)
+            memory.advance(1)
+            second.client.answers()
+        memory.client().send(produce_request(b"a", acks=1), 9)
+        assert memory.clock.now - partition.leading.state.followers[SECOND].caught_up_at <= 1
+        memory.advance(LAG_S - 2)
+        third.fetch(1)
+        assert memory.channel.held == []
+        memory.advance(LAG_S)
+        assert [one.broker_id for one in memory.proposed().new_isr_with_epochs] == [ME, THIRD]
+
+    def test_a_new_high_watermark_is_told_with_the_next_answer(self, memory, partition, second, third) -> None:
+        self.open(memory, second)
+        self.send(memory)
+        memory.client().send(produce_request(b"a", acks=1), 9)
+        second.answers()
+        self.send(memory, 1)
+        third.fetch(1)
+        assert partition.log.high_watermark == 1
+        assert second.client.answers() == []
+        memory.advance(0.6)
+        (answer,) = second.answers()
+        assert (answer.high_watermark, bytes(answer.records or b"")) == (1, b"")
+        self.send(memory, max_wait_ms=0)
+        (empty,) = second.client.answers()
+        assert isinstance(empty, FetchResponse)
+        assert empty.responses == []
+
+    def test_a_new_log_start_is_told(self, memory, partition, second, third) -> None:
+        memory.client().send(produce_request(b"a", acks=1), 9)
+        self.open(memory, second)
+        self.send(memory, 1, max_wait_ms=0)
+        third.fetch(1)
+        self.send(memory, max_wait_ms=0)
+        second.client.answers()
+        partition.log.advance_log_start_offset(1)
+        memory.broker.partitions.persist_log_starts()
+        memory.broker.loop.end_turn()
+        self.send(memory, max_wait_ms=0)
+        (answer,) = second.answers()
+        assert answer.log_start_offset == 1
+
+    def test_another_leader_answers_a_waiting_fetch(self, memory, partition, second) -> None:
+        self.open(memory, second)
+        self.send(memory, max_wait_ms=0)
+        second.client.answers()
+        self.send(memory)
+        memory.change(leader=SECOND)
+        (answer,) = second.answers()
+        assert answer.error_code == ErrorCode.FENCED_LEADER_EPOCH
+
+    def test_a_replica_outside_of_the_isr_is_looked_at_until_it_joins(self, memory, partition, second) -> None:
+        memory.change(isr=[ME])
+        memory.fence(SECOND)
+        self.open(memory, second)
+        self.send(memory, max_wait_ms=0)
+        self.send(memory, max_wait_ms=0)
+        assert memory.channel.held == []
+        memory.fence(SECOND, fenced=False)
+        self.send(memory, max_wait_ms=0)
+        assert len(memory.channel.held) == 1
+        memory.answer()
+        self.send(memory, max_wait_ms=0)
+        assert self.watch(memory).changed == {}
 
 
 class TestIsr:
