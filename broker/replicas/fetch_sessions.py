@@ -48,10 +48,13 @@ class FetchPartition:
         self.index = asked.partition
         self.high_watermark = -1
         self.log_start_offset = -1
+        self.current_leader_epoch = asked.current_leader_epoch
         self.update(asked)
 
     def update(self, asked: FetchRequestFetchPartition) -> None:
-        """Take over the values of a request."""
+        """Take over the values of a request. In another leader epoch nothing counts as reported."""
+        if asked.current_leader_epoch != self.current_leader_epoch:
+            self.high_watermark = self.log_start_offset = -1
         self.fetch_offset = asked.fetch_offset
         self.max_bytes = asked.partition_max_bytes
         self.current_leader_epoch = asked.current_leader_epoch

@@ -48,7 +48,7 @@ class ClusterWorld(Environment):
         self.network = ClusterNetwork(self)
         self.network.mean_delay_s = random.choice((0.0005, 0.002, 0.02))
         self.brokers = list(range(1, random.choice((3, 3, 4)) + 1))
-        self.checks = ClusterChecks(MIN_IN_SYNC, is_synced=self.is_synced)
+        self.checks = ClusterChecks(self.trace, MIN_IN_SYNC, is_synced=self.is_synced)
         self.nodes = {
             node_id: ClusterNode(self, self.network, node_id, self._settings(node_id), self.errors)
             for node_id in (CONTROLLER_ID, *self.brokers)

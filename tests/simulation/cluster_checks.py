@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.partition import Partition
     from barnabas.storage.log import Log
     from tests.simulation.cluster_node import ClusterNode
+    from tests.simulation.trace import Trace
 
 Key = tuple[str, int]
 READ_BYTES = 1 << 20
@@ -47,7 +48,8 @@ class _Seen(NamedTuple):
 class ClusterChecks:
     """The truth of all partitions."""
 
-    def __init__(self, min_in_sync: int, *, is_synced: bool) -> None:
+    def __init__(self, trace: Trace, min_in_sync: int, *, is_synced: bool) -> None:
+        self._trace = trace
         self._min_in_sync = min_in_sync
         self._is_synced = is_synced
         self.committed: dict[Key, list[_Batch]] = {}
@@ -88,6 +90,7 @@ class ClusterChecks:
             is_new = seen is None or not seen.leads or seen.leader_epoch != epoch
             if is_new:
                 end = self.end(key)
+                self._trace.note("leads", where, log.log_end_offset, log.high_watermark, end)
                 assert log.log_end_offset >= end, f"{where}: ends at {log.log_end_offset}, committed up to {end}"
                 self._compare(where, key, log, 0, end, may_add=False)
             elif seen is not None:
@@ -111,6 +114,7 @@ class ClusterChecks:
                 assert may_add, f"{where}: offset {batch.first} is below the high watermark, but was never committed"
                 assert not committed or batch.first == committed[-1].last + 1, f"{where}: a gap at {batch.first}"
                 committed.append(batch)
+                self._trace.note("committed", where, batch.first)
                 if self._is_synced:
                     self._check_synced(where, key, batch.last)
             start = batch.last + 1

@@ -78,6 +78,7 @@ class Pipe:
         self.client_id = client.node_id
         self.server_id = server_id
         self._arrives = {True: 0.0, False: 0.0}
+        self._is_closed = False  # by the client, which may have been paused when it was lost
         network.pipes[self] = None
         self._deliver(True, self._arrived)
 
@@ -108,7 +109,8 @@ class Pipe:
         peer, self._peer = self._peer, None
         self._network.pipes.pop(self, None)
         if peer is not None and self._client.incarnation == self._incarnation:
-            self._client.turn_with(lambda: peer.ended(OSError(code, os.strerror(code))))
+            error = OSError(code, os.strerror(code))
+            self._client.turn_with(lambda: None if self._is_closed else peer.ended(error))
 
     def node_down(self, node_id: int) -> None:
         """One of the nodes has stopped."""
@@ -149,7 +151,7 @@ class Pipe:
     def _opened(self) -> None:
         peer = self._peer
         if peer is not None and self._client.incarnation == self._incarnation:
-            self._client.turn_with(peer.opened)
+            self._client.turn_with(lambda: peer.opened() if self._peer is peer else None)
 
     def send(self, chunks: Sequence[bytes | memoryview]) -> None:
         """Send to the server."""
@@ -197,6 +199,7 @@ class Pipe:
 
     def close(self) -> None:
         """The client closes the connection (`Transport`)."""
+        self._is_closed = True
         self._peer = None
         self._network.pipes.pop(self, None)
         self._deliver(True, self._close_server)

@@ -88,7 +88,7 @@ class Fetcher:
         self._in_flight = 0  # the number of the request in flight, 0 for none
         self._requests = 0
         self._is_handling = False
-        self._is_hurrying = False
+        self._is_hurrying = self._has_ignored = False
         self._flush_deadline = inf
         self._not_before = 0.0
         self._backoff_s = FIRST_BACKOFF_S
@@ -301,15 +301,20 @@ class Fetcher:
 
     def _handled(self, _: object = None) -> None:
         self._is_handling = False
+        if self._has_ignored:  # the leader does not repeat what has not changed since
+            self._has_ignored = False
+            self._session.failed()
         self._schedule()
 
     def _take(self, key: PartitionKey, data: FetchResponsePartitionData) -> None:
         """Take over the answer for one partition, unless it is not what the partition waits for any longer."""
         followed = self.partitions.get(key)
         asked = self._session.partitions.get(key)
-        if followed is None or asked is None or followed.is_busy or not followed.is_current:
+        if followed is None or asked is None:
             return
-        if asked.fetch_offset != followed.partition.log.log_end_offset or asked.leader_epoch != followed.leader_epoch:
+        is_awaited = asked.leader_epoch == followed.leader_epoch and followed.is_current and not followed.is_busy
+        if not is_awaited or asked.fetch_offset != followed.partition.log.log_end_offset:
+            self._has_ignored = True
             return
         if data.records:
             data.records = memoryview(data.records)  # type: ignore[arg-type]
