@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 @api(ListPartitionReassignmentsRequest)
 def answer(ctx: RequestContext, request: Message) -> DelayedResponse:
     """Have the controller of this process answer."""
+    return _ask(ctx, request)
+
+
+def _ask(ctx: RequestContext, request: Message) -> DelayedResponse:
     delayed = DelayedResponse(send_before_close=True)
     ctx.broker.controller.request(request, ctx.api_version, delayed.complete)
     return delayed
@@ -39,4 +43,4 @@ def unregister_broker(ctx: RequestContext, request: UnregisterBrokerRequest) -> 
     """Unregister another broker: this one is running."""
     if request.broker_id == ctx.broker.node_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker {request.broker_id} is this node, which is running.")
-    return answer(ctx, request)
+    return _ask(ctx, request)

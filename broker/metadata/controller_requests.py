@@ -7,7 +7,7 @@ gets the same answers as any other.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from barnabas.broker.config.config_schema import config_schema
 from barnabas.broker.config.keys.general import (
@@ -20,14 +20,38 @@ from barnabas.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.metadata.controller import Controller
     from barnabas.broker.steps import Steps
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.local_controller import Outcome
+    from barnabas.coord.cluster.topic_changes import TopicDefaults
+    from barnabas.coord.machine import Moment
     from barnabas.wire.schema import Message
     from barnabas.wire.types import Uuid
 
-Validation = Callable[["Controller", Any, int], "Outcome[Any] | Steps[Outcome[Any]]"]
+
+class Leader(Protocol):
+    """What the validations use of the controller."""
+
+    @property
+    def cluster(self) -> ClusterController:
+        """The pure controller."""
+
+    @property
+    def image(self) -> ClusterImage:
+        """The metadata with all earlier changes."""
+
+    @property
+    def next_offset(self) -> int:
+        """The offset that the next record of the metadata log will have."""
+
+    def at(self) -> Moment:
+        """This moment, on both clocks."""
+
+    def topic_defaults(self) -> TopicDefaults:
+        """The defaults for topics whose creation leaves partitions or replicas to the brokers."""
+
+
+Validation = Callable[["Leader", Any, int], "Outcome[Any] | Steps[Outcome[Any]]"]
 """Validates a request of a version, when all earlier changes are in effect."""
 
 VALIDATIONS: Final[dict[int, Validation]] = {
@@ -64,6 +88,6 @@ def cluster_controller(
     return ClusterController(image, config_schema(listeners), config, config.node_id, new_id, settings)
 
 
-def validate(controller: Controller, request: Message, version: int) -> Outcome[Any] | Steps[Outcome[Any]]:
+def validate(controller: Leader, request: Message, version: int) -> Outcome[Any] | Steps[Outcome[Any]]:
     """Validate a request; KafkaError for an error of the whole request."""
     return VALIDATIONS[request.api_key](controller, request, version)
