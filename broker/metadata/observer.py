@@ -62,7 +62,7 @@ MAX_BACKOFF_S: Final = 0.2
 FAILURES_TOLD: Final = 5
 """After so many failures in a row they are logged: nodes that start together wait for each other."""
 REPEAT_S: Final = 10.0
-"""The same failure is logged once in so many seconds."""
+"""A failure is logged once in so many seconds."""
 
 
 class MetadataObserver:
@@ -101,7 +101,7 @@ class MetadataObserver:
         self._is_closed = False
         self._is_busy = False
         self._is_publishing = False
-        self._reported: tuple[str, float] = ("", 0.0)
+        self._tell_again_at = 0.0
         self.is_caught_up = False
         """Whether everything that a controller had committed when it answered once has been applied."""
         self.on_caught_up: list[Callable[[], None]] = []
@@ -215,13 +215,12 @@ class MetadataObserver:
             self._retry = self._loop.timers.at(self._loop.now() + pause_s, self._fetch)
 
     def _report(self, reason: str) -> None:
-        """Log why nothing is fetched, the same reason not again and again."""
+        """Log why nothing is fetched, once in `REPEAT_S`."""
         now = self._loop.now()
-        if self._failures < FAILURES_TOLD:
-            return
-        if self._reported[0] != reason or now - self._reported[1] >= REPEAT_S:
-            self._reported = (reason, now)
-            logger.warning("Cannot fetch the cluster's metadata: %s. It is tried again", reason.rstrip("."))
+        if self._failures >= FAILURES_TOLD and now >= self._tell_again_at:
+            self._tell_again_at = now + REPEAT_S
+            text = reason.rstrip(".")
+            logger.warning("Cannot fetch the cluster's metadata: %s. It is tried again", text)
 
     # -- applying
 
@@ -243,10 +242,14 @@ class MetadataObserver:
             yield from copy.snapshot_if_due()
 
     def _taken(self, _: None) -> None:
-        self._is_busy = False
         copy = self._copy
         if copy.high_watermark > 0 and not copy.is_behind and copy.image.offset + 1 >= copy.high_watermark:
             self._caught_up()
+        self._applied(None)
+
+    def _applied(self, _: None) -> None:
+        """Tell that the image has changed, and fetch what follows."""
+        self._is_busy = False
         for follower in self.on_applied:
             call_guarded("What follows a change of the metadata", follower)
         self._fetch()
@@ -290,7 +293,7 @@ class MetadataObserver:
 
     def _snapshot_fetched(self, outcome: ClusterImage | Exception) -> None:
         if isinstance(outcome, ClusterImage):
-            self._runner.start(self._replace(outcome), self._taken, self._cannot_apply)
+            self._runner.start(self._replace(outcome), self._applied, self._cannot_apply)
         elif isinstance(outcome, KafkaError):
             self._is_busy = False
             self._report(outcome.message or outcome.code.name)

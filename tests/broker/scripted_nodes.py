@@ -25,6 +25,8 @@ from barnabas.wire.types import chunk_bytes
 from tests.broker.memory_broker import START_MS, Flushes
 
 MAX_TURNS = 3000
+STEP_S = 0.01
+TURNS_OF_STEP = 4
 
 Handler = Callable[[Any, int], "Message | bytes | None"]
 
@@ -46,6 +48,9 @@ class Node:
         self.received_versions: list[int] = []
         self.peers: list[tuple[socket.socket, Protocol]] = []
         self.is_silent = False
+        self.asks_again = False
+        """Whether handlers are called again, in each turn, for requests that they have not answered."""
+        self._unanswered: list[tuple[socket.socket, Protocol, RequestReceived]] = []
         self._out: dict[socket.socket, bytearray] = {}
 
     @property
@@ -66,6 +71,8 @@ class Node:
                 pass
         if self.is_silent:
             return
+        if self.asks_again:
+            self._ask_again()
         for peer, protocol in list(self.peers):
             self._send(peer, b"")
             try:
@@ -84,13 +91,32 @@ class Node:
     def _answer(self, peer: socket.socket, protocol: Protocol) -> None:
         while not isinstance(event := protocol.next_event(), (NeedData, ConnectionClosed)):
             assert isinstance(event, RequestReceived)
-            answer = self._answer_to(event)
-            if isinstance(answer, bytes):
-                self._send(peer, answer)
-            elif answer is not None:
-                if isinstance(answer, ApiVersionsResponse) and answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
-                    event.version = 0  # KIP-511
-                self._send(peer, b"".join(map(chunk_bytes, protocol.send_response(answer, event))))
+            self._answer_one(peer, protocol, event, self._answer_to(event))
+
+    def _answer_one(
+        self, peer: socket.socket, protocol: Protocol, event: RequestReceived, answer: Message | bytes | None
+    ) -> None:
+        waiting = (peer, protocol, event)
+        if answer is None:
+            if waiting not in self._unanswered:
+                self._unanswered.append(waiting)
+            return
+        if waiting in self._unanswered:
+            self._unanswered.remove(waiting)
+        if isinstance(answer, bytes):
+            self._send(peer, answer)
+            return
+        if isinstance(answer, ApiVersionsResponse) and answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            event.version = 0  # KIP-511
+        self._send(peer, b"".join(map(chunk_bytes, protocol.send_response(answer, event))))
+
+    def _ask_again(self) -> None:
+        for peer, protocol, event in list(self._unanswered):
+            if peer.fileno() < 0:
+                self._unanswered.remove((peer, protocol, event))
+                continue
+            answer = self.handlers[type(event.request)](event.request, event.version)
+            self._answer_one(peer, protocol, event, answer)
 
     def _send(self, peer: socket.socket, data: bytes) -> None:
         out = self._out.setdefault(peer, bytearray())
@@ -145,17 +171,21 @@ class Wire:
         self.outgoing = Outgoing(self.loop, self.disk)
         self.outgoing.attach(self.reactor.poller)
         self.nodes: list[Node] = []
+        self.loops = [self.loop]
+        self.to_close = [self.outgoing]
 
     def node(self, port: int = 0) -> Node:
         node = Node(port)
         self.nodes.append(node)
         return node
 
-    def turn(self) -> None:
-        self.reactor.turn(0.001)
+    def turn(self, linger_s: float = 0.001) -> None:
+        self.reactor.turn(linger_s)
         for node in self.nodes:
             node.turn()
-        self.loop.timers.fire(self.time)
+        for loop in self.loops:
+            loop.timers.fire(self.time)
+            loop.end_turn()
 
     def until(self, condition: Callable[[], object]) -> None:
         """Take turns until `condition` holds."""
@@ -174,11 +204,13 @@ class Wire:
         """Move the time, in small steps in which everybody takes a turn."""
         end = self.time + seconds
         while self.time < end - 1e-9:
-            self.time = min(end, max(self.time + 0.005, min(self.loop.timers.next_deadline(), end)))
-            self.turn()
+            self.time = min(end, self.time + STEP_S)
+            for _ in range(TURNS_OF_STEP):
+                self.turn(0.0)
 
     def close(self) -> None:
-        self.outgoing.close()
+        for outgoing in self.to_close:
+            outgoing.close()
         for node in self.nodes:
             node.close()
         self.reactor.acceptor.close()
