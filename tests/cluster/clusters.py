@@ -13,6 +13,7 @@ from typing import TypeVar
 from barnabas.cluster.plan import broker_keys, replication_defaults
 from bench.ports import free_port
 from bench.servers import BarnabasServer, Server
+from tests.cluster.links import Links
 from tests.cluster.quorums import HOST, Quorum, node_command
 
 T = TypeVar("T")
@@ -68,8 +69,9 @@ class Cluster:
         brokers: int = 3,
         config: Mapping[str, str] | None = None,
         own: Mapping[int, Mapping[str, str]] | None = None,
+        links: Links | None = None,
     ) -> None:
-        """`config` is for all nodes, `own` for single brokers."""
+        """`config` is for all nodes, `own` for single brokers; with `links` nodes reach each other through them."""
         self.folder = folder
         self.kind = kind
         self.data_dir = folder
@@ -79,9 +81,25 @@ class Cluster:
         for broker in range(1, brokers + 1):
             port, directory = free_port(), folder / f"broker-{broker}"
             made = broker_keys(broker, HOST, port, str(directory), self.quorum.controllers, keys)
+            if links is not None:
+                made |= self._through(links, broker, made)
             made |= (own or {}).get(broker, {})
             del made["log.dirs"]  # --data-dir
             self.brokers[broker] = BrokerNode(directory, made, self.quorum.cluster_id, port)
+
+    def _through(self, links: Links, broker: int, made: Mapping[str, str]) -> dict[str, str]:
+        """A listener for other brokers, advertised as a proxy, and controllers behind proxies."""
+        port = free_port()
+        proxy = links.before(broker, (HOST, port))
+        controllers = [(one.node_id, links.before(one.node_id, (HOST, one.port))) for one in self.quorum.controllers]
+        return {
+            "listeners": f"{made['listeners']},INTERNAL://{HOST}:{port}",
+            "advertised.listeners": f"{made['listeners']},INTERNAL://{HOST}:{proxy}",
+            "inter.broker.listener.name": "INTERNAL",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT",
+            "controller.quorum.voters": ",".join(f"{node}@{HOST}:{at}" for node, at in controllers),
+            "controller.quorum.bootstrap.servers": ",".join(f"{HOST}:{at}" for _, at in controllers),
+        }
 
     @property
     def bootstrap(self) -> str:

@@ -1,7 +1,7 @@
 """Whether all replicas of every partition are the same, byte for byte.
 
-Compared are the record batches from the highest log start of the replicas on, read from the segment files: retention may
-have removed old segments at different times, and segments are rolled at different places.
+Compared are the record batches from the highest log start of the replicas on, read from the segment files: retention
+may have removed old segments at different times, and segments are rolled at different places.
 """
 
 from __future__ import annotations
