@@ -6,6 +6,7 @@ from tests.mutants.administration_mutants import ADMINISTRATION
 from tests.mutants.broker_mutants import BROKER
 from tests.mutants.cli_mutants import CLI
 from tests.mutants.compaction_mutants import COMPACTION
+from tests.mutants.controller_mutants import CONTROLLER
 from tests.mutants.data_command_mutants import DATA_COMMANDS
 from tests.mutants.disk_fault_mutants import DISK_FAULTS
 from tests.mutants.durability_mutants import DURABILITY
@@ -31,6 +32,7 @@ from tests.mutants.turn_mutants import TURNS
 
 MUTANTS: tuple[Mutant, ...] = (
     *METADATA_CHANGES,
+    *CONTROLLER,
     *STORAGE,
     *DURABILITY,
     *DISK_FAULTS,
