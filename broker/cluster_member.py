@@ -67,6 +67,7 @@ class ClusterMember:
         self._files = files
         self._listeners: Sequence[Endpoint] = ()
         self._incarnation_id = broker.log_dirs.new_id()
+        broker.partitions.incarnation_id = self._incarnation_id
         self._previous_epoch: int | None = None
         config, loop = broker.config, broker.loop
         broker.controller_channel = channel

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.config.keys.replication import NUM_REPLICA_FETCHERS
 from barnabas.broker.replicas.fetchers.context import FetchContext
 from barnabas.broker.replicas.fetchers.fetcher import Fetcher
+from barnabas.coord.cluster.topic_image import NO_LEADER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +80,9 @@ class FetcherManager:
         """Follow the partition's leader, if that is another broker."""
         self.removed(partition)
         leader_id = partition.leader_id
-        if partition.is_leader or partition.is_closed or leader_id < 0 or self._context.is_stopped:
+        if partition.is_leader or leader_id in {NO_LEADER, self._config.node_id}:
+            return  # this broker leads, or it will when its registration is in the metadata
+        if partition.is_closed or self._context.is_stopped:
             return
         key = (partition.topic_id, partition.index)
         number = zlib.crc32(partition.topic_id + partition.index.to_bytes(4, "big")) % self._count

@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
 
+NOBODY = -2
+"""No broker has this id, nor is it that of a partition without a leader."""
+
 DELETED = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 NEW_PER_STEP = 100
@@ -100,6 +103,10 @@ class Partitions:
         self.on_removed: list[Callable[[Partition], None]] = []
         """Called with each partition that this broker holds no longer: deleted, moved to other brokers, or offline."""
         self._image: ClusterImage | None = None
+        self.incarnation_id: bytes | None = None
+        """Of a broker in a cluster: it leads nothing before the metadata has the registration of this incarnation.
+
+        The leader epochs before that belong to its predecessor, whose records a crash may have taken."""
         self.send_to_controller: Send = _no_controller
         """Sends a request to the active controller: `ControllerChannel.send`."""
 
@@ -275,8 +282,18 @@ class Partitions:
             if partition is None:
                 return
             topic.partitions[index] = partition
-        if partition.update(wanted.partitions[index], self._config.node_id):
+        if partition.update(wanted.partitions[index], self._leading_id()):
             self._tell(self.on_role_change, partition)
+
+    def _leading_id(self) -> int:
+        """The id under which this broker leads partitions."""
+        node_id = self._config.node_id
+        if self.incarnation_id is not None:
+            registered = self._current_image().brokers.get(node_id)
+            if registered is None or registered.incarnation_id != self.incarnation_id:
+                return NOBODY
+            self.incarnation_id = None
+        return node_id
 
     @staticmethod
     def _tell(subscribers: Sequence[Callable[[Partition], None]], partition: Partition) -> None:
