@@ -67,6 +67,12 @@ class BrokerSessions:
         else:
             self._expiry.set(broker_id, now + self._timeout_s)
 
+    def has_read(self, broker_id: int, offset: int) -> None:
+        """A broker has the metadata up to this offset; it says so in a heartbeat, or by fetching what comes after."""
+        session = self._sessions.get(broker_id)
+        if session is not None:
+            session.metadata_offset = max(session.metadata_offset, offset)
+
     def close(self, broker_id: int) -> None:
         """The broker was fenced by its silence, told to stop, or unregistered."""
         self._sessions.pop(broker_id, None)

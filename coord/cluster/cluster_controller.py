@@ -145,7 +145,7 @@ class ClusterController(LocalController):
         if session is None:  # it was fenced when its session ended, and lives
             session = self._reopen(broker, at)
         records, state = yield from heartbeat_steps(self.leaders, self._sessions, session, request)
-        session.metadata_offset = request.current_metadata_offset
+        self._sessions.has_read(broker.id, request.current_metadata_offset)
         self._sessions.touch(broker.id, session, at.now, fenced=state.is_fenced)
         if state is BrokerState.SHUTDOWN_NOW:
             self._sessions.close(broker.id)
@@ -157,6 +157,13 @@ class ClusterController(LocalController):
             should_shut_down=state is BrokerState.SHUTDOWN_NOW,
         )
         return Outcome(records, response)
+
+    def metadata_fetched(self, node_id: int, fetch_offset: int) -> None:
+        """A node fetches the metadata from this offset, so it has all before: a controlled shutdown waits no longer.
+
+        Its next heartbeat would say the same, up to broker.heartbeat.interval.ms later.
+        """
+        self._sessions.has_read(node_id, fetch_offset - 1)
 
     def _reopen(self, broker: BrokerImage, at: Moment) -> BrokerSession:
         """A new session of a broker in the image; a fenced one has to read as far as the image before it serves."""

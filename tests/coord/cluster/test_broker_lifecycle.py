@@ -312,6 +312,18 @@ def test_a_controlled_shutdown_moves_leaders_and_waits_for_the_others() -> None:
     assert cluster.records == []
 
 
+def test_a_controlled_shutdown_waits_for_no_heartbeats_of_those_who_fetch_the_metadata() -> None:
+    cluster = Brokers(1, 2, 3)
+    cluster.create("orders", [1, 2, 3])
+    assert not cluster.heartbeat(1, shut_down=True).should_shut_down
+    cluster.controller.metadata_fetched(2, cluster.offset)
+    cluster.controller.metadata_fetched(3, cluster.offset - 1)
+    cluster.controller.metadata_fetched(77, cluster.offset)
+    assert not cluster.heartbeat(1, shut_down=True).should_shut_down
+    cluster.controller.metadata_fetched(3, cluster.offset)
+    assert cluster.heartbeat(1, shut_down=True).should_shut_down
+
+
 def test_nobody_takes_a_stopping_broker_into_an_isr_or_places_replicas_on_it() -> None:
     cluster = Brokers(1, 2, 3)
     cluster.create("orders", [1, 2])
