@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import raise_for
-from barnabas.wire.errors import ErrorCode
+from barnabas.client.errors import error_for, raise_for
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -68,15 +68,22 @@ def elect_leaders(
     cluster: Cluster, partitions: Collection[Partition] | None, kind: int = PREFERRED
 ) -> dict[Partition, ErrorCode]:
     """Elect leaders (None: of all partitions); the partitions for which that failed, with the error."""
+    results = election_results(cluster, partitions, kind)
+    return {one: error.code for one, error in results.items() if error and error.code not in _NOTHING_TO_DO}
+
+
+def election_results(
+    cluster: Cluster, partitions: Collection[Partition] | None, kind: int
+) -> dict[Partition, KafkaError | None]:
+    """Elect leaders (None: of all partitions); the outcome for each partition that the controller answers for."""
     topics = None if partitions is None else _by_topic(partitions)
     request = ElectLeadersRequest(election_type=kind, topic_partitions=topics, timeout_ms=int(cluster.timeout_s * 1000))
     answer = cluster.call(request, ElectLeadersResponse)
     raise_for(answer.error_code, "the election")
     return {
-        (topic.topic, one.partition_id): ErrorCode(one.error_code)
+        (topic.topic, one.partition_id): error_for(one.error_code, "", one.error_message)
         for topic in answer.replica_election_results
         for one in topic.partition_result
-        if one.error_code not in _NOTHING_TO_DO
     }
 
 
