@@ -77,6 +77,7 @@ class MetadataLog:
         """Called when the high watermark has moved, before the records are replayed."""
         self._bootstrap: ClusterImage | None = None
         self._has_failed = False
+        self._bytes_since_snapshot = 0
 
     def open(self) -> None:
         """Load the newest snapshot and replay the log after it, then begin a new epoch.
@@ -90,6 +91,8 @@ class MetadataLog:
         self._log = open_metadata_log(self._loop, self._config, self._log_dirs)
         self._load_snapshot()
         self._replay_log()
+        newest = self.snapshots[-1][0] if self.snapshots else 0
+        self._bytes_since_snapshot = sum(segment.size for segment in self._log.segments.from_offset(newest))
         if self.is_new and len(found) > has_metadata:
             raise self._partitions_without_metadata()
         election = read_election(self._log)
@@ -216,6 +219,7 @@ class MetadataLog:
                 now=self._loop.now(),
                 origin="coordinator",
             )
+            self._bytes_since_snapshot += len(batch)
         except KafkaError as error:
             if isinstance(error.__cause__, OSError):
                 self._failures.report(self._dir(), "write to the metadata log", error.__cause__)
@@ -254,8 +258,8 @@ class MetadataLog:
 
     @property
     def is_snapshot_due(self) -> bool:
-        """Whether the log has grown so far that a snapshot is to be written."""
-        is_large = self._log.size_bytes > self._config[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS]
+        """Whether the log has grown so far since the newest snapshot that another is to be written."""
+        is_large = self._bytes_since_snapshot > self._config[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS]
         return is_large and not self._has_failed and not self.image.is_in_transaction
 
     def snapshot(self) -> Steps[None]:
@@ -272,3 +276,4 @@ class MetadataLog:
         parts = (self._loop, self._log_dirs, self._failures, self._log, self.image)
         yield from write_snapshot(*parts, kept[0] if kept else None)
         self.snapshots = [*kept, written]
+        self._bytes_since_snapshot = 0

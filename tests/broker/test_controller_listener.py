@@ -255,6 +255,31 @@ def test_a_reader_below_the_log_start_reads_the_snapshot(tmp_path: Path, version
     memory.close()
 
 
+def test_snapshots_are_written_once_and_found_again_after_a_restart(tmp_path: Path) -> None:
+    memory = with_snapshots(tmp_path / "data")
+    memory.unfence(1)
+    fill(memory, "a", "b", "c")
+    quorum = memory.node.controller.quorum
+    snapshots = sorted(path.name for path in (tmp_path / "data" / "__cluster_metadata-0").glob("*.checkpoint"))
+    assert len(snapshots) == 2
+    memory.heartbeat(1)
+    memory.client().ask(AllocateProducerIdsRequest(broker_id=1, broker_epoch=memory.node.image.brokers[1].epoch), 0)
+    assert sorted(path.name for path in (tmp_path / "data" / "__cluster_metadata-0").glob("*.checkpoint")) == snapshots
+    assert quorum.log_start_offset == int(snapshots[0].split("-")[0])
+    memory.close()
+    memory = with_snapshots(tmp_path / "data")
+    end_offset, epoch = (int(part) for part in snapshots[0].removesuffix(".checkpoint").split("-"))
+    quorum = memory.node.controller.quorum
+    assert quorum.has_snapshot((end_offset, epoch))
+    assert set(memory.node.image.topics) == {"a", "b", "c"}
+    client = memory.client()
+    found = partition_of(client.ask(fetch(end_offset, quorum.epoch, last_epoch=epoch), 17))
+    assert len(found.records) > 0  # the records after the older snapshot are still there
+    found = partition_of(client.ask(fetch(end_offset - 1, quorum.epoch, last_epoch=epoch), 17))
+    assert found.snapshot_id.end_offset > end_offset
+    memory.close()
+
+
 def ask_snapshot(
     client: Any,
     memory: MemoryController,
