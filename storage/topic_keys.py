@@ -91,6 +91,7 @@ LEADER_REPLICATION_THROTTLED_REPLICAS = list_of(
     "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
     MEDIUM,
     "Replicas whose serving of followers is throttled, as partition:broker pairs or *.",
+    used=True,
 )
 LOCAL_RETENTION_BYTES = long(
     "local.retention.bytes", -2, "[-2,...]", MEDIUM, "Bytes of a tiered partition kept locally; -2: retention.bytes."

@@ -31,7 +31,15 @@ NO_TAG = 2**63 - 1
 class FollowerFetchPlan(FetchPlan):
     """The partitions of one fetch of a follower."""
 
-    __slots__ = ("_broker_epoch", "_has_begun", "_now", "_records_positions", "_replica_id")
+    __slots__ = (
+        "_broker_epoch",
+        "_has_begun",
+        "_holds_back",
+        "_now",
+        "_records_positions",
+        "_replica_id",
+        "_throttled",
+    )
 
     is_follower = True
 
@@ -46,7 +54,8 @@ class FollowerFetchPlan(FetchPlan):
         self._replica_id = replica_of(request)
         self._broker_epoch = request.replica_state.replica_epoch
         self._now = ctx.now
-        self._has_begun = self._records_positions = False
+        self._has_begun = self._records_positions = self._holds_back = False
+        self._throttled: list[PartitionKey] = []  # what counts for the quota
         self.is_committed = False
 
     @classmethod
@@ -69,8 +78,8 @@ class FollowerFetchPlan(FetchPlan):
         super().read_again(attempt, keys)
 
     def end_of(self, log: Log) -> int:
-        """Followers read up to the log end."""
-        return log.log_end_offset
+        """Followers read up to the log end, or nothing while they are throttled."""
+        return log.log_end_offset if not self._holds_back else log.log_start_offset
 
     def find(self, wanted: FetchPartition) -> Partition:
         """The partition. KafkaError unless this broker leads it, in the follower's epoch, and knows the follower."""
@@ -80,10 +89,15 @@ class FollowerFetchPlan(FetchPlan):
         return partition
 
     def _read_one(self, attempt: Attempt, key: PartitionKey, wanted: FetchPartition) -> FetchResponsePartitionData:
+        partition = self.find(wanted)
+        replication = self.broker.partitions.replication
+        self._holds_back = replication.holds_back(partition, self._replica_id)
         answer = super()._read_one(attempt, key, wanted)
+        self._holds_back = False
+        if answer.records and replication.is_throttled(partition):
+            self._throttled.append(key)
         assert isinstance(wanted, FollowerPartition)
         if self._records_positions and answer.diverging_epoch.epoch == -1:
-            partition = self.find(wanted)
             partition.follower_fetched(
                 self._replica_id,
                 self._broker_epoch,
@@ -95,6 +109,16 @@ class FollowerFetchPlan(FetchPlan):
         if wanted.follower_high_watermark < min(answer.high_watermark, wanted.fetch_offset):
             attempt.is_final = True
         return answer
+
+    def respond(self, attempt: Attempt) -> FetchResponse:
+        """The response; what it has of throttled partitions counts for the quota."""
+        if self._throttled:
+            found = [
+                attempt.answers[key][1].records for key in dict.fromkeys(self._throttled) if key in attempt.answers
+            ]
+            size = sum(len(records) for records in found if records)
+            self.broker.partitions.replication.quota.record(size, self.broker.loop.now())
+        return super().respond(attempt)
 
 
 class FollowerSessionPlan(FollowerFetchPlan):

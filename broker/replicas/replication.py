@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.config.keys.dynamic_only import LEADER_REPLICATION_THROTTLED_RATE
 from barnabas.broker.config.keys.replication import REPLICA_LAG_TIME_MAX_MS
+from barnabas.broker.replicas.fetchers.throttle import ReplicationQuota, is_throttled
 from barnabas.broker.replicas.isr_changes import IsrChanges
 from barnabas.broker.replicas.leading import Leading
+from barnabas.wire.configdef import LONG_MAX
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
@@ -45,6 +48,8 @@ class Replication:
         self._partitions = partitions
         self.now = loop.now
         self.node_id = config.node_id
+        self.quota = ReplicationQuota()
+        """The bytes of throttled partitions that followers were sent (KIP-73)."""
         self.changes = IsrChanges(loop, config.node_id, self._own_epoch, send)
         self._check_later()
 
@@ -53,6 +58,19 @@ class Replication:
         """How long a replica of the ISR may lag, seconds."""
         lag_ms: int = self._config[REPLICA_LAG_TIME_MAX_MS]
         return lag_ms / 1000
+
+    def is_throttled(self, partition: Partition) -> bool:
+        """Whether what this leader sends to followers of a partition counts for the quota."""
+        rate = self._config[LEADER_REPLICATION_THROTTLED_RATE]
+        if rate is None or rate == LONG_MAX:
+            return False
+        return is_throttled(partition.log.config.leader_replication_throttled_replicas, partition.index, self.node_id)
+
+    def holds_back(self, partition: Partition, replica_id: int) -> bool:
+        """Whether a follower that is not in sync gets no records now, since the quota is used up."""
+        if replica_id in partition.isr or not self.is_throttled(partition):
+            return False
+        return self.quota.is_exceeded(self._config[LEADER_REPLICATION_THROTTLED_RATE], self.now())
 
     def broker(self, broker_id: int) -> BrokerImage | None:
         """What the metadata says of a broker, None if it is not registered."""

@@ -105,6 +105,7 @@ def test_every_used_dynamic_key_takes_effect_or_is_rejected() -> None:
         "group.consumer.assignment.interval.ms",
         "group.share.assignment.interval.ms",
         "group.streams.assignment.interval.ms",
+        "num.replica.fetchers",
         "producer.id.expiration.ms",
         "transaction.partition.verification.enable",
     }

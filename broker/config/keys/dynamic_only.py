@@ -11,6 +11,7 @@ LEADER_REPLICATION_THROTTLED_RATE = long(
     MEDIUM,
     "Maximum bytes per second that throttled leaders send to followers.",
     dynamic=PER_BROKER,
+    used=True,
 )
 FOLLOWER_REPLICATION_THROTTLED_RATE = long(
     "follower.replication.throttled.rate",

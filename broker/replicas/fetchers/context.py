@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.config.keys.dynamic_only import FOLLOWER_REPLICATION_THROTTLED_RATE
 from barnabas.broker.replicas.fetchers.throttle import ReplicationQuota, is_throttled
-from barnabas.coord.cluster.resources import TOPIC
-from barnabas.storage.topic_keys import FOLLOWER_REPLICATION_THROTTLED_REPLICAS
 from barnabas.wire.configdef import LONG_MAX
 
 if TYPE_CHECKING:
@@ -75,8 +73,5 @@ class FetchContext:
 
     def is_throttled(self, partition: Partition) -> bool:
         """Whether the topic's config names this replica as throttled."""
-        configured = self.image().config(TOPIC, partition.topic)
-        text = configured.get(FOLLOWER_REPLICATION_THROTTLED_REPLICAS.name)
-        if not text:
-            return False
-        return is_throttled([entry.strip() for entry in text.split(",")], partition.index, self.config.node_id)
+        entries = partition.log.config.follower_replication_throttled_replicas
+        return is_throttled(entries, partition.index, self.config.node_id)

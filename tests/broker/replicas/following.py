@@ -238,7 +238,6 @@ class Following:
         self.runner = StepRunner(self.loop, self.disk)
         log_dirs: Any = SimpleNamespace(deletions=Deletions(self.files), dir_of=lambda topic, index: "the directory")
         self.persists = 0
-        self.topic_configs: dict[str, str] = {}
         self.context = FetchContext(
             self.loop,
             self.config,
@@ -246,7 +245,7 @@ class Following:
             log_dirs,
             self.failures,  # type: ignore[arg-type]
             lambda leader_id, purpose: leader,
-            image=lambda: SimpleNamespace(config=lambda kind, name: self.topic_configs),  # type: ignore[arg-type,return-value]
+            image=lambda: SimpleNamespace(),  # type: ignore[arg-type,return-value]
             broker_epoch=lambda: 42,
             persist_log_starts=self._persist,
         )

@@ -387,7 +387,8 @@ def test_throttled_replicas_wait_for_their_quota(tmp_path: Path) -> None:
     leader.high_watermark = 1000
     following = Following(tmp_path, leader, 2, {"replica.fetch.max.bytes": "1000"})
     following.config.set_dynamic({"follower.replication.throttled.rate": "500"}, {})
-    following.topic_configs = {"follower.replication.throttled.replicas": f"0:{FOLLOWER}"}
+    for partition in following.partitions:
+        partition.log.config.follower_replication_throttled_replicas = (f"0:{FOLLOWER}",)
     following.follow()
     following.run(1.0)
     assert following.partitions[1].log.log_end_offset == 200

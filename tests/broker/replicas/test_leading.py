@@ -7,6 +7,7 @@ import pytest
 from barnabas.broker.replicas.follower_watch import FollowerWatch
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
+from barnabas.wire.messages.metadata_records import ConfigRecord
 from barnabas.wire.messages.produce import ProduceResponse
 from tests.broker.replicas.replicated_broker import (
     EPOCHS,
@@ -182,6 +183,38 @@ class TestFollowers:
         )
         assert second.client.ask(following, 18, FetchResponse).responses == []
         assert partition.leading.state.followers[SECOND].caught_up_at == memory.clock.now
+
+
+class TestThrottle:
+    """KIP-73: replicas that are not in sync share leader.replication.throttled.rate."""
+
+    @pytest.mark.parametrize("replicas", ["*", "0:1"])
+    def test_a_follower_out_of_sync_gets_no_records_above_the_quota(
+        self, memory, partition, second, third, replicas: str
+    ) -> None:
+        memory.broker.config.set_dynamic({"leader.replication.throttled.rate": "100"}, {})
+        memory.apply(
+            ConfigRecord(
+                resource_type=2, resource_name="t", name="leader.replication.throttled.replicas", value=replicas
+            )
+        )
+        memory.client().send(produce_request(b"x" * 2000, acks=1), 9)
+        memory.client().send(produce_request(b"y", acks=1), 9)
+        memory.change(isr=[ME, SECOND])
+        partition_bytes = partition.log.size_bytes
+        assert len(bytes(third.fetch(0).records or b"")) == partition_bytes
+        answer = third.fetch(1)
+        assert (answer.error_code, values(answer)) == (0, [])
+        assert partition.leading.state.followers[THIRD].log_end_offset == 1
+        assert values(second.fetch(1)) == [(1, b"y")]  # it is in sync
+        memory.advance(60)
+        assert values(third.fetch(1)) == [(1, b"y")]
+
+    def test_other_partitions_are_not_held_back(self, memory, partition, third) -> None:
+        memory.broker.config.set_dynamic({"leader.replication.throttled.rate": "0"}, {})
+        memory.client().send(produce_request(b"x", acks=1), 9)
+        memory.change(isr=[ME, SECOND])
+        assert values(third.fetch(0)) == values(third.fetch(0)) == [(0, b"x")]
 
 
 class TestSessions:
