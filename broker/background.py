@@ -22,7 +22,6 @@ from barnabas.broker.config.keys.log import (
 from barnabas.broker.config.keys.own import ALWAYS, LOG_SYNC
 from barnabas.broker.config.keys.replication import REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS
 from barnabas.broker.log_dir_failures import NO_DESCRIPTORS
-from barnabas.broker.replicas.retention import INITIAL_DELAY_S, Retention
 from barnabas.storage import layout
 
 if TYPE_CHECKING:
@@ -68,6 +67,8 @@ class BackgroundJobs:
 
     def _start_jobs_of_broker(self, nursery: trio.Nursery) -> None:
         """Start the jobs that a process which is only a controller does not have."""
+        from barnabas.broker.replicas.retention import INITIAL_DELAY_S, Retention
+
         broker, config = self._broker, self._broker.config
         retention = Retention(broker.loop, broker.partitions)
         retention_s = config[LOG_RETENTION_CHECK_INTERVAL_MS] / 1000

@@ -24,7 +24,6 @@ from barnabas.broker import warm_up
 from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.apis.registry import BROKER, BROKER_APIS, CONTROLLER, CONTROLLER_APIS, FORWARDING
 from barnabas.broker.background import BackgroundJobs
-from barnabas.broker.builder import load_logs, open_broker, open_member
 from barnabas.broker.config.keys.log import LOG_DIRS
 from barnabas.broker.config.keys.network import SOCKET_LISTEN_BACKLOG_SIZE
 from barnabas.broker.config.listeners import Endpoint
@@ -263,6 +262,8 @@ class Server:
             elif not config.is_standalone and "broker" in config.roles:
                 self._open_combined(paths, now)
             elif "broker" in config.roles:
+                from barnabas.broker.builder import open_broker  # a controller alone does not need it
+
                 self.broker = open_broker(config, paths, files=self._files, flushes=self._flushes, now=now)
             else:
                 from barnabas.broker.controller_builder import open_controller
@@ -277,6 +278,8 @@ class Server:
 
     def _open_member(self, paths: Sequence[str], now: Callable[[], float]) -> None:
         """Open the data of a broker whose controllers are other processes."""
+        from barnabas.broker.builder import open_member
+
         self._has_logs = False
         self.broker, self._member, self._remote = open_member(
             self.config, paths, self._connect, files=self._files, flushes=self._flushes, now=now
@@ -330,6 +333,8 @@ class Server:
 
     def _load(self) -> None:
         """The metadata is here: open the logs, and accept connections, which a broker has before it is unfenced."""
+        from barnabas.broker.builder import load_logs
+
         load_logs(self.broker)
         self._has_logs = True
         for listener in self._listeners:
