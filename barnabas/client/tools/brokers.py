@@ -8,7 +8,13 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.errors import error_for, raise_for
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+from barnabas.wire.messages.cluster import (
+    FeatureUpdateKey,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
 from barnabas.wire.messages.log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
@@ -29,6 +35,12 @@ def describe_cluster(cluster: Cluster, *, with_fenced: bool = False) -> Describe
     answer = cluster.call(DescribeClusterRequest(include_fenced_brokers=with_fenced), DescribeClusterResponse)
     raise_for(answer.error_code, "the cluster", answer.error_message)
     return answer
+
+
+def unregister_broker(cluster: Cluster, broker: int) -> None:
+    """Remove the registration of a broker."""
+    answer = cluster.call(UnregisterBrokerRequest(broker_id=broker), UnregisterBrokerResponse)
+    raise_for(answer.error_code, f"broker {broker}", answer.error_message)
 
 
 def describe_quorum(cluster: Cluster) -> DescribeQuorumResponse:
