@@ -107,10 +107,12 @@ def open_member(
         connects = connect(broker)
         remote = RemoteController(broker, connects)
         broker.metadata = remote.metadata
-        broker.log_dirs.are_replicas = True
         _add_parts(broker, flushes)
         remote.copy.open()
-        member = ClusterMember(broker, files, remote.channel, connects, lambda: remote.observer.applied_offset)
+        observer = remote.observer
+        member = ClusterMember(
+            broker, files, remote.channel, connects, lambda: observer.applied_offset, observer.publish_from
+        )
     except BaseException:
         broker.log_dirs.release()
         raise
@@ -145,7 +147,9 @@ def open_combined(
         add_controller(broker)
         _add_parts(broker, flushes)
         channel = LocalChannel(broker.loop, broker.active_controller)
-        member = ClusterMember(broker, files, channel, connect(broker), lambda: broker.image.offset)
+        member = ClusterMember(
+            broker, files, channel, connect(broker), lambda: broker.image.offset, lambda open_logs: open_logs()
+        )
         broker.active_controller.open_for(controllers)
         load_logs(broker)
     except BaseException:

@@ -1,8 +1,9 @@
 """What a broker has only in a cluster: its session at the controller, connections to other brokers, its fetchers.
 
-A start goes on when the metadata is there: the logs are opened by it, then clients are accepted, the broker registers
-and is unfenced; only then it is ready. A stop begins with a controlled shutdown: the broker serves until the controller
-has moved its leaders away. The same for both kinds of controller; `RemoteController` finds one over the network.
+A start goes on when the metadata is there: the broker registers, and when the metadata has its registration, the logs
+are opened by it and clients are accepted; then it is unfenced, and only then it is ready. A stop begins with a
+controlled shutdown: the broker serves until the controller has moved its leaders away. The same for both kinds of
+controller; `RemoteController` finds one over the network.
 """
 
 from __future__ import annotations
@@ -20,21 +21,25 @@ from barnabas.broker.config.keys.controller import (
     CONTROLLER_QUORUM_VOTERS,
     CONTROLLER_SOCKET_TIMEOUT_MS,
 )
-from barnabas.broker.config.keys.general import SECURITY_INTER_BROKER_PROTOCOL
+from barnabas.broker.config.keys.general import PRODUCER_ID_EXPIRATION_MS, SECURITY_INTER_BROKER_PROTOCOL
 from barnabas.broker.config.keys.network import INTER_BROKER_LISTENER_NAME
+from barnabas.broker.config.keys.own import ALWAYS, LOG_SYNC
 from barnabas.broker.config.roles import parse_address, parse_voters
 from barnabas.broker.metadata.directory_assignments import DirectoryAssignments
-from barnabas.broker.metadata.lifecycle import BrokerLifecycle, BrokerLifecycleState
+from barnabas.broker.metadata.lifecycle import BrokerLifecycle
 from barnabas.broker.metadata.loader import MetadataLoader
 from barnabas.broker.metadata.metadata_copy import MetadataCopy
 from barnabas.broker.metadata.observer import MetadataObserver
 from barnabas.broker.metadata.own_registration import registration_request
-from barnabas.broker.metadata.previous_epoch import claimed_epoch, write_epoch
+from barnabas.broker.metadata.previous_epoch import NO_CLAIM, claimed_epoch, write_epoch
 from barnabas.broker.metadata.quorum_leader import QuorumLeader
 from barnabas.broker.metadata.remote_channel import RemoteChannel
 from barnabas.broker.metadata.remote_metadata import RemoteMetadata
 from barnabas.broker.net.inter_broker import InterBroker
 from barnabas.broker.replicas.fetcher_manager import FetcherManager
+from barnabas.storage.checkpoints import CorruptCheckpoint
+from barnabas.storage.damage import DamagedLog
+from barnabas.wire.errors import KafkaError
 from barnabas.wire.types import uuid_from_text
 
 if TYPE_CHECKING:
@@ -61,14 +66,20 @@ class ClusterMember:
         channel: ControllerChannel,
         connect: Connect,
         applied_offset: Callable[[], int],
+        publish_from: Callable[[Callable[[], None]], None],
     ) -> None:
-        """`applied_offset` is the last offset of the metadata in the image."""
+        """`applied_offset` is the last offset of the metadata in the image.
+
+        `publish_from` calls a function between two changes of the image; the broker follows those after it.
+        """
         self._broker = broker
         self._files = files
+        self._publish_from = publish_from
         self._listeners: Sequence[Endpoint] = ()
         self._incarnation_id = broker.log_dirs.new_id()
         broker.partitions.incarnation_id = self._incarnation_id
-        self._previous_epoch: int | None = None
+        self._claimed_epoch = NO_CLAIM
+        self._recovered: set[tuple[str, int]] = set()
         config, loop = broker.config, broker.loop
         broker.controller_channel = channel
         broker.inter_broker = InterBroker(
@@ -111,22 +122,86 @@ class ClusterMember:
         broker.metadata.on_config_change.append(self.fetchers.config_changed)
         broker.log_dir_failures.on_failure.append(lambda _dir, _reason: self.lifecycle.heartbeat_now())
 
-    def join(self, listeners: Sequence[Endpoint]) -> None:
-        """Register with the bound listeners and be unfenced: the logs are open."""
+    async def join(self, listeners: Sequence[Endpoint], open_logs: Callable[[], None]) -> None:
+        """Register with the bound listeners and wait until this broker is unfenced. Raises what `open_logs` raises."""
+        joined = trio.Event()
+        failures: list[Exception | None] = []
+
+        def then(failure: Exception | None) -> None:
+            failures.append(failure)
+            joined.set()
+
+        self.begin_joining(listeners, open_logs, then)
+        await joined.wait()
+        if failures[0] is not None:
+            raise failures[0]
+
+    def begin_joining(
+        self, listeners: Sequence[Endpoint], open_logs: Callable[[], None], then: Callable[[Exception | None], None]
+    ) -> None:
+        """Register, open the logs when the metadata has the registration, and be unfenced; then call `then`.
+
+        Until then the image is that of an earlier incarnation, whose leaderships the controller has moved meanwhile.
+        """
         self._listeners = listeners
-        self.lifecycle.on_running.append(self._report_directories)
+        self._claimed_epoch = self._claim()
+
+        def open_all() -> None:
+            try:
+                self._close_unassigned()
+                open_logs()
+            except Exception as error:
+                then(error)
+                return
+            self.lifecycle.ready_to_unfence()
+
+        self.lifecycle.on_caught_up.append(lambda: self._publish_from(open_all))
+        self.lifecycle.on_running += [self._report_directories, lambda: then(None)]
         self.lifecycle.start()
-        self.lifecycle.ready_to_unfence()
+
+    def _claim(self) -> int:
+        """The epoch to claim (`previous_epoch`). After a crash the logs are recovered before, to know what is lost."""
+        broker = self._broker
+        is_damaged = False
+        if broker.config[LOG_SYNC] == ALWAYS and not all(one.had_clean_shutdown for one in broker.log_dirs.dirs):
+            is_damaged = not self._recover() or bool(broker.partitions.offline)
+        return claimed_epoch(broker.config, self._files, broker.log_dirs, is_damaged=is_damaged)
+
+    def _recover(self) -> bool:
+        """Open the logs that are there, so that they are recovered; whether all of them are whole."""
+        broker = self._broker
+        found = set(broker.log_dirs.found())
+        is_whole = True
+        for topic in broker.image.topics.values():
+            for index in topic.partitions:
+                key = (topic.name, index)
+                if key not in found or key in broker.log_dirs.logs:
+                    continue
+                self._recovered.add(key)
+                try:
+                    broker.log_dirs.open_log(
+                        topic.name,
+                        index,
+                        broker.partitions.config_of(broker.image, topic.name),
+                        topic_id=topic.topic_id,
+                        now_ms=broker.loop.now_ms(),
+                        now=broker.loop.now(),
+                        producer_expiration_ms=broker.config[PRODUCER_ID_EXPIRATION_MS],
+                    )
+                except (DamagedLog, CorruptCheckpoint, KafkaError, OSError):
+                    is_whole = False  # it is told when the partition is opened
+        return is_whole
+
+    def _close_unassigned(self) -> None:
+        """Close the recovered logs of topics that were deleted meanwhile: their directories become strays."""
+        broker = self._broker
+        logs = broker.log_dirs.logs
+        for name, index in self._recovered & logs.keys():
+            if broker.image.partition(name, index) is None:
+                logs.pop((name, index)).close()
 
     def _report_directories(self) -> None:
         self._broker.runner.start(self.assignments.look_at_all(), _ignore)
-
-    async def wait_until_running(self) -> None:
-        """Wait until the controller has unfenced this broker."""
-        running = trio.Event()
-        self.lifecycle.on_running.append(running.set)
-        if self.lifecycle.state != BrokerLifecycleState.RUNNING:
-            await running.wait()
 
     async def leave(self) -> None:
         """The controlled shutdown: wait until the controller has moved the leaders away, for a bounded time."""
@@ -162,22 +237,19 @@ class ClusterMember:
 
     def _registration(self, _: int) -> BrokerRegistrationRequest:
         broker = self._broker
-        if self._previous_epoch is None:
-            is_damaged = bool(broker.partitions.offline)
-            self._previous_epoch = claimed_epoch(broker.config, self._files, broker.log_dirs, is_damaged=is_damaged)
         return registration_request(
             broker.config,
             cluster_id=broker.cluster_id,
             incarnation_id=self._incarnation_id,
             listeners=self._listeners,
             log_dirs=broker.log_dirs,
-            previous_epoch=self._previous_epoch,
+            previous_epoch=self._claimed_epoch,
         )
 
     def _persist_epoch(self, epoch: int, then: Callable[[], None]) -> None:
         """Write the broker epoch in a thread. The same process may claim it when it registers again."""
         broker = self._broker
-        self._previous_epoch = epoch
+        self._claimed_epoch = epoch
 
         def steps() -> Steps[None]:
             yield lambda: write_epoch(broker.config, self._files, broker.log_dirs, epoch)
@@ -242,26 +314,13 @@ class RemoteController:
         )
         self.observer.on_applied.append(self.metadata.topics.applied)
 
-    async def load(self, open_logs: Callable[[], None]) -> None:
-        """Fetch the metadata, then call `open_logs`, whose errors are raised; then the broker follows the changes."""
+    async def catch_up(self) -> None:
+        """Fetch the metadata: wait until the image is as new as the controllers' log was."""
         caught_up = trio.Event()
-        failure: Exception | None = None
-
-        def open_all() -> None:
-            nonlocal failure
-            self.metadata.loader.apply_dynamic_configs()
-            try:
-                open_logs()
-            except Exception as error:
-                failure = error
-            self.observer.start_publishing()
-            caught_up.set()
-
-        self.observer.on_caught_up.append(open_all)
+        self.observer.on_caught_up.append(caught_up.set)
         self.observer.start()
         await caught_up.wait()
-        if failure is not None:
-            raise failure
+        self.metadata.loader.apply_dynamic_configs()
 
     def close(self) -> None:
         """Follow the metadata no more."""

@@ -325,11 +325,10 @@ class Server:
     async def _join(self) -> None:
         member = self._member
         assert member is not None
-        if self._remote is not None:
-            with _data_errors(",".join(log_dir.path for log_dir in self.broker.log_dirs.dirs)):
-                await self._remote.load(self._load)
-        member.join(self.addresses)
-        await member.wait_until_running()
+        with _data_errors(",".join(log_dir.path for log_dir in self.broker.log_dirs.dirs)):
+            if self._remote is not None:
+                await self._remote.catch_up()
+            await member.join(self.addresses, self._load if self._remote is not None else _nothing)
 
     def _load(self) -> None:
         """The metadata is here: open the logs, and accept connections, which a broker has before it is unfenced."""
@@ -416,6 +415,10 @@ class Server:
         """Close the controller of this process; the broker epoch, -1 if there is none."""
         epoch = -1 if self._remote is not None else self.broker.controller.close()
         return epoch if self._member is None else self.broker.lifecycle.broker_epoch
+
+
+def _nothing() -> None:
+    """The logs of a node with a controller are open already."""
 
 
 def advertised_controllers(config: ServerConfig, bound: Iterable[Endpoint]) -> list[Endpoint]:

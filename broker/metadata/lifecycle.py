@@ -92,6 +92,8 @@ class BrokerLifecycle:
         self.state = BrokerLifecycleState.NOT_RUNNING
         self.broker_epoch = NO_EPOCH
         """The epoch of the registration, -1 before it."""
+        self.on_caught_up: list[Callable[[], None]] = []
+        """Called once, when the metadata has this broker's registration, and what the controller changed with it."""
         self.on_running: list[Callable[[], None]] = []
         """Called once, when the broker is unfenced for the first time."""
         self._ready_to_unfence = False
@@ -241,6 +243,9 @@ class BrokerLifecycle:
         if state == BrokerLifecycleState.STARTING and response.is_caught_up:
             state = self.state = BrokerLifecycleState.RECOVERY
             logger.info("This broker has caught up with the metadata")
+            followers, self.on_caught_up = self.on_caught_up, []
+            for follower in followers:
+                call_guarded("What follows the registration of a broker", follower)
             if response.is_fenced:
                 self._later(0.0 if self._ready_to_unfence else self._interval_s)
                 return

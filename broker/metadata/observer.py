@@ -100,7 +100,9 @@ class MetadataObserver:
         self._retry: Timer | None = None
         self._is_closed = False
         self._is_busy = False
+        self._is_applying = False
         self._is_publishing = False
+        self._to_open: Callable[[], None] | None = None
         self._tell_again_at = 0.0
         self.is_caught_up = False
         """Whether everything that a controller had committed when it answered once has been applied."""
@@ -116,9 +118,18 @@ class MetadataObserver:
         self._loader.image = self._copy.image
         self._fetch()
 
-    def start_publishing(self) -> None:
-        """The broker has taken the image as it is now, and follows its changes from here on."""
-        self._is_publishing = True
+    def publish_from(self, open_logs: Callable[[], None]) -> None:
+        """Call `open_logs` between two changes: it takes the image as it is then, the broker follows from there on."""
+        self._to_open = open_logs
+        if not self._is_applying:
+            self._open()
+
+    def _open(self) -> None:
+        to_open, self._to_open = self._to_open, None
+        if to_open is not None:
+            self._is_publishing = True
+            self._loader.apply_dynamic_configs()
+            call_guarded("Opening the logs", to_open)
 
     @property
     def applied_offset(self) -> int:
@@ -199,7 +210,7 @@ class MetadataObserver:
             self._quorum.failed()
             self._fetch_later()
             return
-        self._is_busy = True
+        self._is_busy = self._is_applying = True
         self._runner.start(self._take(data.high_watermark, data.diverging_epoch), self._taken, self._cannot_apply)
 
     def _failed(self, code: int) -> None:
@@ -242,6 +253,7 @@ class MetadataObserver:
             yield from copy.snapshot_if_due()
 
     def _taken(self, _: None) -> None:
+        self._is_applying = False
         copy = self._copy
         if copy.high_watermark > 0 and not copy.is_behind and copy.image.offset + 1 >= copy.high_watermark:
             self._caught_up()
@@ -249,7 +261,8 @@ class MetadataObserver:
 
     def _applied(self, _: None) -> None:
         """Tell that the image has changed, and fetch what follows."""
-        self._is_busy = False
+        self._is_busy = self._is_applying = False
+        self._open()
         for follower in self.on_applied:
             call_guarded("What follows a change of the metadata", follower)
         self._fetch()
@@ -293,6 +306,7 @@ class MetadataObserver:
 
     def _snapshot_fetched(self, outcome: ClusterImage | Exception) -> None:
         if isinstance(outcome, ClusterImage):
+            self._is_applying = True
             self._runner.start(self._replace(outcome), self._applied, self._cannot_apply)
         elif isinstance(outcome, KafkaError):
             self._is_busy = False

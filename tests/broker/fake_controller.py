@@ -50,7 +50,7 @@ from barnabas.wire.messages.raft import (
 from barnabas.wire.schema import Message
 from barnabas.wire.types import ONE_UUID
 from tests.broker.memory_broker import START_MS
-from tests.broker.scripted_nodes import Node, Wire
+from tests.broker.scripted_nodes import Answers, Node, Wire
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 FEATURES = [FeatureLevelRecord(name="metadata.version", feature_level=33)]
@@ -256,6 +256,8 @@ class Member:
     def __init__(self, wire: Wire, directories: Sequence[Path], bootstrap: str, **sets: str) -> None:
         self.wire = wire
         self.outgoing: Outgoing | None = None
+        self.joined = Answers()
+        """Has None when the broker is unfenced."""
 
         def connect(broker: Broker) -> Connect:
             self.outgoing = Outgoing(broker.loop, wire.disk)
@@ -293,18 +295,16 @@ class Member:
 
     def follow(self) -> None:
         """Fetch the metadata, open the logs, and follow the changes."""
-        self.remote.observer.on_caught_up.append(self._load)
-        self.remote.observer.start()
-
-    def _load(self) -> None:
-        load_logs(self.broker)
-        self.remote.observer.start_publishing()
+        observer = self.remote.observer
+        observer.on_caught_up.append(lambda: observer.publish_from(lambda: load_logs(self.broker)))
+        observer.start()
 
     def start(self) -> None:
-        """Take the whole way: follow the metadata, register, be unfenced."""
-        self.follow()
+        """Take the whole way: fetch the metadata, register, open the logs, be unfenced."""
+        self.remote.observer.start()
         self.wire.until(lambda: self.remote.observer.is_caught_up)
-        self.member.join([Endpoint("PLAINTEXT", "127.0.0.1", 9092)])
+        listeners = [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
+        self.member.begin_joining(listeners, lambda: load_logs(self.broker), self.joined)
 
     def stop(self, *, cleanly: bool = True) -> None:
         """Stop; without `cleanly` as a crash does."""
