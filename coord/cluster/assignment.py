@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 
+from barnabas.coord.cluster.broker_image import BrokerImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
-def check_manual_assignment(replicas: Sequence[int], brokers: Collection[int], replication_factor: int | None) -> None:
+def check_manual_assignment(
+    replicas: Sequence[int], brokers: Mapping[int, BrokerImage], replication_factor: int | None
+) -> None:
     """Validate one partition of a manual assignment; KafkaError(INVALID_REPLICA_ASSIGNMENT) when it is invalid.
 
     `replication_factor` is that of the earlier partitions, None for the first.
@@ -20,6 +23,10 @@ def check_manual_assignment(replicas: Sequence[int], brokers: Collection[int], r
         if replica not in brokers:
             raise _invalid(
                 f"The manual partition assignment includes broker {replica}, but no such broker is registered."
+            )
+        if not brokers[replica].has_uncordoned_directories:
+            raise _invalid(
+                f"The manual partition assignment includes broker {replica}, but all its log directories are cordoned."
             )
     if replication_factor is not None and len(replicas) != replication_factor:
         raise _invalid(

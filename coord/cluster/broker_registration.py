@@ -20,10 +20,11 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import BrokerRegistrationRequest
 from barnabas.wire.messages.metadata_records import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
 from barnabas.wire.schema import Message
+from barnabas.wire.types import uuid_to_text
 
 RESERVED_DIRECTORIES: Final = frozenset({UNASSIGNED_DIRECTORY, LOST_DIRECTORY, MIGRATING_DIRECTORY})
-OLDEST_METADATA_VERSION: Final = 1
-"""What a broker supports that does not tell its range of metadata.version."""
+NEVER_REGISTERED: Final = -2
+"""An epoch that no broker names as its last."""
 
 Range = tuple[int, int]
 
@@ -42,7 +43,7 @@ def check_registration(
         )
     existing = image.brokers.get(request.broker_id)
     is_other = existing is not None and existing.incarnation_id != request.incarnation_id
-    if existing is not None and is_other and has_session and not existing.in_controlled_shutdown:
+    if is_other and has_session:
         raise KafkaError(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
             "Another broker is registered with that broker id. If the broker was recently restarted this should "
@@ -52,7 +53,10 @@ def check_registration(
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, "Controller does not support registering ZK brokers.")
     if image.metadata_version >= DIRECTORIES_SINCE:
         _check_directories(image, request)
-    check_features(image, _features(request))
+    features = _features(request)
+    if METADATA_VERSION_FEATURE not in features:
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "Request features do not contain 'metadata.version'")
+    check_features(image, features)
 
 
 def _check_directories(image: ClusterImage, request: BrokerRegistrationRequest) -> None:
@@ -64,9 +68,11 @@ def _check_directories(image: ClusterImage, request: BrokerRegistrationRequest) 
     if not RESERVED_DIRECTORIES.isdisjoint(directories):
         raise KafkaError(ErrorCode.INVALID_REGISTRATION, "Reserved directory ID in request")
     for broker in image.brokers.values():
-        if broker.id != request.broker_id and not set(broker.directories).isdisjoint(directories):
+        shared = set(broker.directories).intersection(directories)
+        if broker.id != request.broker_id and shared:
             raise KafkaError(
-                ErrorCode.INVALID_REGISTRATION, f"Broker {broker.id} is already registered with one of the directories"
+                ErrorCode.INVALID_REGISTRATION,
+                f"Broker {broker.id} is already registered with directory {uuid_to_text(min(shared))}",
             )
 
 
@@ -83,9 +89,7 @@ def check_features(image: ClusterImage, supported: Mapping[str, Range]) -> None:
 
 
 def _features(request: BrokerRegistrationRequest) -> dict[str, Range]:
-    ranges = {one.name: (one.min_supported_version, one.max_supported_version) for one in request.features}
-    ranges.setdefault(METADATA_VERSION_FEATURE, (OLDEST_METADATA_VERSION, OLDEST_METADATA_VERSION))
-    return ranges
+    return {one.name: (one.min_supported_version, one.max_supported_version) for one in request.features}
 
 
 def registration_steps(
@@ -104,7 +108,7 @@ def registration_steps(
         cordoned = existing.cordoned_directories
         record.cordoned_log_dirs = None if cordoned is None else list(cordoned)
         return [record], existing.epoch
-    last_epoch = -1 if existing is None else existing.epoch
+    last_epoch = NEVER_REGISTERED if existing is None else existing.epoch
     is_clean = not changes.elr_enabled or request.previous_broker_epoch == last_epoch
     if not is_clean or (existing is not None and not existing.fenced):  # a fenced one has left the ISRs already
         yield from changes.without(request.broker_id, records, unclean=not is_clean)

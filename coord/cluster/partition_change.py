@@ -112,12 +112,17 @@ class PartitionChange:
         return None if _is_no_change(self._record) else self._record
 
     def _complete_reassignment(self) -> None:
-        """End a reassignment when every added replica is in sync, and a replica that stays is."""
+        """End a reassignment when every added replica is in sync, and a replica that stays is.
+
+        Where there will be fewer replicas than before, all that stay have to be in sync: the removed ones may be the
+        only others that have the records.
+        """
         if not self.removing and not self.adding:
             return
         isr = [replica for replica in self.isr if replica not in self.removing]
         replicas = [replica for replica in self.replicas if replica not in self.removing]
-        if isr and replicas and set(self.adding) <= set(isr):
+        needed = replicas if len(self.adding) < len(self.removing) else self.adding
+        if isr and replicas and set(needed) <= set(isr):
             self.isr, self.replicas, self.removing, self.adding = isr, replicas, (), ()
 
     def _populate_elr(self) -> None:

@@ -30,8 +30,7 @@ def usable_brokers(image: ClusterImage) -> Iterator[UsableBroker]:
     """The brokers that may get replicas: not those that are stopping, nor those with cordoned log directories only."""
     for _, broker in sorted(image.brokers.items()):
         is_stopping = broker.in_controlled_shutdown and not broker.fenced
-        is_cordoned = bool(broker.directories) and set(broker.directories) <= set(broker.cordoned_directories or ())
-        if not is_stopping and not is_cordoned:
+        if not is_stopping and broker.has_uncordoned_directories:
             yield UsableBroker(broker.id, broker.rack, broker.fenced)
 
 
@@ -120,7 +119,7 @@ class ReplicaPlacer:
         if not self._live:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"{times} All brokers are currently fenced or have all their log directories cordoned.",
+                f"{times} All brokers are currently fenced, or have all their log directories cordoned.",
             )
         if replication_factor > self._total:
             raise KafkaError(

@@ -172,10 +172,10 @@ class TopicChanges:
             self._metric_names = MetricNames(self._image.topics)
         return self._metric_names
 
-    def _count_new_partitions(self, partitions: int) -> None:
+    def _count_new_partitions(self, partitions: int, what: str = "partitions") -> None:
         self._new_partitions += partitions
         if self._new_partitions > MAX_PARTITIONS_PER_REQUEST:
-            raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+            raise KafkaError(ErrorCode.POLICY_VIOLATION, f"Excessively large number of {what} per request.")
 
     def _assignments(self, topic: CreatableTopic) -> Generator[None, None, Sequence[Sequence[int]]]:
         """Replicas by partition, from the manual assignment or placed."""
@@ -280,7 +280,7 @@ class TopicChanges:
                 f"The topic {topic.name} currently has {existing} partition(s); "
                 f"{topic.count} would not be an increase.",
             )
-        self._count_new_partitions(topic.count - existing)
+        self._count_new_partitions(topic.count - existing, "additional partitions")
         factor = len(found.partitions[0].replicas)
         replicas = yield from self._added_replicas(topic, topic.count - existing, existing, factor)
         is_manual = topic.assignments is not None

@@ -54,7 +54,7 @@ CONTROLLER = (
     Mutant(
         "reassignment-ends-before-the-new-replicas-are-in-sync",
         _CHANGE,
-        "        if isr and replicas and set(self.adding) <= set(isr):\n",
+        "        if isr and replicas and set(needed) <= set(isr):\n",
         "        if isr and replicas:\n",
         "tests/coord/cluster/test_reassignment.py::test_a_reassignment_ends_when_all_new_replicas_are_in_sync",
     ),
@@ -89,8 +89,8 @@ CONTROLLER = (
     Mutant(
         "second-incarnation-beside-a-living-one",
         "coord/cluster/broker_registration.py",
-        "    if existing is not None and is_other and has_session and not existing.in_controlled_shutdown:\n",
-        "    if existing is not None and is_other and not existing.fenced and not has_session:\n",
+        "    if is_other and has_session:\n",
+        "    if is_other and not has_session:\n",
         _LIFECYCLE + "test_a_second_incarnation_waits_for_the_end_of_the_session",
     ),
     Mutant(

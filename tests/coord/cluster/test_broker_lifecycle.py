@@ -87,7 +87,7 @@ def test_a_broker_that_has_stopped_may_come_back_at_once(leads: bool) -> None:
         ({"directories": [LOST_DIRECTORY]}, ErrorCode.INVALID_REGISTRATION),
         ({"directories": [bytes([1]) * 16]}, ErrorCode.INVALID_REGISTRATION),  # that of broker 1
         ({"features": {"metadata.version": (1, 32)}}, ErrorCode.UNSUPPORTED_VERSION),
-        ({"features": {}}, ErrorCode.UNSUPPORTED_VERSION),
+        ({"features": {}}, ErrorCode.INVALID_REGISTRATION),
         (
             {"features": {**SUPPORTED_FEATURES, "eligible.leader.replicas.version": (0, 0)}},
             ErrorCode.UNSUPPORTED_VERSION,

@@ -195,7 +195,7 @@ def test_no_topic_without_a_live_broker() -> None:
     refused = cluster.place("orders", 1, 1)
     assert refused.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
     assert refused.error_message == (
-        "Unable to replicate the partition 1 time(s): All brokers are currently fenced or have all their log "
+        "Unable to replicate the partition 1 time(s): All brokers are currently fenced, or have all their log "
         "directories cordoned."
     )
 

@@ -262,6 +262,9 @@ PREFERRED, UNCLEAN = Election.PREFERRED, Election.UNCLEAN
             id="a replica less needs no second step",
         ),
         pytest.param(
+            partition([1, 2, 3], isr=[1, 3], removing=[3]), {}, None, id="fewer replicas wait for all that stay"
+        ),
+        pytest.param(
             partition(),
             {"replicas": [1, 6, 2, 3], "adding": [6]},
             record(

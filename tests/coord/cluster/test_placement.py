@@ -87,7 +87,7 @@ def test_topics_of_one_partition_are_spread() -> None:
             3,
             "The target replication factor of 3 cannot be reached because only 2 broker(s) are registered.",
         ),
-        ([], 1, "All brokers are currently fenced or have all their log directories cordoned."),
+        ([], 1, "All brokers are currently fenced, or have all their log directories cordoned."),
     ],
 )
 def test_what_cannot_be_placed(brokers: list[UsableBroker], factor: int, message: str) -> None:

@@ -281,3 +281,18 @@ def test_replicas_are_assigned_to_directories() -> None:
     assert cluster.assign(1, LOST_DIRECTORY, ("orders", 1)) == [0]
     assert cluster.state("orders", 1)[:2] == (2, [2])
     assert cluster.partition("orders", 1).directories == (bytes([2]) * 16, LOST_DIRECTORY)
+
+
+def test_cordoned_brokers_take_no_replicas_by_hand(cluster: Brokers) -> None:
+    cluster.heartbeat(5, cordoned=[bytes([5]) * 16])
+    message = "The manual partition assignment includes broker 5, but all its log directories are cordoned."
+    assert reassign(cluster, "orders", [1, 2, 5]) == (ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+    assert cluster.create("more", [5]).error_message == message
+
+
+def test_fewer_replicas_wait_until_all_that_stay_are_in_sync(cluster: Brokers) -> None:
+    cluster.alter("orders", [1, 3])
+    assert reassign(cluster, "orders", [1, 2]) == (0, None)
+    assert ongoing(cluster) == [("orders", 0, [1, 2, 3], [], [3])]
+    cluster.alter("orders", [1, 2, 3])
+    assert cluster.partition("orders").replicas == (1, 2)
