@@ -245,7 +245,7 @@ class Following:
             log_dirs,
             self.failures,  # type: ignore[arg-type]
             lambda leader_id, purpose: leader,
-            image=lambda: SimpleNamespace(),  # type: ignore[arg-type,return-value]
+            image=SimpleNamespace,  # type: ignore[arg-type,return-value]
             broker_epoch=lambda: 42,
             persist_log_starts=self._persist,
         )
