@@ -182,20 +182,27 @@ librdkafka does not produce compressed records otherwise (KAFKA-18659). A reques
 connection."""
 
 
+_OF_CONTROLLERS = """\
+A process with the role of the controller serves these on the listeners of `controller.listener.names`, to brokers of
+Barnabas and of Kafka and to tools with `--bootstrap-controller`. Fetch is of the metadata log, from version 12 on."""
+
+
+def _served_row(key: ApiKey) -> tuple[str, str, str, str]:
+    request_class, _ = message_for(key)
+    low, high = api.served_versions(key)
+    return _api_name(request_class.__name__), str(int(key)), _range(low, high), _range_of(request_class)
+
+
 def compatibility() -> str:
     """`docs/compatibility.md`: the served APIs and versions."""
-    served = []
-    missing = []
-    for key in ApiKey:
-        request_class, _ = message_for(key)
-        if not request_class.versions:
-            continue
-        if key in api.BROKER_APIS:
-            low, high = api.served_versions(key)
-            row = (_api_name(request_class.__name__), str(int(key)), _range(low, high), _range_of(request_class))
-            served.append(row)
-        else:
-            missing.append(f"{_api_name(request_class.__name__)} ({int(key)})")
+    known = [key for key in ApiKey if message_for(key)[0].versions]
+    served = [_served_row(key) for key in known if key in api.BROKER_APIS]
+    of_controllers = [_served_row(key) for key in known if key in api.CONTROLLER_APIS]
+    missing = [
+        f"{_api_name(message_for(key)[0].__name__)} ({int(key)})"
+        for key in known
+        if key not in api.BROKER_APIS and key not in api.CONTROLLER_APIS
+    ]
     features = [(f"`{name}`", _range(low, high)) for name, (low, high) in sorted(SUPPORTED_FEATURES.items())]
     parts = [
         "# Compatibility",
@@ -203,6 +210,9 @@ def compatibility() -> str:
         _COMPATIBILITY_HEAD,
         f"## Served: {len(served)} APIs",
         _table(("API", "key", "versions", "of Kafka 4.4.0"), served),
+        "## On controller listeners",
+        _OF_CONTROLLERS,
+        _table(("API", "key", "versions", "of Kafka 4.4.0"), of_controllers),
         "## Feature levels",
         _table(("feature", "levels"), features),
         f"## Not served: {len(missing)} APIs",
