@@ -69,6 +69,11 @@ class Server(ABC):
         assert self.process is not None, "not started"
         return self.process.pid
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has been started and has not ended."""
+        return self.process is not None and self.process.poll() is None
+
     def start(self) -> Server:
         """Start the process and wait until it accepts clients."""
         self.spawn()

@@ -53,8 +53,10 @@ def quorum_leader(addresses: Iterable[str]) -> int:
     for address in addresses:
         host, _, port = address.rpartition(":")
         try:
-            with NodeConnection(host, int(port), "tests", "1") as connection:
-                answer = connection.call(request, DescribeQuorumResponse, time.monotonic() + 5)
+            connection = NodeConnection(host, int(port), "tests", "1")
+            connection.open(time.monotonic() + 5)
+            answer = connection.call(request, DescribeQuorumResponse, time.monotonic() + 5)
+            connection.close()
         except Exception:
             continue
         found = answer.topics[0].partitions[0] if answer.topics else None

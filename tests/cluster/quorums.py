@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import socket
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from barnabas.cluster.plan import KAFKA_CONTROLLERS, OUR_CONTROLLER, Controller,
 from bench.ports import free_port
 from bench.servers import BarnabasServer, Server
 from compat.jars import fetch
+from tests.cluster.asking import quorum_leader
 
 HOST = "127.0.0.1"
 KAFKA_POM = Path(__file__).resolve().parents[2] / "compat" / "kafka" / "pom.xml"
@@ -48,7 +50,11 @@ class KafkaController(Server):
         return kafka_controllers.command(fetch(KAFKA_POM), self.data_dir), dict(os.environ)
 
     def _is_ready(self) -> bool:
-        return "Kafka Server started" in self.log()
+        try:
+            with socket.create_connection((self.host, self.port), timeout=1):
+                return True
+        except OSError:
+            return False
 
 
 def node_command(
@@ -112,6 +118,5 @@ class Quorum:
         """The active controller: ours, or the one of Kafka's that leads the quorum."""
         if self.kind != "kafka":
             return self.servers[OUR_CONTROLLER]
-        from tests.cluster.asking import quorum_leader
-
-        return self.servers[quorum_leader([one.address for one in self.controllers])]
+        running = [one for one in self.controllers if self.servers[one.node_id].is_running]
+        return self.servers[quorum_leader([one.address for one in running])]
