@@ -16,6 +16,7 @@ from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.topic_image import PartitionImage
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import topics as tp
+from tests.crash.faulty_disk import Fault
 from tests.simulation.cluster_checks import ClusterChecks
 from tests.simulation.cluster_clients import CLIENTS_ID, Clients, ClusterProducer
 from tests.simulation.cluster_network import ClusterNetwork
@@ -211,6 +212,8 @@ class Cluster:
             self._slow,
             self._kill_the_controller,
         ]
+        for _ in range(world.disk_errors):
+            world.clock.after(random.uniform(0.5, FAULTY_S - 2), self._unless_healed(self._fail_a_disk))
         chosen = [kind for kind in kinds if random.random() < 0.6]
         for kind in chosen:
             for _ in range(random.choice((1, 1, 2, 4))):
@@ -237,6 +240,11 @@ class Cluster:
 
     def _kill_the_controller(self) -> None:
         self._kill(self.world.nodes[CONTROLLER_ID])
+
+    def _fail_a_disk(self) -> None:
+        random = self.world.random
+        error = random.choice(("EMFILE", "ENOSPC", "short", "EIO"))
+        self.world.nodes[random.choice(self.world.brokers)].fail_disk(Fault(random.randint(1, 8), error))
 
     def _pause_a_node(self) -> None:
         random = self.world.random
@@ -285,6 +293,8 @@ class Cluster:
         world.is_healed = True
         world.network.cuts.clear()
         world.network.slow.clear()
+        for node in world.nodes.values():
+            node.heal_disk()
         world.trace.note("healed")
         end = world.clock.now + HEALED_S
         failure: AssertionError | None = None

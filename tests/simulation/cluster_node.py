@@ -15,7 +15,8 @@ from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
 from barnabas.broker.controller_builder import open_controller
 from barnabas.storage import layout
-from tests.crash.disk import RecordingDisk
+from barnabas.wire.errors import KafkaError
+from tests.crash.faulty_disk import Fault, FaultyDisk
 from tests.crash.survivors import Kind, Survivors
 from tests.simulation.cluster_network import ClusterNetwork, Pipe, new_buffers
 
@@ -71,7 +72,7 @@ class ClusterNode:
         """Connections to which the node may have written in this turn."""
         self.after_turn: list[Callable[[ClusterNode], None]] = []
         self.on_start: list[Callable[[ClusterNode], None]] = []
-        self._disk = RecordingDisk()
+        self._disk = FaultyDisk()
         self._resumes_at = 0.0
         network.nodes[node_id] = self
 
@@ -83,13 +84,23 @@ class ClusterNode:
             return
         self.incarnation += 1
         self._environment.trace.note("started", self.node_id, self.incarnation)
+        try:
+            self._open()
+        except (OSError, KafkaError):
+            if not self._disk.failed:
+                raise
+            self._end_process()
+            self._clock.after(0.5, self.start)
+            return
+        incarnation = self.incarnation
+        self._clock.after(CHECKPOINT_S, lambda: self._checkpoint(incarnation))
+        self._end_turn()
+
+    def _open(self) -> None:
         if self.is_controller:
             self._open_controller()
         else:
             self._open_broker()
-        incarnation = self.incarnation
-        self._clock.after(CHECKPOINT_S, lambda: self._checkpoint(incarnation))
-        self._end_turn()
 
     def _open_controller(self) -> None:
         self.broker = open_controller(
@@ -142,12 +153,30 @@ class ClusterNode:
         survivors = Survivors(self._disk)
         for operation in self._disk.operations:
             survivors.take(operation)
-        self._disk = RecordingDisk(survivors.image(kind, random))
+        self._disk = FaultyDisk(survivors.image(kind, random))
+        self._end_process()
+
+    def _end_process(self) -> None:
         self.broker = self.member = None
         self.is_listening = False
         self.active.clear()
         self.incarnation += 1
         self._network.node_down(self.node_id)
+
+    def fail_disk(self, fault: Fault) -> None:
+        """Let one of the next operations of the disk fail."""
+        self._environment.trace.note("disk fails", self.node_id, *fault)
+        self._disk.arm(fault)
+
+    def heal_disk(self) -> None:
+        """No operation of the disk fails any more; what is offline is served again after a restart."""
+        self._disk.heal()
+        if self.broker is not None and not self.is_controller and self.broker.partitions.offline:
+            self._restart()
+
+    def _restart(self) -> None:
+        self.kill(power_fails=False)
+        self._clock.after(0.5, self.start)
 
     def pause(self, seconds: float) -> None:
         """Stop the process for a while (SIGSTOP)."""
@@ -173,13 +202,17 @@ class ClusterNode:
         assert broker is not None
         broker.loop.end_turn()
         self._errors.check()
+        if broker.halt_reason is not None and self._disk.failed:
+            self._restart()
+            return
         assert broker.halt_reason is None, broker.halt_reason
-        while self.active:
-            active, self.active = self.active, {}
-            for pipe in active:
-                pipe.send_responses()
-        for callback in self.after_turn:
-            callback(self)
+        with self._disk.paused():
+            while self.active:
+                active, self.active = self.active, {}
+                for pipe in active:
+                    pipe.send_responses()
+            for callback in self.after_turn:
+                callback(self)
 
     def next_deadline(self) -> float:
         """When the next timer of the node is due, or infinity."""
@@ -211,6 +244,17 @@ class ClusterNode:
         if self.incarnation != incarnation or self.broker is None:
             return
         for name in (layout.RECOVERY_POINT_CHECKPOINT, layout.REPLICATION_CHECKPOINT):
-            for _, write in self.broker.log_dirs.plan_checkpoint(name):
-                write()
+            for log_dir, write in self.broker.log_dirs.plan_checkpoint(name):
+                try:
+                    write()
+                except OSError as error:
+                    self.broker.log_dir_failures.report(log_dir, f"checkpoint {name}", error)
+        self.turn_with(self._check_disk)
         self._clock.after(CHECKPOINT_S, lambda: self._checkpoint(incarnation))
+
+    def _check_disk(self) -> None:
+        """As the broker's background jobs do."""
+        broker = self.broker
+        if broker is not None and not self.is_controller and self.is_listening:
+            broker.log_dir_failures.check()
+            broker.partitions.reopen(broker.image)

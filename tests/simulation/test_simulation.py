@@ -71,6 +71,14 @@ def test_share_groups_finish_every_record_and_lock_it_once_under_faults() -> Non
 
 @pytest.mark.scaled
 @pytest.mark.timeout(0)
+def test_a_cluster_loses_nothing_and_becomes_whole_under_faults() -> None:
+    """R1-R12, R14, R16, R17, R24, I1, I2: brokers and controller fail, lose power, are cut off; at last all at once."""
+    for seed in range(FIRST_SEED, FIRST_SEED + max(60, SEEDS)):
+        run("cluster", seed)
+
+
+@pytest.mark.scaled
+@pytest.mark.timeout(0)
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_promises_hold_while_single_operations_of_the_disk_fail(kind: str) -> None:
     """T3-T12, G1-G6, I1-I7: no descriptor, no space, a short write, an error of the disk; beside the other faults."""
