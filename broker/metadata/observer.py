@@ -26,6 +26,7 @@ from barnabas.broker.config.keys.controller import (
     CONTROLLER_QUORUM_RETRY_BACKOFF_MS,
 )
 from barnabas.broker.guarded import call_guarded, log_failure
+from barnabas.broker.metadata.quorum_leader import NO_LEADER
 from barnabas.broker.metadata.snapshot_fetch import SnapshotFetch
 from barnabas.broker.net.network_client import NetworkClient
 from barnabas.coord.cluster.delta import ClusterDelta
@@ -161,7 +162,7 @@ class MetadataObserver:
         request = FetchRequest(
             cluster_id=self._cluster_id,
             replica_state=FetchRequestReplicaState(replica_id=self._config.node_id),
-            max_wait_ms=MAX_WAIT_MS if self.is_caught_up else 0,
+            max_wait_ms=MAX_WAIT_MS if self.is_caught_up and quorum.leader_id != NO_LEADER else 0,
             max_bytes=self._config[CONTROLLER_QUORUM_FETCH_MAX_BYTES],
             topics=[FetchRequestFetchTopic(topic=CLUSTER_METADATA_TOPIC, topic_id=ONE_UUID, partitions=[partition])],
         )

@@ -122,6 +122,8 @@ class FakeController:
     def __init__(self, wire: Wire, quorum: FakeQuorum, node_id: int, port: int = 0) -> None:
         self.quorum = quorum
         self.node_id = node_id
+        self._wire = wire
+        self._waits_since: dict[int, float] = {}
         self.node: Node = wire.node(port)
         self.node.asks_again = True
         quorum.controllers[node_id] = self
@@ -148,7 +150,9 @@ class FakeController:
     # -- the metadata log
 
     def fetch(self, request: FetchRequest, _: int) -> FetchResponse | None:
-        self.fetches.append(request)
+        if id(request) not in self._waits_since:
+            self.fetches.append(request)
+        since = self._waits_since.setdefault(id(request), self._wire.time)
         quorum = self.quorum
         asked = request.topics[0].partitions[0]
         data = FetchResponsePartitionData(high_watermark=quorum.high_watermark)
@@ -173,8 +177,9 @@ class FakeController:
             data.error_code = ErrorCode.UNKNOWN_LEADER_EPOCH
         else:
             self._read(asked.fetch_offset, asked.last_fetched_epoch, data)
-            if not data.records and request.max_wait_ms and not self._is_special(data):
-                return None if asked.high_watermark == quorum.high_watermark else answer
+            is_new = data.records or asked.high_watermark != quorum.high_watermark or self._is_special(data)
+            if not is_new and self._wire.time - since < request.max_wait_ms / 1000:
+                return None
         return answer
 
     @staticmethod
