@@ -7,6 +7,7 @@ from tests.mutants.broker_mutants import BROKER
 from tests.mutants.cli_mutants import CLI
 from tests.mutants.compaction_mutants import COMPACTION
 from tests.mutants.controller_mutants import CONTROLLER
+from tests.mutants.coordinator_move_mutants import COORDINATOR_MOVES
 from tests.mutants.data_command_mutants import DATA_COMMANDS
 from tests.mutants.disk_fault_mutants import DISK_FAULTS
 from tests.mutants.durability_mutants import DURABILITY
@@ -40,6 +41,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *COMPACTION,
     *BROKER,
     *TRANSACTIONS,
+    *COORDINATOR_MOVES,
     *GROUPS,
     *ADMINISTRATION,
     *MIGRATION,
