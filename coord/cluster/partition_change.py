@@ -198,16 +198,14 @@ class PartitionChange:
             self._record.isr = list(self.isr)
 
     def _record_last_known_leader(self) -> None:
-        """With ELR `last_known_elr` holds the leader of a partition whose ISR became empty, until it has one again."""
+        """With ELR `last_known_elr` holds the leader of a partition that lost it, until there is one again."""
         if not self._elr_enabled:
             return
         record, old = self._record, self._old
-        if record.isr == [] and old.last_known_elr != (old.leader,) and old.leader != NO_LEADER:
+        if record.leader == NO_LEADER and not old.last_known_elr:
             record.last_known_elr = [old.leader]
-        elif old.last_known_elr:
-            keeps_leader = old.leader != NO_LEADER and record.leader != NO_LEADER
-            if record.leader >= 0 or keeps_leader:
-                record.last_known_elr = []
+        elif record.leader >= 0 and old.last_known_elr:
+            record.last_known_elr = []
 
     def _record_assignment(self) -> None:
         record, old = self._record, self._old

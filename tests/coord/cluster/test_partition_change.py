@@ -92,7 +92,7 @@ PREFERRED, UNCLEAN = Election.PREFERRED, Election.UNCLEAN
         pytest.param(
             partition(), {"live": {3}, "election": PREFERRED}, record(leader=3), id="a preferred election finds another"
         ),
-        pytest.param(partition(), {"live": ()}, record(leader=NO_LEADER), id="nobody is live"),
+        pytest.param(partition(), {"live": ()}, record(leader=NO_LEADER, last_known_elr=[1]), id="nobody is live"),
         pytest.param(partition(leader=NO_LEADER), {"live": ()}, None, id="still nobody"),
         # Smaller and larger ISRs
         pytest.param(partition(), {"isr": [1, 2]}, record(isr=[1, 2]), id="a smaller ISR keeps the leader epoch"),
