@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.registry import CONTROLLER, ROUTES, Route, api
+from barnabas.broker.config.keys.own import REQUEST_MAX_ELEMENTS
 from barnabas.broker.context import RequestContext
 from barnabas.broker.guarded import answer_for
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.net.encoded_response import EncodedResponse
 from barnabas.wire.api_keys import ApiKey
-from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError, TooManyElements
 from barnabas.wire.frame import parse_request_header
 from barnabas.wire.messages.cluster import EnvelopeRequest, EnvelopeResponse
 from barnabas.wire.messages.headers import DefaultPrincipalData, ResponseHeader
@@ -95,7 +96,10 @@ def _embedded(ctx: RequestContext, frame: bytes) -> tuple[Route, Message, Reques
         if key not in FORWARDABLE:
             raise ProtocolError("Forwarded request api is not forwardable")
         route = ROUTES[CONTROLLER].find(key, header.request_api_version)
-        embedded = route.request_codec.parse(memoryview(frame), position)[0]
+        max_elements = ctx.broker.config[REQUEST_MAX_ELEMENTS]
+        embedded = route.request_codec.parse_within(memoryview(frame), position, max_elements)[0]
+    except TooManyElements as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"The forwarded request has {error.count} {error.name}") from error
     except ProtocolError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
     inner = RequestContext(

@@ -92,7 +92,7 @@ def _read(ctx: RequestContext, request: FetchRequest, wanted: FetchRequestFetchP
         replica_id = request.replica_state.replica_id if has_state else request.replica_id
         quorum.fetched(replica_id, wanted.replica_directory_id, wanted.fetch_offset)
         ctx.broker.active_controller.local.metadata_fetched(replica_id, wanted.fetch_offset)
-        limit = min(request.max_bytes, ctx.broker.config[CONTROLLER_QUORUM_FETCH_MAX_BYTES])
+        limit = min(max(request.max_bytes, 0), ctx.broker.config[CONTROLLER_QUORUM_FETCH_MAX_BYTES])
         read = quorum.read(wanted.fetch_offset, limit)
         if read is not None and read.slice is not None:
             found.records = read.slice

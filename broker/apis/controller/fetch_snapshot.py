@@ -52,7 +52,7 @@ def fetch_snapshot(ctx: RequestContext, request: FetchSnapshotRequest) -> FetchS
     if error != ErrorCode.NONE:
         return _response(ctx, topic.name, FetchSnapshotResponsePartitionSnapshot(error_code=int(error)))
     delayed = DelayedResponse()
-    limit = min(request.max_bytes, ctx.broker.config[CONTROLLER_QUORUM_FETCH_SNAPSHOT_MAX_BYTES])
+    limit = min(max(request.max_bytes, 0), ctx.broker.config[CONTROLLER_QUORUM_FETCH_SNAPSHOT_MAX_BYTES])
     ctx.broker.runner.start(_steps(ctx, wanted, snapshot_id, limit), delayed.complete, delayed.complete)
     return delayed
 
