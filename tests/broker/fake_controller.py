@@ -13,8 +13,10 @@ from barnabas.broker.builder import load_logs, open_member
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
 from barnabas.broker.context import Broker
+from barnabas.broker.metadata.lifecycle import BrokerLifecycle
 from barnabas.broker.net.outgoing import Connect, Outgoing
 from barnabas.coord.cluster.checkpoint import build_checkpoint
+from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.metadata_batches import build_metadata_batch
 from barnabas.coord.cluster.quorum import Quorum
 from barnabas.wire.errors import ErrorCode
@@ -291,11 +293,11 @@ class Member:
         )
 
     @property
-    def lifecycle(self):
+    def lifecycle(self) -> BrokerLifecycle:
         return self.member.lifecycle
 
     @property
-    def image(self):
+    def image(self) -> ClusterImage:
         return self.broker.image
 
     def follow(self) -> None:

@@ -195,7 +195,9 @@ def started(wire: Wire, tmp_path: Path, controller: FakeController, *more: Path,
 
 def topic_records(name: str, number: int, directory: bytes = b"d" * 16) -> list:
     topic_id = number.to_bytes(16, "big")
-    partition = PartitionRecord(topic_id=topic_id, replicas=[1], isr=[1], leader=1, directories=[directory])
+    partition = PartitionRecord(
+        partition_id=0, topic_id=topic_id, replicas=[1], isr=[1], leader=1, directories=[directory]
+    )
     return [TopicRecord(name=name, topic_id=topic_id), partition]
 
 
