@@ -83,13 +83,17 @@ class BrokerSessions:
         return self._expiry.next_deadline()
 
     def extend_after_absence(self, now: float) -> bool:
-        """Begin all sessions anew if the first of them should have ended long ago; whether that was so."""
-        deadline = self._expiry.next_deadline()
-        if deadline is None or now - deadline < ABSENCE_S:
+        """Extend all sessions by the time that the controller was away, if it was; returns whether that was so.
+
+        Whoever was silent before has to be heard of within `ABSENCE_S`.
+        """
+        first = self._expiry.next_deadline()
+        if first is None or now - first < ABSENCE_S:
             return False
         for broker_id in self._sessions:
-            if self._expiry.deadline(broker_id) is not None:
-                self._expiry.set(broker_id, now + self._timeout_s)
+            deadline = self._expiry.deadline(broker_id)
+            if deadline is not None:
+                self._expiry.set(broker_id, max(deadline + now - first, now + ABSENCE_S))
         return True
 
     def expired(self, now: float) -> int | None:
