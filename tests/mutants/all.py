@@ -23,6 +23,7 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.page_mutants import PAGES
 from tests.mutants.pipeline_mutants import PIPELINE
 from tests.mutants.platform_mutants import PLATFORMS
+from tests.mutants.replication_mutants import REPLICATION
 from tests.mutants.screen_mutants import SCREENS
 from tests.mutants.share_group_mutants import SHARE_GROUPS
 from tests.mutants.share_mutants import SHARE
@@ -34,6 +35,7 @@ from tests.mutants.turn_mutants import TURNS
 MUTANTS: tuple[Mutant, ...] = (
     *METADATA_CHANGES,
     *CONTROLLER,
+    *REPLICATION,
     *STORAGE,
     *DURABILITY,
     *DISK_FAULTS,

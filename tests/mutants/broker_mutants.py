@@ -26,24 +26,24 @@ BROKER = (
     Mutant(
         "high-watermark-ahead-of-the-disk",
         "broker/replicas/flush_policy.py",
-        "            partition.advance_high_watermark(min(job.offset, log.synced_offset), self._bytes_in_job)\n",
-        "            partition.advance_high_watermark(log.log_end_offset, self._bytes_in_job)\n",
+        "            partition.advance_own_end(min(job.offset, log.synced_offset), self._bytes_in_job)\n",
+        "            partition.advance_own_end(log.log_end_offset, self._bytes_in_job)\n",
         _S + "TestAlways::test_records_appended_during_a_flush_share_the_next_one",
     ),
     Mutant(
         "high-watermark-ahead-of-the-disk-and-crashed",
         "broker/replicas/flush_policy.py",
-        "            partition.advance_high_watermark(min(job.offset, log.synced_offset), self._bytes_in_job)\n",
-        "            partition.advance_high_watermark(log.log_end_offset, self._bytes_in_job)\n",
+        "            partition.advance_own_end(min(job.offset, log.synced_offset), self._bytes_in_job)\n",
+        "            partition.advance_own_end(log.log_end_offset, self._bytes_in_job)\n",
         _B,
         _ENV,
     ),
     Mutant(
         "one-record-too-many-ahead-of-the-disk",
         "broker/replicas/flush_policy.py",
-        "        if log.unflushed < self.messages:\n            partition.advance_high_watermark(log.log_end_offset,"
+        "        if log.unflushed < self.messages:\n            partition.advance_own_end(log.log_end_offset,"
         " self.bytes_written)\n            self._set_timer()\n        else:\n            self._request",
-        "        if log.unflushed <= self.messages:\n            partition.advance_high_watermark(log.log_end_offset,"
+        "        if log.unflushed <= self.messages:\n            partition.advance_own_end(log.log_end_offset,"
         " self.bytes_written)\n            self._set_timer()\n        else:\n            self._request",
         _S + "TestOtherPolicies::test_flush_messages_limits_the_acknowledged_records_that_are_not_flushed",
     ),

@@ -97,7 +97,7 @@ DISK_FAULTS = (
     Mutant(
         "failed-deletion-of-a-topic-not-handled",
         "broker/replicas/partitions.py",
-        '            partition.report_failure("deletion", error)\n',
+        '            partition.report_failure("deletion", failure)\n',
         "            raise\n",
         "tests/broker/test_metadata_changes.py::test_a_partition_that_cannot_be_renamed_does_not_keep_the_others",
     ),
