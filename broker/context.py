@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from barnabas.broker.config.keys.general import BROKER_RACK
+from barnabas.broker.config.keys.general import BROKER_RACK, REQUEST_TIMEOUT_MS
 from barnabas.broker.loop import Loop
 
 logger = logging.getLogger("kafka.server.KafkaServer")
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from barnabas.broker.config.group_configs import GroupConfigs
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.coordinators.groups import GroupCoordinators
+    from barnabas.broker.coordinators.latest_offsets import LatestOffsets
     from barnabas.broker.coordinators.services import BrokerServices
     from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
     from barnabas.broker.coordinators.share_states import ShareStates
@@ -137,6 +138,14 @@ class Broker:
         group_configs = GroupConfigs(self.config, lambda: self.image)
         self.metadata.on_group_config_change.append(group_configs.apply)
         return group_configs
+
+    @cached_property
+    def latest_offsets(self) -> LatestOffsets:
+        """Asks other brokers for the ends of partitions; created with the first request."""
+        from barnabas.broker.coordinators.latest_offsets import LatestOffsets
+
+        timeout_s = self.config[REQUEST_TIMEOUT_MS] / 1000
+        return LatestOffsets(self.loop, lambda node_id: self.inter_broker.client(node_id, "offsets"), timeout_s)
 
     @cached_property
     def share_partitions(self) -> SharePartitions:

@@ -43,6 +43,7 @@ LATE: Final = (
     "broker.config.config_schema",
     "broker.config.group_configs",
     "broker.config.group_limits",
+    "broker.coordinators.latest_offsets",
     "broker.coordinators.remote_markers",
     "broker.coordinators.replay",
     "broker.coordinators.share_state_requests",

@@ -160,6 +160,28 @@ def test_requests_about_one_share_partition_keep_their_order(cluster) -> None:
     assert not states._waiting
 
 
+def test_the_lag_is_known_where_the_group_is_though_another_broker_leads(cluster) -> None:
+    initialize(cluster)
+    produce(cluster, 2, b"a", b"b", b"c")
+    reader = member(cluster, 2)
+    assert taken(reader.fetch(wait_ms=500)) == [(0, 2, 1)]
+    reader.fetch(acks=[(0, 0, [ACCEPT])])
+    cluster.create("__consumer_offsets", [1])
+
+    def described() -> g.DescribeShareGroupOffsetsResponsePartition:
+        asking = cluster.brokers[1].client()
+        wanted = g.DescribeShareGroupOffsetsRequestTopic(topic_name="q", partitions=[0])
+        group = g.DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=[wanted])
+        asking.send(g.DescribeShareGroupOffsetsRequest(groups=[group]), 1)
+        cluster.settle()
+        (answer,) = asking.answers()
+        return answer.groups[0].topics[0].partitions[0]
+
+    assert described().lag == 2
+    cluster.unreachable.add(2)
+    assert described().error_code == E.NETWORK_EXCEPTION
+
+
 def test_another_broker_is_not_the_share_coordinator(cluster) -> None:
     asked = s.ReadShareGroupStateRequestPartitionData(partition=0, leader_epoch=0)
     request = s.ReadShareGroupStateRequest(
