@@ -133,12 +133,18 @@ class ClusterNode:
         for callback in self.on_start:
             callback(self)
 
+        def open_logs() -> None:
+            load_logs(broker)
+            self.is_listening = True
+
+        def joined(failure: Exception | None) -> None:
+            if failure is not None:
+                assert self._disk.failed, failure
+                self._clock.after(0.0, self._restart)
+
         def caught_up() -> None:
             remote.metadata.loader.apply_dynamic_configs()
-            load_logs(broker)
-            remote.observer.start_publishing()
-            self.is_listening = True
-            member.join([Endpoint("PLAINTEXT", f"node{self.node_id}", 9092)])
+            member.begin_joining([Endpoint("PLAINTEXT", f"node{self.node_id}", 9092)], open_logs, joined)
 
         remote.observer.on_caught_up.append(caught_up)
         remote.observer.start()
@@ -175,6 +181,8 @@ class ClusterNode:
             self._restart()
 
     def _restart(self) -> None:
+        if self.broker is None:
+            return
         self.kill(power_fails=False)
         self._clock.after(0.5, self.start)
 

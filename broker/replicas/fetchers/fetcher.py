@@ -100,6 +100,8 @@ class Fetcher:
         """Follow a partition from its current leader epoch on."""
         followed = Followed(partition)
         self.partitions[followed.key] = followed
+        if followed.key in self._session.partitions:
+            self._has_ignored = True  # what was told of it before was told to its predecessor
         partition.on_own_end = self._flushed
         truncating = self._context.truncating.get(partition)
         if truncating is not None:  # by the fetcher that followed the leader before
@@ -177,6 +179,9 @@ class Fetcher:
     def _update_session(self, now: float) -> list[PartitionKey]:
         """Tell the session what is wanted of each changed partition; those that are being flushed."""
         session = self._session
+        if self._has_ignored:  # the leader does not repeat what has not changed since
+            self._has_ignored = False
+            session.failed()
         max_bytes = self._context.config[REPLICA_FETCH_MAX_BYTES]
         flushing = []
         changed, self._changed = self._changed, {}
@@ -301,9 +306,6 @@ class Fetcher:
 
     def _handled(self, _: object = None) -> None:
         self._is_handling = False
-        if self._has_ignored:  # the leader does not repeat what has not changed since
-            self._has_ignored = False
-            self._session.failed()
         self._schedule()
 
     def _take(self, key: PartitionKey, data: FetchResponsePartitionData) -> None:
@@ -366,7 +368,7 @@ class Fetcher:
                 log = partition.log
                 appended = log.append_as_follower(memoryview(remedy.records), now=context.loop.now())
                 partition.appended_as_follower(appended.size)
-                follow_offsets(context, followed, log.log_end_offset, remedy.log_start_offset)
+                follow_offsets(context, followed, remedy.high_watermark, remedy.log_start_offset)
             return is_done
 
         def ended(is_done: bool) -> None:

@@ -46,6 +46,7 @@ class Truncate(NamedTuple):
     fully: bool = False
     records: bytes = b""
     """To append after a full truncation: a batch that begins below the leader's log start."""
+    high_watermark: int = -1
     log_start_offset: int = -1
 
 
@@ -71,7 +72,7 @@ def receive(context: FetchContext, followed: Followed, data: FetchResponsePartit
     records = data.records
     if records:
         try:
-            remedy = _append(context, followed, records, data.log_start_offset)  # type: ignore[arg-type]
+            remedy = _append(context, followed, data, records)  # type: ignore[arg-type]
         except DamagedLog as damage:
             followed.partition.fail(str(damage))
             return Wait()
@@ -96,7 +97,9 @@ def _error(followed: Followed, code: int) -> Remedy:
     return Wait()
 
 
-def _append(context: FetchContext, followed: Followed, records: memoryview, leader_start: int) -> Remedy | None:
+def _append(
+    context: FetchContext, followed: Followed, data: FetchResponsePartitionData, records: memoryview
+) -> Remedy | None:
     partition = followed.partition
     log = partition.log
     try:
@@ -104,7 +107,7 @@ def _append(context: FetchContext, followed: Followed, records: memoryview, lead
     except UnexpectedOffset as unexpected:
         is_empty = log.log_start_offset == log.log_end_offset
         if is_empty and unexpected.first_offset < log.log_end_offset <= unexpected.last_offset:
-            return Truncate(unexpected.first_offset, True, bytes(records), leader_start)
+            return Truncate(unexpected.first_offset, True, bytes(records), data.high_watermark, data.log_start_offset)
         raise
     if appended.size:
         rate = context.quota_rate
