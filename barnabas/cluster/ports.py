@@ -17,7 +17,7 @@ LAST = 65_535
 def free_port(host: str, taken: Collection[int] = ()) -> int:
     """A port that nothing listens on now; any free one if the range is used up."""
     for port in random.sample(RANGE, 200):
-        if port not in taken and _is_free(host, port):
+        if port not in taken and is_free(host, port):
             return port
     with socket.socket(_family(host)) as probe:
         probe.bind((host, 0))
@@ -40,7 +40,8 @@ def _family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
-def _is_free(host: str, port: int) -> bool:
+def is_free(host: str, port: int) -> bool:
+    """Whether a port can be listened on now."""
     with socket.socket(_family(host)) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -21,6 +21,7 @@ from barnabas.wire.batch_view import BatchView
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
 from bench.servers import Server
 from tests.broker.raw_client import RawClient
+from tests.cluster.asking import leader_address
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import Producer  # noqa: E402
@@ -168,7 +169,7 @@ def first_batch(bootstrap: str, topic: str) -> BatchView:
         max_wait_ms=500, min_bytes=1, max_bytes=1 << 20,
         topics=[FetchRequestFetchTopic(topic=topic, partitions=[partition])],
     )  # fmt: skip
-    client = RawClient(bootstrap)
+    client = RawClient(leader_address(bootstrap, topic))
     try:
         (partition,) = client(request, 12).responses[0].partitions
     finally:
