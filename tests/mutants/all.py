@@ -12,6 +12,7 @@ from tests.mutants.data_command_mutants import DATA_COMMANDS
 from tests.mutants.disk_fault_mutants import DISK_FAULTS
 from tests.mutants.durability_mutants import DURABILITY
 from tests.mutants.file_mutants import FILES
+from tests.mutants.follower_mutants import FOLLOWER
 from tests.mutants.fuzz_mutants import FUZZ
 from tests.mutants.group_mutants import GROUPS
 from tests.mutants.hostile_mutants import HOSTILE
@@ -37,6 +38,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *CONTROLLER,
     *REPLICATION,
     *STORAGE,
+    *FOLLOWER,
     *DURABILITY,
     *DISK_FAULTS,
     *FILES,

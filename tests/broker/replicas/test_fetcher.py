@@ -419,3 +419,26 @@ def test_a_long_response_is_handled_in_slices(tmp_path: Path) -> None:
     following.loop.now = ticking
     following.run()
     assert all(partition.log.log_end_offset == 4 for partition in following.partitions)
+
+
+def test_only_what_differs_is_truncated(tmp_path: Path) -> None:
+    """R5: not down to the high watermark, which a follower may not have heard of; what was acknowledged stays."""
+    following, leader = diverged(tmp_path, [(5, 0), (3, 1)], [(5, 0), (2, 2)])
+    following.follow()
+    following.run()
+    assert following.log.log_end_offset == leader.logs[0].log_end_offset
+    assert min(offsets_in(leader)) == 10
+
+
+def test_a_partition_that_comes_back_is_told_everything_again(tmp_path: Path) -> None:
+    """R20: the leader does not repeat a high watermark that it has told the partition's predecessor."""
+    leader = leader_of(tmp_path)
+    following = Following(tmp_path, leader)
+    following.follow()
+    following.run()
+    (key,) = following.fetcher.partitions
+    following.fetcher.remove(key)
+    following.fetcher.add(following.partitions[0])
+    leader.answer(even_if_empty=True)
+    following.run()
+    assert [request.session_epoch for request in leader.requests].count(0) == 2
