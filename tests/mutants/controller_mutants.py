@@ -117,8 +117,8 @@ CONTROLLER = (
     Mutant(
         "brokers-fenced-for-the-controllers-absence",
         "coord/cluster/broker_sessions.py",
-        "        if deadline is None or now - deadline < ABSENCE_S:\n",
-        "        if deadline is None or now - deadline < 1000:\n",
+        "        if first is None or now - first < ABSENCE_S:\n",
+        "        if first is None or now - first < 1000:\n",
         _LIFECYCLE + "test_a_controller_that_was_stopped_blames_no_broker",
     ),
     Mutant(

@@ -44,6 +44,8 @@ class Observed(Brokers):
 
     def __init__(self, *ids: int, elr: bool) -> None:
         self.log: list[Message] = []
+        self.proposed: set[int] = set()
+        """The ISR that a leader asks for now: it knows that these have everything."""
         super().__init__(*ids, elr=elr)
 
     def apply(self, records: list[Message]) -> ClusterDelta:  # type: ignore[override]
@@ -55,7 +57,9 @@ class Observed(Brokers):
             topic = self.image.topics_by_id[record.topic_id]
             before = topic.partitions[record.partition_id]
             super().apply([record])
-            check_change(before, topic.partitions[record.partition_id], may_be_unclean=topic.name == "unclean")
+            after = topic.partitions[record.partition_id]
+            if after.leader not in self.proposed:
+                check_change(before, after, may_be_unclean=topic.name == "unclean")
         return ClusterDelta()
 
 
@@ -125,7 +129,9 @@ class Cluster(RuleBasedStateMachine):
         found = self.cluster.partition(topic, index)
         if found.leader == NO_LEADER:
             return
+        self.cluster.proposed = isr
         answer = self.cluster.alter(topic, sorted(isr | {found.leader}), index=index, recovery=recovery)
+        self.cluster.proposed = set()
         allowed = {0, ErrorCode.INVALID_REQUEST, ErrorCode.INELIGIBLE_REPLICA, ErrorCode.NEW_LEADER_ELECTED}
         assert answer.error_code in allowed
         if not answer.error_code:
