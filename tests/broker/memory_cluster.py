@@ -36,9 +36,10 @@ class Link:
     ) -> None:
         assert timeout_s > 0
         source = self._cluster.brokers[self._ends[0]]
-        source.broker.loop.timers.at(source.clock.now, lambda: self._send(request, then))
+        version = min(request.max_version, max_version if max_version is not None else request.max_version)
+        source.broker.loop.timers.at(source.clock.now, lambda: self._send(request, then, version))
 
-    def _send(self, request: Message, then: Callable[[Any], None]) -> None:
+    def _send(self, request: Message, then: Callable[[Any], None], version: int) -> None:
         if set(self._ends) & self._cluster.unreachable:
             then(KafkaError(ErrorCode.NETWORK_EXCEPTION, "cut"))
             return
@@ -46,7 +47,7 @@ class Link:
             self._client = self._cluster.brokers[self._ends[1]].client(client_id="broker")
         self.sent.append(request)
         self._waiting.append(then)
-        self._client.send(request, request.max_version)
+        self._client.send(request, version)
 
     def collect(self) -> bool:
         """Hand over the responses that have arrived; whether there were any."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 import pytest
 
 from barnabas.broker.coordinators import share_states
+from barnabas.coord.cluster.resources import GROUP, TOPIC
 from barnabas.coord.partitioning import coordinator_partition
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.errors import ErrorCode as E
+from barnabas.wire.messages import metadata_records as m
 from barnabas.wire.messages import share_groups as g
 from barnabas.wire.messages import share_state as s
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.broker.memory_broker import batch
 from tests.broker.memory_cluster import MemoryCluster
-from tests.broker.share_member import ACCEPT, FEW, Member, acquired
+from tests.broker.share_member import ACCEPT, FEW, REJECT, Member, acquired
 
 STATE = "__share_group_state"
 
@@ -180,6 +182,31 @@ def test_the_lag_is_known_where_the_group_is_though_another_broker_leads(cluster
     assert described().lag == 2
     cluster.unreachable.add(2)
     assert described().error_code == E.NETWORK_EXCEPTION
+
+
+def test_dead_letters_go_to_the_broker_that_leads_the_queue(cluster) -> None:
+    initialize(cluster)
+    cluster.create("dlq.q", [1])
+    cluster.commit(
+        *(
+            m.ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value)
+            for kind, name, key, value in (
+                (GROUP, "g", "errors.deadletterqueue.topic.name", "dlq.q"),
+                (TOPIC, "dlq.q", "errors.deadletterqueue.group.enable", "true"),
+            )
+        )
+    )
+    queue = cluster.brokers[1].broker.partitions.get("dlq.q", 0).log
+    produce(cluster, 2, b"a", b"b")
+    reader = member(cluster, 2)
+    assert taken(reader.fetch(wait_ms=500)) == [(0, 1, 1)]
+    cluster.unreachable.add(1)
+    reader.send(acks=[(0, 0, [REJECT])])
+    cluster.advance(0.5)
+    cluster.unreachable.clear()
+    cluster.advance(5.0)
+    reader.answers()
+    assert queue.log_end_offset == 1
 
 
 def test_another_broker_is_not_the_share_coordinator(cluster) -> None:
