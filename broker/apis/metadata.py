@@ -148,11 +148,24 @@ def _describe(
     ctx: RequestContext, view: ReplicaView, topic: TopicImage, request: MetadataRequest
 ) -> MetadataResponseTopic:
     describe = _describe_partition if ctx.api_version else _describe_reachable
+    shows_all = view.shows_all  # most requests of a single node: nothing to look up for each partition
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[describe(view, topic.name, index, partition) for index, partition in topic.partitions.items()],
+        partitions=[
+            MetadataResponsePartition(
+                error_code=0,
+                partition_index=index,
+                leader_id=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=list(partition.replicas),
+                isr_nodes=list(partition.isr),
+            )
+            if shows_all and partition.leader >= 0
+            else describe(view, topic.name, index, partition)
+            for index, partition in topic.partitions.items()
+        ],
         topic_authorized_operations=topic_operations(request.include_topic_authorized_operations),
     )
 

@@ -53,6 +53,11 @@ class ReplicaView:
             directories = {one for registered in self._brokers.values() for one in registered.directories}
             self._online_directories = frozenset({*directories, UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY})
 
+    @property
+    def shows_all(self) -> bool:
+        """Whether every replica can be reached: there is one broker, and no partition of it is offline."""
+        return self._alive is None and not self._offline
+
     def leader_error(self, topic: str, index: int, partition: PartitionImage) -> ErrorCode:
         """NONE if the leader can be reached, else why the partition is described without one."""
         leader = partition.leader
