@@ -312,7 +312,7 @@ class RemoteController:
             broker_epoch=lambda: broker.lifecycle.broker_epoch,
             new_id=broker.log_dirs.new_id,
         )
-        self.observer.on_applied.append(self.metadata.topics.applied)
+        self.observer.on_applied.append(self.metadata.applied)
 
     async def catch_up(self) -> None:
         """Fetch the metadata: wait until the image is as new as the controllers' log was."""

@@ -1,8 +1,9 @@
 """Requests of clients that only the controller can answer: a broker sends them on in an Envelope (KIP-590).
 
-The envelope has the client's request as it was, in the client's version, with the client's principal and address; its
-answer is relayed. The channel looks for the active controller until the time of the request is up. The controller
-checks the principal of the client, and that the sender is a broker. Changes of log levels are this broker's own.
+The envelope has the client's request as it was, in the client's version, with the client's principal and address. Its
+answer is relayed; after a change of topics once this broker has it, so that the client finds it here. The channel looks
+for the active controller until the time of the request is up. The controller checks the principal of the client, and
+that the sender is a broker. Changes of log levels are this broker's own.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.broker_loggers import alter_loggers
 from barnabas.broker.apis.registry import BROKER, FORWARDED, FORWARDING, ROUTES, api, served_versions
+from barnabas.broker.metadata.remote_metadata import RemoteMetadata
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.cluster.resources import BROKER_LOGGER
 from barnabas.wire.api_keys import ApiKey
@@ -22,6 +24,12 @@ from barnabas.wire.frame import SIZE, encode_request, parse_response_header
 from barnabas.wire.messages.cluster import EnvelopeRequest, EnvelopeResponse
 from barnabas.wire.messages.configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from barnabas.wire.messages.headers import DefaultPrincipalData
+from barnabas.wire.messages.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsResponse,
+    DeleteTopicsResponse,
+)
 from barnabas.wire.registry import message_for
 from barnabas.wire.types import chunk_bytes
 
@@ -29,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from barnabas.broker.context import RequestContext
+    from barnabas.coord.cluster.topic_image import TopicImage
     from barnabas.wire.schema import Message
 
 logger = logging.getLogger("kafka.server.ForwardingManager")
@@ -40,8 +49,39 @@ _PRINCIPAL_VERSION: Final = 0
 def forward(ctx: RequestContext, request: Message) -> DelayedResponse:
     """Send a client's request to the controller; its answer is the client's."""
     delayed = DelayedResponse(send_before_close=True)
-    send_to_controller(ctx, request, delayed.guard(delayed.complete))
+
+    def answered(outcome: Message | KafkaError) -> None:
+        holds = None if isinstance(outcome, KafkaError) else _effect(ctx, request, outcome)
+        metadata = ctx.broker.metadata
+        if holds is None or not isinstance(metadata, RemoteMetadata):
+            delayed.complete(outcome)
+        else:
+            metadata.when(holds, lambda: delayed.complete(outcome))
+
+    send_to_controller(ctx, request, delayed.guard(answered))
     return delayed
+
+
+def _effect(ctx: RequestContext, request: Message, response: Message) -> Callable[[], bool] | None:
+    """Whether a change of topics has come to this broker; None for other changes, whose answer waits for nothing."""
+    if getattr(request, "validate_only", False):
+        return None
+    metadata = ctx.broker.metadata
+    if isinstance(response, CreateTopicsResponse):
+        created = [result.name for result in response.topics if not result.error_code]
+        return lambda: all(map(metadata.has_topic, created))
+    if isinstance(response, DeleteTopicsResponse):
+        deleted = [result.name for result in response.responses if not result.error_code and result.name]
+        return lambda: not any(name in metadata.image.topics for name in deleted)
+    if isinstance(request, CreatePartitionsRequest) and isinstance(response, CreatePartitionsResponse):
+        counts = {topic.name: topic.count for topic in request.topics}
+        extended = [result.name for result in response.results if not result.error_code]
+        return lambda: all(_has_partitions(metadata.image.topic(name), counts.get(name, 0)) for name in extended)
+    return None
+
+
+def _has_partitions(topic: TopicImage | None, count: int) -> bool:
+    return topic is None or len(topic.partitions) >= count
 
 
 def send_to_controller(ctx: RequestContext, request: Message, then: Callable[[Message | KafkaError], None]) -> None:
