@@ -90,6 +90,7 @@ class FollowerFetchPlan(FetchPlan):
 
     def _read_one(self, attempt: Attempt, key: PartitionKey, wanted: FetchPartition) -> FetchResponsePartitionData:
         partition = self.find(wanted)
+        self.watch_from_now(partition, key)
         replication = self.broker.partitions.replication
         self._holds_back = replication.holds_back(partition, self._replica_id)
         answer = super()._read_one(attempt, key, wanted)
@@ -109,6 +110,9 @@ class FollowerFetchPlan(FetchPlan):
         if wanted.follower_high_watermark < min(answer.high_watermark, wanted.fetch_offset):
             attempt.is_final = True
         return answer
+
+    def watch_from_now(self, partition: Partition, key: PartitionKey) -> None:
+        """Without a session there is nothing to tell later."""
 
     def respond(self, attempt: Attempt) -> FetchResponse:
         """The response; what it has of throttled partitions counts for the quota."""
@@ -142,9 +146,9 @@ class FollowerSessionPlan(FollowerFetchPlan):
         attempt.is_final = False
         return attempt
 
-    def _read_one(self, attempt: Attempt, key: PartitionKey, wanted: FetchPartition) -> FetchResponsePartitionData:
-        self.find(wanted).watches[self.watch] = key
-        return super()._read_one(attempt, key, wanted)
+    def watch_from_now(self, partition: Partition, key: PartitionKey) -> None:
+        """Have the session told when the partition changes."""
+        partition.watches[self.watch] = key
 
     def read_changed(self) -> Attempt:
         """Read what is not idle now, without recording positions."""

@@ -469,7 +469,9 @@ class Partitions:
     def _remove_replicas(self, delta: ClusterDelta) -> Steps[None]:
         """Stop serving the partitions that were moved to other brokers, and delete their logs, durably (R19)."""
         changed: dict[LogDir, None] = {}
-        for (topic_id, index), image in list(delta.changed_partitions.items()):
+        for count, ((topic_id, index), image) in enumerate(list(delta.changed_partitions.items()), 1):
+            if count % 1000 == 0:
+                yield None
             if self._is_assigned(image, index):
                 continue
             if (image.name, index) in self.offline:
