@@ -1,14 +1,23 @@
-"""A cluster of Barnabas on this machine as one server: `barnabas serve --brokers N` with all its nodes."""
+"""Clusters on this machine as one server each: `barnabas serve --brokers N`, and Kafka 4.4.0 in the same shape."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import socket
+import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import psutil
 
+from barnabas.cluster import kafka_controllers
+from barnabas.cluster.members import new_cluster_id
+from barnabas.cluster.plan import OUR_CONTROLLER, Controller, broker_keys, controller_keys
 from bench.ports import free_port
-from bench.servers import ROOT, BarnabasServer
+from bench.real_kafka import HEAP
+from bench.servers import ROOT, BarnabasServer, Server
+from compat.jars import fetch
 
 
 class BarnabasCluster(BarnabasServer):
@@ -49,6 +58,12 @@ class BarnabasCluster(BarnabasServer):
         self._addresses = text.split(",") if text else []
         return len(self._addresses) == self.brokers
 
+    def pid_of(self, broker: int) -> int:
+        """The process id of a broker."""
+        from barnabas.cluster.state import read
+
+        return read(str(self.data_dir)).node(broker).pid or 0
+
     def kill9(self) -> None:
         """Kill the supervisor and all nodes at once."""
         for process in reversed(self.processes()):
@@ -70,3 +85,92 @@ def _following_ports(count: int) -> int:
         first = free_port()
         if all(is_free("127.0.0.1", port) for port in range(first, first + count)):
             return first
+
+
+class KafkaCluster(Server):
+    """Three brokers and one controller of Kafka, each a JVM with Kafka's defaults for its heap."""
+
+    name = "kafka-cluster"
+
+    def __init__(self, data_dir: Path, *, brokers: int = 3, config: dict[str, str] | None = None) -> None:
+        super().__init__(data_dir, config=config)
+        self.brokers = brokers
+        self._ports = {broker: free_port() for broker in range(1, brokers + 1)}
+        self.port = self._ports[1]
+        self._members: dict[int, subprocess.Popen[bytes]] = {}
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses of all brokers."""
+        return ",".join(f"{self.host}:{port}" for port in self._ports.values())
+
+    def prepare(self) -> None:
+        """Format all directories."""
+        controllers = [Controller(OUR_CONTROLLER, self.host, free_port())]
+        keys = {OUR_CONTROLLER: controller_keys(OUR_CONTROLLER, "", controllers, self.config)}
+        for broker, port in self._ports.items():
+            keys[broker] = broker_keys(broker, self.host, port, "", controllers, self.config)
+        nodes = {self.data_dir / str(node): own for node, own in keys.items()}
+        kafka_controllers.prepare(self._jars(), nodes, new_cluster_id())
+
+    @staticmethod
+    def _jars() -> Path:
+        return fetch(ROOT / "compat" / "kafka" / "pom.xml")
+
+    def _command(self) -> tuple[list[str], dict[str, str]]:
+        raise NotImplementedError("a cluster has a command for each node")
+
+    def spawn(self) -> None:
+        """Start all nodes at once."""
+        with self.log_path.open("ab") as log:
+            for node in (OUR_CONTROLLER, *self._ports):
+                folder = self.data_dir / str(node)
+                java = kafka_controllers.java(self._jars(), folder, *HEAP)
+                command = [*java, "kafka.Kafka", str(folder / "server.properties")]
+                self._members[node] = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=dict(os.environ)
+                )
+        self.process = self._members[1]
+
+    def _is_ready(self) -> bool:
+        try:
+            for port in self._ports.values():
+                socket.create_connection((self.host, port), timeout=2).close()
+        except OSError:
+            return False
+        return True
+
+    def pid_of(self, broker: int) -> int:
+        """The process id of a broker."""
+        return self._members[broker].pid
+
+    def processes(self) -> list[psutil.Process]:
+        """All JVMs."""
+        return [psutil.Process(one.pid) for one in self._members.values() if one.poll() is None]
+
+    def stop(self, timeout_s: float = 30.0) -> int | None:
+        """Stop the brokers, then the controller; JVMs that take too long are killed."""
+        for node in (*self._ports, OUR_CONTROLLER):
+            if node in self._members:
+                self._members[node].terminate()
+                if node == max(self._ports):
+                    self._wait(self._ports, timeout_s)
+        self._wait(self._members, timeout_s)
+        return 0
+
+    def _wait(self, nodes: Iterable[int], limit_s: float) -> None:
+        for node in nodes:
+            process = self._members.get(node)
+            if process is None:
+                continue
+            try:
+                process.wait(limit_s)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def kill9(self) -> None:
+        """Kill all JVMs."""
+        for process in self._members.values():
+            process.kill()
+            process.wait()

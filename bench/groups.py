@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench import cases, compaction, coordination, spark, spark_etl, synced, thousand
+from bench import cases, cluster_cases, compaction, coordination, spark, spark_etl, synced, thousand
 from bench.case import Group, Scale
 
 PAGE_CACHE = {"barnabas.log.sync": "os"}  # as Kafka does by default
@@ -37,6 +37,14 @@ def all_groups(scale: Scale) -> list[Group]:
             barnabas=PAGE_CACHE | coordination.SETTINGS,
             kafka=coordination.SETTINGS,
             warm_up=coordination.warm_up,
+        ),
+        Group(
+            "Cluster",
+            "Three brokers and one controller, topics with three replicas of which two must be in sync, acks=all; "
+            "neither side syncs before it acknowledges. Memory and CPU are those of all processes.",
+            tuple(cluster_cases.cases()),
+            barnabas=PAGE_CACHE | cluster_cases.SETTINGS,
+            kafka=cluster_cases.SETTINGS,
         ),
         Group(
             "Compaction",

@@ -47,7 +47,7 @@ class Members:
             taken.append(free_port(LOOPBACK, taken))
             self._controllers.append(Controller(node_id, LOOPBACK, taken[-1]))
         self.state = ClusterState(
-            cluster_id=_new_id() if before is None else before.cluster_id,
+            cluster_id=new_cluster_id() if before is None else before.cluster_id,
             controllers=options.controllers,
             pid=os.getpid(),
             control="",
@@ -158,7 +158,7 @@ def _before(directory: str) -> ClusterState | None:
         return None
 
 
-def _new_id() -> str:
+def new_cluster_id() -> str:
     """A cluster id: a random uuid in Kafka's text form, which begins with no dash."""
     while True:
         text = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")

@@ -1,0 +1,161 @@
+"""The cases of the group `Cluster`: three brokers and a controller, topics with three replicas, acks=all.
+
+Each case starts a cluster of its own, since what it does to it is the measurement.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from bench.case import Case, Figures, Goal, Group, Mode, Scale
+from bench.clusters import BarnabasCluster, KafkaCluster
+
+SESSION_MS = 3000
+SETTINGS = {
+    "broker.session.timeout.ms": str(SESSION_MS),
+    "broker.heartbeat.interval.ms": "500",
+    "offsets.topic.replication.factor": "3",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+}
+SETTLE_S = 3.0
+TIMEOUT_S = 60.0
+TOPIC = "bench"
+Served = BarnabasCluster | KafkaCluster
+
+
+def _made(group: Group, kind: str, folder: Path) -> Served:
+    if kind == "barnabas":
+        made: Served = BarnabasCluster(folder / kind, config=dict(group.barnabas))
+    else:
+        made = KafkaCluster(folder / kind, config=dict(group.kafka))
+    made.prepare()
+    return made
+
+
+@contextmanager
+def _served(group: Group, kind: str) -> Iterator[Served]:
+    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
+        server = _made(group, kind, Path(folder))
+        server.spawn()
+        try:
+            server.wait_ready()
+            yield server
+        finally:
+            server.stop()
+
+
+def _create(server: Served, partitions: int) -> None:
+    """A topic of three replicas, once three brokers are there."""
+    admin = AdminClient({"bootstrap.servers": server.bootstrap, "log_level": 0})
+    deadline = time.monotonic() + TIMEOUT_S
+    while len(admin.list_topics(timeout=10).brokers) < server.brokers and time.monotonic() < deadline:
+        time.sleep(0.01)
+    for future in admin.create_topics([NewTopic(TOPIC, partitions, 3)]).values():
+        future.result(30)
+
+
+def _producer(server: Served, **more: object) -> Producer:
+    settings = {"bootstrap.servers": server.bootstrap, "acks": "all", "enable.idempotence": True, "log_level": 0}
+    return Producer({**settings, "reconnect.backoff.ms": 20, "retry.backoff.ms": 20, **more})
+
+
+def start_and_idle(group: Group, kind: str, _: Scale) -> Figures:
+    """Seconds until a topic with three replicas is created, and the memory of all processes after `SETTLE_S`."""
+    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
+        server = _made(group, kind, Path(folder))
+        started = time.monotonic()
+        server.spawn()
+        try:
+            server.wait_ready()
+            _create(server, 1)
+            took = time.monotonic() - started
+            time.sleep(SETTLE_S)
+            return {"start s": took, "idle MB": server.rss_bytes() / 1e6}
+        finally:
+            server.stop()
+
+
+def produce(group: Group, kind: str, scale: Scale, *, size: int) -> Figures:
+    """Produce with confluent-kafka to six partitions."""
+    count = scale.synced_records if size < 1000 else scale.synced_records // 3
+    with _served(group, kind) as server:
+        _create(server, 6)
+        _send(server, count // 10, size)
+        before, began = server.cpu_s(), time.monotonic()
+        _send(server, count, size)
+        seconds, cpu_s = time.monotonic() - began, server.cpu_s() - before
+        return {"msg/s": count / seconds, "CPU s/GB": cpu_s / (count * size / 1e9)}
+
+
+def _send(server: Served, count: int, size: int) -> None:
+    producer = _producer(server, **{"linger.ms": 5, "batch.size": 131_072, "queue.buffering.max.messages": 200_000})
+    failed: list[KafkaError] = []
+    value = os.urandom(size)
+
+    def delivered(error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            failed.append(error)
+
+    for _ in range(count):
+        while True:
+            try:
+                producer.produce(TOPIC, value, on_delivery=delivered)
+                break
+            except BufferError:
+                producer.poll(0.01)
+        producer.poll(0)
+    if producer.flush(TIMEOUT_S) or failed:
+        raise RuntimeError(f"records were not acknowledged: {failed[:1]}")
+
+
+def interrupted(group: Group, kind: str, _: Scale, *, number: signal.Signals) -> Figures:
+    """The longest pause between acknowledgements when the leader of the only partition gets a signal."""
+    with _served(group, kind) as server:
+        _create(server, 1)
+        producer = _producer(server, **{"linger.ms": 0})
+        acknowledged: list[float] = []
+        failed: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, _message: Message) -> None:
+            acknowledged.append(time.monotonic())
+            if error is not None:
+                failed.append(error)
+
+        def run(seconds: float) -> None:
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                producer.produce(TOPIC, b"x" * 100, on_delivery=delivered)
+                producer.poll(0.005)
+
+        run(SETTLE_S)
+        leader = producer.list_topics(TOPIC, timeout=10).topics[TOPIC].partitions[0].leader
+        os.kill(server.pid_of(leader), number)
+        run(SESSION_MS / 1000 + SETTLE_S)
+        if producer.flush(TIMEOUT_S) or failed:
+            raise RuntimeError(f"records were not acknowledged: {failed[:1]}")
+        pauses = [after - before for before, after in pairwise(acknowledged)]
+        return {"pause ms": max(pauses) * 1000}
+
+
+def cases() -> Iterator[Case]:
+    """The cases of the group, in order."""
+    yield Case("start", start_and_idle, {"start s": Goal(0.25), "idle MB": Goal(0.2)}, Mode.OWN_SERVER)
+    for size, label in ((100, "100 B"), (1000, "1 KB")):
+        goals = {"msg/s": Goal(1.0), "CPU s/GB": Goal(0.67)}
+        yield Case(f"confluent produce {label}, 6 part.", partial(produce, size=size), goals, Mode.OWN_SERVER)
+    killed = partial(interrupted, number=signal.SIGKILL)
+    yield Case("kill -9 of a leader", killed, {"pause ms": Goal(limit=SESSION_MS + 1000)}, Mode.OWN_SERVER)
+    stopped = partial(interrupted, number=signal.SIGTERM)
+    yield Case("controlled shutdown of a leader", stopped, {"pause ms": Goal(limit=300)}, Mode.OWN_SERVER)
