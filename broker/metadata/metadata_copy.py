@@ -2,7 +2,7 @@
 
 The copy is Kafka's `__cluster_metadata-0` with its snapshots, so that a restart goes on from it, and Kafka can take it
 over. What was fetched stays in memory until the controller's high watermark has passed it: so the copy has committed
-records only, and nothing that was applied is ever undone (R17). A copy that Kafka has written may end with records that
+records only, and nothing that was applied is ever undone (R25). A copy that Kafka has written may end with records that
 were never committed: they are not applied before a controller has confirmed them, and truncated if it denies them.
 
 Records are applied in whole batches, those of a metadata transaction when it has ended. An unknown record or version is

@@ -1,7 +1,7 @@
 """Who leads the metadata quorum, as far as this node knows, and where its controllers are reached.
 
 The observer learns the leader from `CurrentLeader` in the answers of the controllers; the channel to the controller
-follows it. The epoch is never lowered (R18). While no leader is known, the addresses of
+follows it. The epoch is never lowered (R25). While no leader is known, the addresses of
 controller.quorum.bootstrap.servers and controller.quorum.voters, and those of the voters in the metadata, are asked one
 after the other. Source: Kafka's `KafkaRaftClient`, `RaftControllerNodeProvider`.
 """
