@@ -9,7 +9,7 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
@@ -149,12 +149,26 @@ def interrupted(group: Group, kind: str, _: Scale, *, number: signal.Signals) ->
         return {"pause ms": max(pauses) * 1000}
 
 
+def group(page_cache: Mapping[str, str]) -> Group:
+    """The group; `page_cache` are the settings of a broker of ours that does not sync."""
+    return Group(
+        "Cluster",
+        "Three brokers and one controller, topics with three replicas of which two must be in sync, acks=all; neither "
+        "side syncs before it acknowledges. Memory and CPU are those of all processes.",
+        tuple(cases()),
+        barnabas={**page_cache, **SETTINGS},
+        kafka=SETTINGS,
+    )
+
+
 def cases() -> Iterator[Case]:
     """The cases of the group, in order."""
-    yield Case("start", start_and_idle, {"start s": Goal(0.25), "idle MB": Goal(0.2)}, Mode.OWN_SERVER)
+    yield Case("start of a cluster", start_and_idle, {"start s": Goal(0.25), "idle MB": Goal(0.2)}, Mode.OWN_SERVER)
     for size, label in ((100, "100 B"), (1000, "1 KB")):
         goals = {"msg/s": Goal(1.0), "CPU s/GB": Goal(0.67)}
-        yield Case(f"confluent produce {label}, 6 part.", partial(produce, size=size), goals, Mode.OWN_SERVER)
+        yield Case(
+            f"confluent produce {label}, 6 part., 3 replicas", partial(produce, size=size), goals, Mode.OWN_SERVER
+        )
     killed = partial(interrupted, number=signal.SIGKILL)
     yield Case("kill -9 of a leader", killed, {"pause ms": Goal(limit=SESSION_MS + 1000)}, Mode.OWN_SERVER)
     stopped = partial(interrupted, number=signal.SIGTERM)

@@ -38,14 +38,7 @@ def all_groups(scale: Scale) -> list[Group]:
             kafka=coordination.SETTINGS,
             warm_up=coordination.warm_up,
         ),
-        Group(
-            "Cluster",
-            "Three brokers and one controller, topics with three replicas of which two must be in sync, acks=all; "
-            "neither side syncs before it acknowledges. Memory and CPU are those of all processes.",
-            tuple(cluster_cases.cases()),
-            barnabas=PAGE_CACHE | cluster_cases.SETTINGS,
-            kafka=cluster_cases.SETTINGS,
-        ),
+        cluster_cases.group(PAGE_CACHE),
         Group(
             "Compaction",
             "Neither broker syncs before acknowledging; their cleaners check for dirty logs every 100 ms. Topics have "

@@ -12,6 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from barnabas.cli.serve_arguments import UsageError, host_and_port, sets
 from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion
 
@@ -27,10 +28,6 @@ Any Kafka key can also be set in the environment, as in the apache/kafka image: 
 The command line takes precedence over the environment, the environment over the file, the file over the defaults.
 
 Exit codes: 0 after a clean stop, 1 when the broker failed, 2 when the options or the configuration are wrong."""
-
-
-class UsageError(Exception):
-    """The command line cannot be understood; the text is one sentence."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -167,17 +164,6 @@ def parser() -> _Parser:
     return made
 
 
-def sets(texts: Sequence[str]) -> dict[str, str]:
-    """The keys and values of `--set`."""
-    keys: dict[str, str] = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            raise UsageError(f"--set must be KEY=VALUE, as in --set num.partitions=3, not {text!r}")
-        keys[key.strip()] = value.strip()
-    return keys
-
-
 def _kafka_keys(given: argparse.Namespace) -> dict[str, str]:
     """The Kafka keys of the command line: those of --set, and those that --listen and --data-dir stand for."""
     keys = sets(given.set)
@@ -194,14 +180,3 @@ def _listener(address: str) -> str:
     """`127.0.0.1:9092` as Kafka writes a listener; an empty host means every interface, as with Kafka."""
     host_and_port(address)
     return f"PLAINTEXT://{address}"
-
-
-def host_and_port(address: str) -> tuple[str, int]:
-    """Host and port of `--listen`; an IPv6 address keeps its brackets."""
-    host, colon, port = address.rpartition(":")
-    bare_ipv6 = ":" in host and not (host.startswith("[") and host.endswith("]"))
-    if not colon or bare_ipv6 or "/" in host or " " in host:
-        raise UsageError(f"--listen must be HOST:PORT, as in 127.0.0.1:9092 or [::1]:9092, not {address!r}")
-    if not (port.isascii() and port.isdigit() and int(port) <= 65535):
-        raise UsageError(f"--listen needs a port between 0 and 65535, not {port!r}")
-    return host, int(port)

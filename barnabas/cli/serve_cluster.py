@@ -6,7 +6,7 @@ import argparse
 import re
 from collections.abc import Mapping
 
-from barnabas.cli.serve import UsageError, host_and_port, sets
+from barnabas.cli.serve_arguments import UsageError, host_and_port, sets
 from barnabas.cluster.options import MAX_BROKERS, OURS, ClusterOptions
 
 _OF_ONE_NODE = re.compile(r"(\d+):(.+)", re.DOTALL)

@@ -12,18 +12,33 @@ import signal
 import socket
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.cluster.control import LINE_MAX
 from barnabas.cluster.state import NoCluster, NodeState
 
 if TYPE_CHECKING:
-    from barnabas.cluster.supervisor import Supervisor
+    from barnabas.cluster.members import Members
+    from barnabas.cluster.state import ClusterState
 
 Answer = dict[str, Any]
 Pending = Callable[[], Answer | None]
 """Gives the answer when it is known."""
 CONNECTIONS_MAX = 64
+
+
+class Nodes(Protocol):
+    """What a command may do with the nodes: the supervisor."""
+
+    members: Members
+    is_stopping: bool
+
+    @property
+    def state(self) -> ClusterState: ...
+
+    def start(self, node: NodeState) -> None: ...
+
+    def signal_node(self, node: NodeState, number: signal.Signals) -> None: ...
 
 
 class Refused(Exception):  # noqa: N818 - an answer
@@ -33,7 +48,7 @@ class Refused(Exception):  # noqa: N818 - an answer
 class Requests:
     """The connections of the control socket."""
 
-    def __init__(self, supervisor: Supervisor, selector: selectors.BaseSelector) -> None:
+    def __init__(self, supervisor: Nodes, selector: selectors.BaseSelector) -> None:
         self._supervisor = supervisor
         self._selector = selector
         self._received: dict[socket.socket, bytes] = {}

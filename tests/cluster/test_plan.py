@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.cli.serve import UsageError, parser
+from barnabas.cli.serve import parser
+from barnabas.cli.serve_arguments import UsageError
 from barnabas.cli.serve_cluster import cluster_options
 from barnabas.cluster import plan, state
 from barnabas.cluster.balance import Assignment, Impossible, drain, rebalance
