@@ -138,9 +138,17 @@ class BrokerLifecycle:
             return
         self.state = BrokerLifecycleState.PENDING_CONTROLLED_SHUTDOWN
         self._stopped = stopped
-        patience_s = min(CONTROLLED_SHUTDOWN_S, self._config[BROKER_SESSION_TIMEOUT_MS] / 1000)
-        self._stop_timer = self._loop.timers.at(self._loop.now() + patience_s, self._no_answer_to_shutdown)
+        self._give_up_at = self._loop.now() + CONTROLLED_SHUTDOWN_S
+        self._be_patient()
         self.heartbeat_now()
+
+    def _be_patient(self) -> None:
+        """Wait for the controller as long as a session lasts without an answer, and not too long in all."""
+        if self._stop_timer is not None:
+            self._stop_timer.cancel()
+        session_s = self._config[BROKER_SESSION_TIMEOUT_MS] / 1000
+        until = min(self._loop.now() + session_s, self._give_up_at)
+        self._stop_timer = self._loop.timers.at(until, self._no_answer_to_shutdown)
 
     def close(self) -> None:
         """Send nothing more."""
@@ -260,6 +268,7 @@ class BrokerLifecycle:
             if response.should_shut_down:
                 self._may_stop(is_drained=True)
             else:
+                self._be_patient()
                 self._later(SHUTDOWN_HEARTBEAT_S)
         else:
             if response.is_fenced != self._is_fenced:

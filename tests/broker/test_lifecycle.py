@@ -164,6 +164,17 @@ def test_a_stop_without_controller_ends_by_itself(wire, tmp_path, controller):
     assert stopped.all == [False]
 
 
+def test_a_stop_waits_longer_while_the_controller_answers_but_not_for_ever(wire, tmp_path, controller):
+    member = started(wire, tmp_path, controller, broker_session_timeout_ms="3000")
+    controller.may_shut_down = False
+    stopped = Answers()
+    member.lifecycle.begin_controlled_shutdown(stopped)
+    wire.advance(10)
+    assert stopped.all == []
+    wire.advance(21)
+    assert stopped.all == [False]
+
+
 def test_a_failed_directory_is_told_at_once_and_again(wire, tmp_path, controller):
     member = started(wire, tmp_path, controller, tmp_path / "more")
     log_dirs = member.broker.log_dirs

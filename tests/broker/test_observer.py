@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.coord.cluster.checkpoint import checkpoint_name
 from barnabas.coord.cluster.metadata_batches import build_metadata_batch
+from barnabas.storage.follower_append import append_as_follower
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.metadata_records import (
     AbortTransactionRecord,
@@ -277,3 +279,48 @@ def test_an_error_code_that_says_nothing_asks_another_controller(wire, tmp_path,
     member.follow()
     wire.advance(2)
     assert member.remote.observer.is_caught_up
+
+
+def test_a_copy_that_ends_with_what_was_never_committed_is_truncated(wire, tmp_path, quorum, controller):
+    """A directory that Kafka has written may end so: its observers write what they fetch at once."""
+    quorum.write(*topic("kept", 1))
+    member = following(wire, tmp_path, controller)
+    end = quorum.end_offset
+    lost = build_metadata_batch(topic("lost", 2), epoch=1, now_ms=START_MS, base_offset=end)
+    append_as_follower(member.remote.copy.log, memoryview(bytearray(lost)), now=wire.time)
+    member.stop()
+    quorum.elect(3000)
+    quorum.write(*topic("other", 3))
+    again = following(wire, tmp_path, controller)
+    wire.advance(1)
+    assert set(again.image.topics) == {"kept", "other"}
+    assert again.remote.copy.log.log_end_offset == quorum.end_offset
+    again.stop()
+    assert set(following(wire, tmp_path, controller).image.topics) == {"kept", "other"}
+
+
+def test_metadata_that_the_quorum_has_lost_stops_the_broker(wire, tmp_path, quorum, controller):
+    member = following(wire, tmp_path, controller)
+    end = quorum.end_offset
+    quorum.write(*topic("applied", 1))
+    wire.advance(1)
+    quorum.truncate(end)
+    quorum.elect(3000)
+    quorum.high_watermark = end
+    quorum.write(*topic("instead", 2))
+    wire.advance(1)
+    assert "has lost committed metadata" in (member.broker.halt_reason or "")
+
+
+def test_a_fetched_snapshot_is_continued_after_a_crash_between_its_name_and_the_log(wire, tmp_path, quorum, controller):
+    quorum.write(*topic("old", 1))
+    member = following(wire, tmp_path, controller)
+    directory = Path(member.remote.copy.log.directory)
+    member.stop(cleanly=False)
+    quorum.write(*topic("new", 2))
+    quorum.take_snapshot([*FEATURES, *topic("old", 1), *topic("new", 2)])
+    assert quorum.snapshot is not None
+    (directory / checkpoint_name(*quorum.snapshot[:2])).write_bytes(quorum.snapshot[2])
+    again = following(wire, tmp_path, controller)
+    assert set(again.image.topics) == {"old", "new"}
+    assert again.remote.copy.log.log_start_offset == quorum.start_offset
