@@ -74,8 +74,7 @@ class FetchPlan:
         "may_be_cold",
         "min_bytes",
         "partitions",
-        "rack_id",
-        "reads_leaders_only",
+        "request",
         "session",
         "uses_topic_ids",
         "wants_session",
@@ -96,8 +95,7 @@ class FetchPlan:
         self.max_bytes = min(request.max_bytes, ctx.broker.config[FETCH_MAX_BYTES])
         self.partitions = partitions
         self.session = session
-        self.rack_id = request.rack_id
-        self.reads_leaders_only = ctx.api_version < FIRST_VERSION_WITH_RACK
+        self.request = request
         self.wants_session = False
         self.leaders: Collection[int] = ()
         """Of partitions that are led elsewhere."""
@@ -235,14 +233,15 @@ class FetchPlan:
         if self.is_follower:
             return None  # `find` has checked it
         if not partition.is_leader:
-            if self.reads_leaders_only:
+            if self.ctx.api_version < FIRST_VERSION_WITH_RACK:
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return None
-        if not self.rack_id or self.broker.config[REPLICA_SELECTOR_CLASS] is None:
+        rack_id = self.request.rack_id
+        if not rack_id or self.broker.config[REPLICA_SELECTOR_CLASS] is None:
             return None
         from barnabas.broker.apis.preferred_replica import preferred_replica
 
-        replica = preferred_replica(self.broker, partition, wanted.fetch_offset, self.rack_id)
+        replica = preferred_replica(self.broker, partition, wanted.fetch_offset, rack_id)
         if replica is None:
             return None
         log = partition.log

@@ -140,6 +140,8 @@ class FetchSession:
             name = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
             for index in forgotten.partitions:
                 partitions.pop((name, index), None)
+                if self.watch is not None:
+                    self.watch.changed.pop((name, index), None)
 
     def move_to_end(self, key: PartitionKey) -> None:
         """The partition had records: the others are read first next time."""
