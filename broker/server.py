@@ -201,14 +201,13 @@ class Server:
         if self._outgoing is not None:
             self._outgoing.attach(self.reactor.poller)
             self.reactor.on_close.append(self._outgoing.close)
-        if self._remote is not None:
-            return  # the rest when the controllers have been found
         controllers = {endpoint.name for endpoint in self.controller_addresses}
         for listener in self._listeners:
             if listener.name in controllers:
                 listener.dispatch = Dispatcher(broker, CONTROLLER).dispatch
-            self.reactor.listen(listener)
+                self.reactor.listen(listener)
         if self.config.is_standalone:
+            self._accept_clients()
             with _data_errors(",".join(log_dir.path for log_dir in broker.log_dirs.dirs)):
                 broker.controller.register_broker(self.addresses)
 
@@ -328,7 +327,7 @@ class Server:
         with _data_errors(",".join(log_dir.path for log_dir in self.broker.log_dirs.dirs)):
             if self._remote is not None:
                 await self._remote.catch_up()
-            await member.join(self.addresses, self._load if self._remote is not None else _nothing)
+            await member.join(self.addresses, self._load if self._remote is not None else self._accept_clients)
 
     def _load(self) -> None:
         """The metadata is here: open the logs, and accept connections, which a broker has before it is unfenced."""
@@ -336,8 +335,17 @@ class Server:
 
         load_logs(self.broker)
         self._has_logs = True
+        self._accept_clients()
+
+    def _accept_clients(self) -> None:
+        """Accept connections of clients and other brokers: in a cluster not before the broker is registered again.
+
+        Its leaderships are those of an earlier incarnation until then, of which a crash may have taken records.
+        """
+        names = {endpoint.name for endpoint in self.addresses}
         for listener in self._listeners:
-            self.reactor.listen(listener)
+            if listener.name in names:
+                self.reactor.listen(listener)
 
     @property
     def apis(self) -> Iterable[str]:
@@ -415,10 +423,6 @@ class Server:
         """Close the controller of this process; the broker epoch, -1 if there is none."""
         epoch = -1 if self._remote is not None else self.broker.controller.close()
         return epoch if self._member is None else self.broker.lifecycle.broker_epoch
-
-
-def _nothing() -> None:
-    """The logs of a node with a controller are open already."""
 
 
 def advertised_controllers(config: ServerConfig, bound: Iterable[Endpoint]) -> list[Endpoint]:

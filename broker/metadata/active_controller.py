@@ -122,7 +122,7 @@ class ActiveController(Controller):
         self.commit(lambda: self.local.tick_in_steps(self.at()), self._ticked)
 
     def _ticked(self, outcome: KafkaError | None) -> None:
-        if outcome is not None:
+        if outcome is not None and not self._is_closed:
             logger.error("A deadline of the controller could not be handled: %s. It is tried again", outcome)
             self._disarm()
             self._arm(self._loop.now() + RETRY_S)

@@ -62,8 +62,10 @@ class Combined(MemoryController):
         )
         self.broker = self.node
         self._client = self.client()
-        self.member.join([Endpoint("PLAINTEXT", "127.0.0.1", 9092)])
+        self.joined: list[Exception | None] = []
+        self.member.begin_joining([Endpoint("PLAINTEXT", "127.0.0.1", 9092)], lambda: None, self.joined.append)
         self.advance(0.1)
+        assert self.joined == [None]
 
     def close(self) -> None:
         self.member.close()
