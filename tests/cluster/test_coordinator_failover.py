@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Consumer, Producer, ShareConsumer
 
+from barnabas.client.admin_configs import SET, ConfigChange, alter_config
 from barnabas.coord.partitioning import coordinator_partition
-from tests.cluster.asking import is_in_sync, leader, partitions
+from barnabas.coord.share_state.key import SharePartitionKey
+from tests.cluster.asking import client, is_in_sync, leader, partitions
 from tests.cluster.clusters import Cluster, wait_for
 from tests.cluster.work import create_topic
 
@@ -135,14 +137,18 @@ def test_a_transaction_goes_on_after_its_coordinator_was_killed(
     assert sorted(reader.values) == list(range(200))
 
 
-@pytest.mark.parametrize("victim", ["the group's coordinator", pytest.param("the leader", marks=pytest.mark.slow)])
+OTHER_VICTIMS = [pytest.param(name, marks=pytest.mark.slow) for name in ("the leader", "the share coordinator")]
+
+
+@pytest.mark.parametrize("victim", ["the group's coordinator", *OTHER_VICTIMS])
 def test_a_share_group_goes_on_after_a_kill(cluster: Cluster, topic_name: Callable[..., str], victim: str) -> None:
     topic = topic_name()
     group = f"group-of-{topic}"
     create_topic(cluster.bootstrap, topic)
+    with client(cluster.bootstrap) as asking:
+        alter_config(asking, "group", group, [ConfigChange("share.auto.offset.reset", SET, "earliest")])
     consumer = ShareConsumer({"bootstrap.servers": cluster.bootstrap, "group.id": group, "log_level": 0})
     consumer.subscribe([topic])
-    consumer.poll(3.0)  # the group begins at the end of the log: it is initialized now
     seen: set[int] = set()
 
     def read(count: int) -> None:
@@ -155,7 +161,14 @@ def test_a_share_group_goes_on_after_a_kill(cluster: Cluster, topic_name: Callab
 
     write(cluster, topic, 0, 100)
     read(100)
-    broker = leader(cluster.bootstrap, topic) if victim == "the leader" else of(cluster, OFFSETS, group)
+    if victim == "the leader":
+        broker = leader(cluster.bootstrap, topic)
+    elif victim == "the share coordinator":
+        with client(cluster.bootstrap) as asking:
+            topic_id = asking.find_topic(topic).topic_id
+        broker = of(cluster, STATE, str(SharePartitionKey(group, topic_id, 0)))
+    else:
+        broker = of(cluster, OFFSETS, group)
     with killed(cluster, broker):
         write(cluster, topic, 100, 100)
         read(200)
