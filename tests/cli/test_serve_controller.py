@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.wire.messages.metadata import DescribeClusterRequest
+from barnabas.wire.messages.metadata import DescribeClusterRequest, MetadataRequest, MetadataRequestTopic
 from tests.broker.raw_client import RawClient
 
 from .conftest import run_command
@@ -76,3 +76,26 @@ def test_a_directory_of_other_voters_is_refused(tmp_path: Path) -> None:
     ran = run_command("serve", *CONTROLLER, "--data-dir", data, "--set", "node.id=3001")
     assert ran.code == 2
     assert "belongs to node 3000, not to node 3001" in ran.stderr
+
+
+def test_a_node_with_both_roles_serves_clients_and_brokers_after_a_kill(tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    both = [
+        *("--set", "process.roles=broker,controller", "--set", "controller.listener.names=CONTROLLER"),
+        *("--set", "listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"),
+        *("--data-dir", str(tmp_path / "data"), "--ready-file", str(ready)),
+    ]
+    with Serving(*both) as serving:
+        client = RawClient(ready.read_text().strip())
+        client.create_topic("t", 3)
+        client.close()
+        assert serving.stop(signal.SIGKILL)[0] == -9
+    ready.unlink()
+    with Serving(*both) as serving:
+        assert "[KafkaServer id=1] started" in serving.first_line
+        client = RawClient(ready.read_text().strip())
+        (topic,) = client(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12).topics
+        client.close()
+        assert [(one.partition_index, one.leader_id) for one in topic.partitions] == [(0, 1), (1, 1), (2, 1)]
+        assert all(one.leader_epoch > 0 for one in topic.partitions)
+        assert serving.stop(signal.SIGTERM)[0] == 0
