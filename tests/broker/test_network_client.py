@@ -59,8 +59,8 @@ def test_one_request_is_in_flight(wire, node):
     node.handlers[AllocateProducerIdsRequest] = lambda request, version: None
     client, answers = client_of(wire, node), Answers()
     ask(client, 1, answers)
-    ask(client, 2, answers)
     wire.until(lambda: node.requests)
+    ask(client, 2, answers)
     wire.settle()
     assert len(node.requests) == 1
 
@@ -226,3 +226,13 @@ def test_names_are_looked_up_and_unknown_ones_fail(wire, node):
     ask(unknown, 1, answers)
     wire.until(lambda: len(answers.all) == 2)
     assert answers.codes == [None, ErrorCode.NETWORK_EXCEPTION]
+
+
+def test_a_response_with_another_correlation_id_is_refused(wire, node):
+    valid = AllocateProducerIdsResponse(producer_id_start=5).encode(0)
+    frame = (99).to_bytes(4, "big") + b"\0" + valid
+    node.on(AllocateProducerIdsRequest, lambda request, _: len(frame).to_bytes(4, "big") + frame)
+    client, answers = client_of(wire, node), Answers()
+    ask(client, 1, answers)
+    wire.until(lambda: answers.all)
+    assert answers.codes == [ErrorCode.UNKNOWN_SERVER_ERROR]

@@ -18,6 +18,7 @@ from tests.mutants.group_mutants import GROUPS
 from tests.mutants.hostile_mutants import HOSTILE
 from tests.mutants.kafka_tool_mutants import KAFKA_TOOLS
 from tests.mutants.limit_mutants import LIMITS
+from tests.mutants.member_mutants import MEMBER
 from tests.mutants.metadata_change_mutants import METADATA_CHANGES
 from tests.mutants.migration_mutants import MIGRATION
 from tests.mutants.mutant import Mutant
@@ -39,6 +40,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *REPLICATION,
     *STORAGE,
     *FOLLOWER,
+    *MEMBER,
     *DURABILITY,
     *DISK_FAULTS,
     *FILES,
