@@ -164,11 +164,18 @@ REPLICATION = (
         _L + "TestSessions::test_fetches_of_an_idle_partition_are_fetches_of_the_follower",
     ),
     Mutant(
-        "idle-although-the-high-watermark-was-not-told",
-        _FETCH,
-        "                and answer.high_watermark == partition.log.high_watermark\n",
+        "idle-although-the-high-watermark-has-moved",
+        _PARTITION,
+        "            if self.watches:\n                self.mark_followers()\n",
         "",
-        _L + "TestSessions::test_a_new_high_watermark_is_told_with_the_next_answer",
+        _L + "TestSessions::test_an_idle_partition_is_told_its_new_high_watermark",
+    ),
+    Mutant(
+        "idle-although-the-isr-has-changed",
+        _LEADING,
+        "        state.commit_isr(assigned.isr)\n        partition.mark_followers()\n",
+        "        state.commit_isr(assigned.isr)\n",
+        _L + "TestSessions::test_an_idle_replica_that_left_the_isr_joins_it_again",
     ),
     Mutant(
         "latest-offset-told-before-it-is-known",

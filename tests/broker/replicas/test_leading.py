@@ -293,6 +293,27 @@ class TestSessions:
         assert isinstance(empty, FetchResponse)
         assert empty.responses == []
 
+    def test_an_idle_partition_is_told_its_new_high_watermark(self, memory, partition, second, third) -> None:
+        memory.client().send(produce_request(b"a", acks=1), 9)
+        self.open(memory, second)
+        self.send(memory, 1, max_wait_ms=0)
+        second.client.answers()
+        assert self.watch(memory).changed == {}
+        third.fetch(1)
+        self.send(memory, max_wait_ms=0)
+        (answer,) = second.answers()
+        assert answer.high_watermark == 1
+
+    def test_an_idle_replica_that_left_the_isr_joins_it_again(self, memory, partition, second) -> None:
+        """R10: it was fenced for a moment, for example."""
+        self.open(memory, second)
+        self.send(memory, max_wait_ms=0)
+        assert self.watch(memory).changed == {}
+        memory.change(isr=[ME, THIRD])
+        assert memory.channel.held == []
+        self.send(memory, max_wait_ms=0)
+        assert len(memory.channel.held) == 1
+
     def test_a_new_log_start_is_told(self, memory, partition, second, third) -> None:
         memory.client().send(produce_request(b"a", acks=1), 9)
         self.open(memory, second)
