@@ -69,10 +69,10 @@ class FetchPartition:
         if answer.log_start_offset != self.log_start_offset:
             self.log_start_offset = answer.log_start_offset
             has_changed = True
-        if answer.preferred_read_replica != -1 or answer.diverging_epoch.epoch != -1:
+        if answer.preferred_read_replica != -1:
             has_changed = True
-        if answer.error_code:
-            self.high_watermark = -1  # so that the recovery from the error is reported as well
+        if answer.error_code or answer.diverging_epoch.epoch != -1:
+            self.high_watermark = -1  # so that the recovery is reported as well
             has_changed = True
         return has_changed
 

@@ -33,9 +33,9 @@ DISK_FAULTS = (
     Mutant(
         "segment-forgotten-before-its-files-are-renamed",
         "storage/local_log.py",
-        "            try:\n                self._rename_deleted(segment, renamed)\n",
+        "            try:\n                self.drop(segment, renamed)\n",
         "            try:\n                self.segments.remove(segment)\n"
-        "                self._rename_deleted(segment, renamed)\n                self.segments.add(segment)\n",
+        "                self.drop(segment, renamed)\n",
         _FILE + "test_what_a_deletion_has_left_is_deleted_by_the_next",
     ),
     Mutant(

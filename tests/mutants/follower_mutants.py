@@ -138,9 +138,9 @@ FOLLOWER = (
     ),
     Mutant(
         "truncation-goes-on-although-the-broker-leads",
-        "broker/replicas/fetchers/truncating.py",
-        "    return followed.is_current and not (truncation.is_full and truncation.log.is_cleaning)\n",
-        "    return True\n",
+        "broker/replicas/fetchers/followed.py",
+        "        return not partition.is_closed and not partition.is_leader and partition.leader_epoch == self.leader_epoch\n",
+        "        return True\n",
         _FETCHER + "test_a_truncation_is_given_up_when_the_broker_begins_to_lead",
     ),
     Mutant(

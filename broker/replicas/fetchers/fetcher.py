@@ -322,6 +322,7 @@ class Fetcher:
             data.records = memoryview(data.records)  # type: ignore[arg-type]
         remedy = receive(self._context, followed, data)
         if remedy is not None:
+            self._has_ignored |= isinstance(remedy, Truncate)  # its high watermark was not taken over
             self._apply(followed, remedy)
         self._changed[key] = None
 
