@@ -139,8 +139,8 @@ FOLLOWER = (
     Mutant(
         "truncation-goes-on-although-the-broker-leads",
         "broker/replicas/fetchers/followed.py",
-        "        return not partition.is_closed and not partition.is_leader and partition.leader_epoch == self.leader_epoch\n",
-        "        return True\n",
+        "        return not partition.is_closed and not partition.is_leader and partition",
+        "        return True or partition",
         _FETCHER + "test_a_truncation_is_given_up_when_the_broker_begins_to_lead",
     ),
     Mutant(
