@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -55,9 +56,10 @@ def _unregister(cluster: Cluster, broker: int) -> int:
     try:
         unregister_broker(cluster, broker)
     except KafkaError as error:
-        if error.code is not ErrorCode.UNSUPPORTED_VERSION:
-            raise
-        print("The target cluster does not support the broker unregistration API.")
+        if error.code is ErrorCode.UNSUPPORTED_VERSION:
+            print("The target cluster does not support the broker unregistration API.")
+        else:
+            print(error.message, file=sys.stderr)
         return 1
     print(f"Broker {broker} is no longer registered.")
     return 0
