@@ -64,6 +64,11 @@ class Server(ABC):
         return f"{self.host}:{self.port}"
 
     @property
+    def addresses(self) -> list[str]:
+        """`host:port` of each broker, in the order of their ids."""
+        return self.bootstrap.split(",")
+
+    @property
     def pid(self) -> int:
         """The broker's process id."""
         assert self.process is not None, "not started"

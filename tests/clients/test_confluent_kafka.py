@@ -56,7 +56,7 @@ def create(admin: AdminClient, topic_name: Name) -> Callable[..., str]:
 
     def create_topic(partitions: int = 1, config: dict[str, str] | None = None) -> str:
         name = topic_name()
-        futures = admin.create_topics([NewTopic(name, partitions, 1, config=config or {})])
+        futures = admin.create_topics([NewTopic(name, partitions, config=config or {})])
         futures[name].result(30)
         deadline = time.monotonic() + DEADLINE_S
         while not is_known(name):  # Kafka answers before the broker knows the topic
@@ -418,11 +418,12 @@ def test_static_member_gets_its_partitions_again(broker, create, consumer, topic
     assert second.assignment()[0].partition == kept
 
 
-def test_admin_describes_and_deletes_topics(admin, create) -> None:
+def test_admin_describes_and_deletes_topics(admin, create, broker) -> None:
     topic = create(3)
     described = admin.list_topics(topic, timeout=20).topics[topic]
     assert sorted(described.partitions) == [0, 1, 2]
-    assert all(len(p.replicas) == 1 and p.isrs == p.replicas for p in described.partitions.values())
+    nodes = list(range(1, len(broker.addresses) + 1))
+    assert all(sorted(p.replicas) == sorted(p.isrs) == nodes for p in described.partitions.values())
     again = admin.create_topics([NewTopic(topic, 1, 1)])
     with pytest.raises(KafkaException) as caught:
         again[topic].result(20)

@@ -184,7 +184,7 @@ public final class Compat {
     }
 
     private String create(String topic, int partitions, Map<String, String> settings) throws Exception {
-        admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1).configs(settings))).all().get(30, TimeUnit.SECONDS);
+        admin.createTopics(List.of(new NewTopic(topic, partitions, (short) -1).configs(settings))).all().get(30, TimeUnit.SECONDS);
         long deadline = System.nanoTime() + PATIENCE.toNanos();
         while (!isKnown(topic)) { // Kafka answers before the broker knows the topic
             check(System.nanoTime() < deadline, "the new topic did not appear");
