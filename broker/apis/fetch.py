@@ -57,6 +57,8 @@ def _whole_request_failed(request: FetchRequest, error: KafkaError) -> FetchResp
     )
 
 
+CONSUMER = -1
+"""The replica id of clients."""
 PARTITIONS_OF_A_STEP = 500
 """Each takes a few microseconds."""
 
@@ -64,16 +66,24 @@ PARTITIONS_OF_A_STEP = 500
 @api(FetchRequest, on_error=_whole_request_failed)
 def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | DelayedResponse:
     """Read from each partition, now or once there are `min_bytes`."""
-    if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
-        from barnabas.broker.apis.follower_fetch import FollowerFetchPlan
-
-        plan = _plan(ctx, request, FollowerFetchPlan, FollowerPartition)
+    if request.replica_id != CONSUMER or request.replica_state.replica_id != CONSUMER:
+        plan = _plan_of_a_replica(ctx, request)
     else:
         plan = _plan(ctx, request)
     plan.may_be_cold = True
     if len(plan.partitions) > PARTITIONS_OF_A_STEP:
         return respond_in_steps(ctx, _steps(ctx, request, plan))
     return _answer(ctx, request, plan, plan.read())
+
+
+def _plan_of_a_replica(ctx: RequestContext, request: FetchRequest) -> FetchPlan:
+    """The plan of a fetch by a follower, or by what looks at replicas."""
+    from barnabas.broker.apis.debugging_fetch import DebuggingFetchPlan
+    from barnabas.broker.apis.follower_fetch import FollowerFetchPlan, replica_of
+
+    if replica_of(request) >= 0:
+        return _plan(ctx, request, FollowerFetchPlan, FollowerPartition)
+    return _plan(ctx, request, DebuggingFetchPlan)
 
 
 def _steps(

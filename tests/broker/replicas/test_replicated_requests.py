@@ -216,6 +216,26 @@ class TestReadingFromFollowers:
         old = the_partition(client.ask(fetch(at(0)), 10, FetchResponse))
         assert old.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
+    @pytest.mark.parametrize("isolation_level", [0, 1])
+    def test_tools_compare_replicas_up_to_their_ends(
+        self, memory, partition, second, third, isolation_level: int
+    ) -> None:
+        """kafka-replica-verification fetches with the replica id -2, of which the leader makes no follower."""
+        memory.client().send(produce_request(b"a", acks=1), 9)
+        second.fetch(1)
+        third.fetch(1)
+        memory.client().send(produce_request(b"b", acks=1), 9)
+        client = memory.client()
+
+        def fetched(version: int) -> list[tuple[int, bytes | None]]:
+            request = fetch(at(0), replica_id=-2, isolation_level=isolation_level)
+            return values(the_partition(client.ask(request, version, FetchResponse)))
+
+        assert partition.log.high_watermark == 1
+        assert fetched(4) == fetched(12) == [(0, b"a"), (1, b"b")]
+        memory.change(leader=SECOND)
+        assert fetched(4) == fetched(12) == [(0, b"a"), (1, b"b")]
+
     def test_a_consumer_is_sent_to_a_replica_of_its_rack(self, tmp_path: Path) -> None:
         memory = ReplicatedBroker(
             tmp_path,
