@@ -17,8 +17,9 @@ from barnabas.coord.cluster.topic_image import PartitionImage
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import topics as tp
 from tests.crash.faulty_disk import Fault
-from tests.simulation.cluster_checks import ClusterChecks
+from tests.simulation.cluster_checks import ClusterChecks, check_images
 from tests.simulation.cluster_clients import CLIENTS_ID, Clients, ClusterProducer
+from tests.simulation.cluster_consumer import ClusterConsumer
 from tests.simulation.cluster_network import ClusterNetwork
 from tests.simulation.cluster_node import CONTROLLER_ID, RESTART_S, ClusterNode
 from tests.simulation.environment import Environment
@@ -28,7 +29,7 @@ from tests.simulation.node import Errors
 if TYPE_CHECKING:
     from barnabas.broker.replicas.partition import Partition
 
-HEALED_S = 90.0
+HEALED_S = 60.0
 SLICE_S = 0.5
 FAULTY_S = 25.0
 REPLICAS, MIN_IN_SYNC = 3, 2
@@ -144,6 +145,7 @@ class Cluster:
     def __init__(self, name: str, *, is_verbose: bool = False) -> None:
         self.world = ClusterWorld(name, is_verbose=is_verbose)
         self._producers: list[ClusterProducer] = []
+        self._consumers: list[ClusterConsumer] = []
 
     def run(self) -> None:
         """From the first start to the last check."""
@@ -156,6 +158,7 @@ class Cluster:
         producer_id = 100
         for topic, partitions in TOPICS.items():
             for index in range(partitions):
+                self._consume(topic, index)
                 for _ in range(2):
                     producer_id += 1
                     self._produce(producer_id, topic, index, world.random.randint(5, 25))
@@ -175,6 +178,12 @@ class Cluster:
         )
         self._producers.append(producer)
         producer.start()
+
+    def _consume(self, topic: str, index: int) -> None:
+        world = self.world
+        consumer = ClusterConsumer(world.clients, len(self._consumers), topic, index, world.find, world.checks)
+        self._consumers.append(consumer)
+        consumer.start()
 
     def _all_unfenced(self) -> bool:
         image = self.world.image
@@ -314,6 +323,7 @@ class Cluster:
         world = self.world
         assert not world.restarts
         assert all(producer.is_done for producer in self._producers), "a producer is not done"
+        assert all(consumer.is_done for consumer in self._consumers), "a consumer is not done"
         image = world.image
         assert image is not None
         for topic in TOPICS:
@@ -321,6 +331,7 @@ class Cluster:
                 assert partition.leader >= 0, f"{topic}-{index} has no leader"
                 assert set(partition.isr) == set(partition.replicas), f"{topic}-{index}: ISR {partition.isr}"
         world.checks.check_equal(REPLICAS)
+        check_images(image, [node.broker.image for node in world.nodes.values() if node.broker is not None])
 
     def _crash_all(self) -> None:
         """All brokers fail at the same time."""

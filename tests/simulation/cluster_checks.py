@@ -2,15 +2,19 @@
 
 - *one leader*: in a leader epoch one broker at most leads the partition;
 - *monotonic*: a leader's high watermark never goes back in its epoch;
+- *in sync*: every replica of the leader's ISR has what is below the high watermark, under `sync=always` on its disk;
 - *committed*: what was below the high watermark of any leader is, byte for byte, below that of every other replica;
 - *complete*: a new leader has everything that is committed;
-- *acknowledged*: what a producer was told is committed, once, at the offset that it was told;
-- under `sync=always` it is on the disks, synced, of min.insync.replicas replicas.
+- *acknowledged*: what a producer was told is committed, once, at the offset that it was told, without a gap before it;
+- *read*: a consumer gets nothing but what is committed, and from a leader only in the epoch of that leader;
+- *replicated*: what is committed is on min.insync.replicas replicas, under `sync=always` on their disks, synced.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.storage.batch_header import BatchHeader
@@ -18,7 +22,9 @@ from barnabas.wire.records import HEADER_SIZE, iter_batches, iter_records
 
 if TYPE_CHECKING:
     from barnabas.broker.replicas.partition import Partition
+    from barnabas.coord.cluster.image import ClusterImage
     from barnabas.storage.log import Log
+    from barnabas.wire.messages.fetch import FetchResponsePartitionData
     from tests.simulation.cluster_node import ClusterNode
     from tests.simulation.trace import Trace
 
@@ -41,6 +47,7 @@ class _Seen(NamedTuple):
     leads: bool
     leader_epoch: int
     high_watermark: int
+    isr: tuple[int, ...]
     checked_to: int
     truncations: int
 
@@ -57,6 +64,8 @@ class ClusterChecks:
         self.nodes: dict[int, ClusterNode] = {}
         self._leaders: dict[tuple[Key, int], int] = {}
         self._seen: dict[tuple[int, Key], _Seen] = {}
+        self._ends: dict[tuple[int, Key], int] = {}
+        """Up to where a replica has what no crash takes away, and may acknowledge it; kept while its node is down."""
 
     def end(self, key: Key) -> int:
         """The end of what is committed."""
@@ -73,16 +82,19 @@ class ClusterChecks:
                 continue
             key = (partition.topic, partition.index)
             log = partition.log
+            self._ends[node.node_id, key] = log.synced_offset if self._is_synced else log.log_end_offset
             seen = self._seen.get((node.node_id, key))
             if seen is not None and seen.incarnation != node.incarnation:
                 seen = None
-            now = (partition.is_leader, partition.leader_epoch, log.high_watermark, log._truncations)
-            if seen is not None and now == (seen.leads, seen.leader_epoch, seen.high_watermark, seen.truncations):
+            isr = tuple(partition.isr)
+            now = (partition.is_leader, partition.leader_epoch, log.high_watermark, isr, log._truncations)
+            if seen is not None and now == (*seen[1:5], seen.truncations):
                 continue
             self._check(node, key, partition, seen)
 
     def _check(self, node: ClusterNode, key: Key, partition: Partition, seen: _Seen | None) -> None:
         log, epoch = partition.log, partition.leader_epoch
+        assert log.last_stable_offset <= log.high_watermark <= log.log_end_offset
         where = f"{key[0]}-{key[1]} on {node.node_id} in epoch {epoch}"
         if partition.is_leader:
             leader = self._leaders.setdefault((key, epoch), node.node_id)
@@ -95,12 +107,19 @@ class ClusterChecks:
                 self._compare(where, key, log, 0, end, may_add=False)
             elif seen is not None:
                 assert log.high_watermark >= seen.high_watermark, f"{where}: the high watermark goes back"
+            self._check_in_sync(where, key, partition)
         start = 0
         if seen is not None and seen.truncations == log._truncations:
             start = seen.checked_to
         checked_to = self._compare(where, key, log, start, log.high_watermark, may_add=partition.is_leader)
         self._seen[node.node_id, key] = _Seen(
-            node.incarnation, partition.is_leader, epoch, log.high_watermark, checked_to, log._truncations
+            node.incarnation,
+            partition.is_leader,
+            epoch,
+            log.high_watermark,
+            tuple(partition.isr),
+            checked_to,
+            log._truncations,
         )
 
     def _compare(self, where: str, key: Key, log: Log, start: int, end: int, *, may_add: bool) -> int:
@@ -115,26 +134,22 @@ class ClusterChecks:
                 assert not committed or batch.first == committed[-1].last + 1, f"{where}: a gap at {batch.first}"
                 committed.append(batch)
                 self._trace.note("committed", where, batch.first)
-                if self._is_synced:
-                    self._check_synced(where, key, batch.last)
+                self._check_replicated(where, key, batch.last)
             start = batch.last + 1
         return start
 
-    def _check_synced(self, where: str, key: Key, offset: int) -> None:
-        """A committed record is synced on as many running replicas as min.insync.replicas asks for.
+    def _check_in_sync(self, where: str, key: Key, leader: Partition) -> None:
+        """Every replica of the ISR has what is committed: what it may lose, it has not acknowledged (R6)."""
+        for broker_id in leader.isr:
+            end = self._ends.get((broker_id, key), 0)
+            assert end >= leader.log.high_watermark, (
+                f"{where}: high watermark {leader.log.high_watermark}, {broker_id} of the ISR has {end}"
+            )
 
-        A replica that has failed since its last fetch counts as well: nobody has heard of it.
-        """
-        synced = 0
-        for node in self.nodes.values():
-            if node.is_controller:
-                continue
-            if node.broker is None or not node.is_listening:
-                synced += 1
-                continue
-            found = [one for one in node.broker.partitions if (one.topic, one.index) == key]
-            synced += any(one.log.synced_offset > offset for one in found)
-        assert synced >= self._min_in_sync, f"{where}: offset {offset} is committed, but synced on {synced} replicas"
+    def _check_replicated(self, where: str, key: Key, offset: int) -> None:
+        """A committed record is on as many replicas as min.insync.replicas asks for, whether they run or not."""
+        have = [node_id for (node_id, one), end in self._ends.items() if one == key and end > offset]
+        assert len(have) >= self._min_in_sync, f"{where}: offset {offset} is committed, but only {have} have it"
 
     def acknowledge(self, topic: str, index: int, first: int, values: list[bytes]) -> None:
         """A producer was told that its records are committed."""
@@ -143,8 +158,28 @@ class ClusterChecks:
         for at, value in enumerate(values):
             self.acknowledged.setdefault(key, []).append((first + at, value))
 
+    def read(self, where: str, key: Key, position: int, answer: FetchResponsePartitionData) -> int:
+        """A consumer has read these batches at `position`: where it reads on."""
+        data = memoryview(bytes(answer.records or b""))
+        committed = self.committed.get(key, [])
+        assert answer.high_watermark <= self.end(key), f"{where}: high watermark {answer.high_watermark}"
+        at = 0
+        while at + HEADER_SIZE <= len(data) and at + (header := BatchHeader(data, at, at)).size <= len(data):
+            batch = _Batch(header.base_offset, header.last_offset, bytes(data[at : at + header.size]))
+            at += header.size
+            assert batch.first <= position <= batch.last, f"{where}: got {batch.first} to {batch.last} at {position}"
+            found = bisect_left(committed, batch.first, key=lambda one: one.first)
+            assert committed[found : found + 1] == [batch], f"{where}: offset {batch.first} was never committed"
+            position = batch.last + 1
+        return position
+
+    def answered_as_leader(self, where: str, key: Key, epoch: int, node_id: int) -> None:
+        """A node has answered a client that asked it as the leader of an epoch."""
+        leader = self._leaders.get((key, epoch))
+        assert leader == node_id, f"{where}: the leader was {leader}"
+
     def check_values(self) -> None:
-        """Every acknowledged value is committed where the producer was told, and no value twice."""
+        """Every acknowledged value is committed where the producer was told; a producer's values are there in order."""
         for key, batches in self.committed.items():
             found = {
                 record.offset: record.value or b""
@@ -154,8 +189,11 @@ class ClusterChecks:
             }
             for offset, value in self.acknowledged.get(key, []):
                 assert found.get(offset) == value, f"{key}: {value!r} was acknowledged at {offset}"
-            values = list(found.values())
-            assert len(set(values)) == len(values), f"{key}: a value is there twice"
+            counts: Counter[bytes] = Counter()
+            for value in found.values():
+                producer, _, count = value.partition(b"/")
+                counts[producer] += 1
+                assert int(count) == counts[producer], f"{key}: {value!r} is there instead of {counts[producer]}"
 
     def check_equal(self, replicas: int) -> None:
         """At the end all replicas have the same bytes, all of them committed."""
@@ -172,6 +210,14 @@ class ClusterChecks:
             assert len(states) == replicas, f"{key}: {len(states)} replicas are open"
             assert len(set(states)) == 1, f"{key}: replicas differ: {[state[:2] for state in states]}"
             assert states[0][0] == states[0][1] == self.end(key), f"{key}: {states[0][:2]}, committed {self.end(key)}"
+
+
+def check_images(controller: ClusterImage, brokers: Iterable[ClusterImage]) -> None:
+    """At the end every broker has replayed the metadata log to what the controller has (R17)."""
+    for image in brokers:
+        for name in ("topics", "configs", "brokers", "features", "next_producer_id"):
+            ours, theirs = getattr(image, name), getattr(controller, name)
+            assert ours == theirs, f"{name} of a broker: {ours}, of the controller: {theirs}"
 
 
 def batches_of(log: Log, start: int, end: int) -> list[_Batch]:
