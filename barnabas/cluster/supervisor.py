@@ -29,6 +29,7 @@ from barnabas.terminal.notes import note
 EXIT_OK, EXIT_FAILED, EXIT_MISTAKE = 0, 1, 2
 STARTING_POLL_S = 0.004
 """How often ready files are looked at while a node starts, seconds."""
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 STOP_S = 30.0
 """How long a node may take for a stop before it is killed, seconds."""
 RESTART_S = 1.0
@@ -63,9 +64,17 @@ def _refuse_a_second(directory: str) -> None:
         known = state.read(directory)
     except state.NoCluster:
         return
-    alive = [node.name for node in known.nodes if node.pid is not None and state.is_alive(node.pid)]
-    if state.is_alive(known.pid) and alive:
-        raise PlanError(f"the cluster in {directory} runs already (pid {known.pid})")
+    deadline = time.monotonic() + STOP_S
+    while alive := [node.name for node in known.nodes if node.pid is not None and state.is_alive(node.pid)]:
+        if state.is_alive(known.pid):
+            raise PlanError(f"the cluster in {directory} runs already (pid {known.pid})")
+        if time.monotonic() > deadline:
+            raise PlanError(f"{alive[0]} of {directory} still runs, whose supervisor (pid {known.pid}) was killed")
+        time.sleep(0.05)  # nodes end by themselves after their supervisor
+
+
+class _Stopped(Exception):  # noqa: N818 - a condition
+    """A signal to stop has come before any node was started."""
 
 
 class Supervisor:
@@ -76,6 +85,8 @@ class Supervisor:
         self.options = options
         self.directory = str(members.directory)
         self.is_stopping = False
+        self._is_asked_to_stop = False
+        self._is_preparing = True
         self._is_serving = False
         self._exit_code = EXIT_OK
         self._selector = selectors.DefaultSelector()
@@ -105,9 +116,13 @@ class Supervisor:
             gc.freeze()  # what the nodes share is not written to by their collections
             for name in self.members.left_out:
                 note(f"barnabas serve: {name} of {self.directory} is not started, --brokers is {self.options.brokers}")
+            self._is_preparing = False
             for node in self.state.nodes:
-                self.start(node)
+                if not self._is_asked_to_stop:
+                    self.start(node)
             self._loop()
+        except _Stopped:
+            return EXIT_OK
         except PlanError as error:
             note(f"barnabas serve: {error}")
             return EXIT_MISTAKE
@@ -119,12 +134,21 @@ class Supervisor:
 
     def _take_signals(self) -> None:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self.stop_all())
+        for number in STOP_SIGNALS:
+            signal.signal(number, lambda *_: self._ask_to_stop())
         signal.signal(signal.SIGCHLD, lambda *_: None)  # wakes the selector
+
+    def _ask_to_stop(self) -> None:
+        """A signal: the loop ends the nodes, since a start or a write of the state may be under way here."""
+        self._is_asked_to_stop = True
+        if self._is_preparing:
+            self._is_preparing = False
+            raise _Stopped
 
     def _loop(self) -> None:
         while True:
+            if self._is_asked_to_stop:
+                self.stop_all()
             self._reap()
             self._look_at_starts()
             self._enforce_deadlines()
@@ -188,7 +212,7 @@ class Supervisor:
         how, was, pid = how_it_ended(status), node.state, node.pid
         node.pid = None
         self._stop_deadlines.pop(node.node_id, None)
-        is_clean = was == "stopping" and status == 0
+        is_clean = was == "stopping" and status in (0, signal.SIGTERM)  # SIGTERM: it did not serve yet
         node.state, node.detail = ("stopped" if is_clean else "died"), how
         if node.role == "broker" and self.is_stopping:
             self._stop_controllers_last()
@@ -274,7 +298,7 @@ class Supervisor:
     # the end
 
     def stop_all(self) -> None:
-        """End the brokers, then the controllers. Called by the signals too."""
+        """End the brokers, then the controllers."""
         if self.is_stopping:
             return
         self.is_stopping = True

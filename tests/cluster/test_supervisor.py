@@ -137,6 +137,25 @@ def test_it_ends_cleanly_and_starts_with_its_data_again(serving: Serving) -> Non
         again.process.wait()
 
 
+@pytest.mark.parametrize("moment", ["importing", "starting"])
+def test_ctrl_c_while_it_starts_ends_it_cleanly(tmp_path: Path, moment: str) -> None:
+    """A signal between the starts of two nodes left the second running, and the supervisor with it."""
+    directory = tmp_path / "cluster"
+    command = [*COMMAND, "serve", "--brokers", "3", "--listen", "127.0.0.1:0", "--data-dir", str(directory)]
+    with (tmp_path / "err").open("wb") as err:
+        process = subprocess.Popen(command, stdout=err, stderr=err, env=clean_environment())
+    shown = directory / ("control" if moment == "importing" else state.FILE)
+    wait_for(lambda: shown.exists() and (moment == "importing" or shown.stat().st_size > 0), "the start")
+    process.send_signal(signal.SIGINT)
+    try:
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+    assert (tmp_path / "err").read_text() == ""
+    if moment == "starting":
+        assert [node.name for node in state.read(str(directory)).nodes if node.pid is not None] == []
+
+
 @pytest.mark.slow
 def test_restart_starts_a_broker_again(tmp_path: Path) -> None:
     serving = Serving(tmp_path, "--restart")
