@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bench.servers import Server
+from tests.clients.new_topics import wait_for_leaders
 
 aiokafka = pytest.importorskip("aiokafka")
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, OffsetAndMetadata, TopicPartition  # noqa: E402
@@ -32,7 +33,8 @@ class Clients:
         self.stack = stack
 
     async def producer(self, **config: Any) -> AIOKafkaProducer:
-        one = AIOKafkaProducer(bootstrap_servers=self.bootstrap, **config)
+        settings = {"acks": "all"} | config  # with this client's default a test might look before the commit
+        one = AIOKafkaProducer(bootstrap_servers=self.bootstrap, **settings)
         await one.start()
         self.stack.push_async_callback(one.stop)
         return one
@@ -63,7 +65,7 @@ class Clients:
         while time.monotonic() < deadline:
             (found,) = await admin.describe_topics([topic])
             if sum(p["leader"] >= 0 for p in found["partitions"]) == partitions:
-                return
+                return await asyncio.to_thread(wait_for_leaders, self.bootstrap, topic, partitions)
             await asyncio.sleep(0.05)
         raise AssertionError(f"{topic} did not appear")
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bench.servers import Server
+from tests.clients.new_topics import wait_for_leaders
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import (  # noqa: E402
@@ -51,7 +52,7 @@ def admin(broker: Server) -> AdminClient:
 
 
 @pytest.fixture
-def create(admin: AdminClient, topic_name: Name) -> Callable[..., str]:
+def create(broker: Server, admin: AdminClient, topic_name: Name) -> Callable[..., str]:
     """A factory of topics: `create(partitions=1, config=None) -> name`."""
 
     def create_topic(partitions: int = 1, config: dict[str, str] | None = None) -> str:
@@ -61,6 +62,7 @@ def create(admin: AdminClient, topic_name: Name) -> Callable[..., str]:
         deadline = time.monotonic() + DEADLINE_S
         while not is_known(name):  # Kafka answers before the broker knows the topic
             assert time.monotonic() < deadline, "the new topic did not appear"
+        wait_for_leaders(broker.bootstrap, name, partitions)
         return name
 
     def is_known(name: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bench.servers import Server
+from tests.clients.new_topics import wait_for_leaders
 
 kafka = pytest.importorskip("kafka")
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetSpec, TopicPartition  # noqa: E402
@@ -33,13 +34,14 @@ def admin(broker: Server) -> Iterator[KafkaAdminClient]:
 
 
 @pytest.fixture
-def create(admin: KafkaAdminClient, topic_name: Name) -> Callable[..., str]:
+def create(broker: Server, admin: KafkaAdminClient, topic_name: Name) -> Callable[..., str]:
     """A factory of topics: `create(partitions=1, configs=None) -> name`."""
 
     def create_topic(partitions: int = 1, configs: dict[str, str] | None = None) -> str:
         name = topic_name()
         settings = {"num_partitions": partitions, "replication_factor": -1, "configs": configs or {}}
         admin.create_topics({name: settings}, wait_for_metadata=True)
+        wait_for_leaders(broker.bootstrap, name, partitions)
         return name
 
     return create_topic

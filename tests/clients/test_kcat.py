@@ -23,6 +23,7 @@ from barnabas.wire.batch_view import BatchView
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
 from bench.servers import Server
 from tests.broker.raw_client import RawClient
+from tests.clients.new_topics import wait_for_leaders
 from tests.cluster.asking import leader_address
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
@@ -151,6 +152,7 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1, config: dict[s
     """Create a topic with partitions and configs, which kcat cannot do."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, partitions, config=config or {})])[topic].result(30)
+    wait_for_leaders(bootstrap, topic, partitions)
 
 
 @pytest.fixture

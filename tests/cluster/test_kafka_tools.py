@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from tests.clients.test_kafka_tools import Tools
 from tests.cluster.asking import is_in_sync, leader, partitions
-from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.clusters import PATIENCE_S, Cluster, wait_for
 
 pytestmark = [
     pytest.mark.java,
@@ -25,8 +28,7 @@ def tools(cluster: Cluster) -> Iterator[Tools]:
     """The JVM of the tools."""
     made = Tools(cluster.bootstrap)
     yield made
-    made.process.stdin.close()
-    made.process.wait(30)
+    made.close()
 
 
 @pytest.fixture
@@ -76,6 +78,37 @@ def test_the_quorum_the_directories_and_the_cluster(tools: Tools, cluster: Clust
     told = tools.run("LogDirsCommand", "--describe", "--topic-list", moved)
     brokers = json.loads(told[told.index("{") : told.rindex("}") + 1])["brokers"]
     assert {one["broker"] for one in brokers} == {1, 2, 3}
-    command = [*tools.java, "org.apache.kafka.tools.ClusterTool", "cluster-id", "--bootstrap-server", cluster.bootstrap]
-    told = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout
-    assert cluster.quorum.cluster_id in told
+    assert cluster.quorum.cluster_id in cluster_tool(tools, "cluster-id")
+    listed = cluster_tool(tools, "list-endpoints")
+    assert all(re.search(rf"{node}\s+127.0.0.1\s.*broker", listed) for node in (1, 2, 3)), listed
+
+
+def cluster_tool(tools: Tools, command: str) -> str:
+    """The output of a command of kafka-cluster."""
+    words = ["org.apache.kafka.tools.ClusterTool", command, "--bootstrap-server", tools.bootstrap]
+    return subprocess.run([*tools.java, *words], stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout
+
+
+def test_replicas_are_compared(tools: Tools, cluster: Cluster, moved: str) -> None:
+    """The tool reads every replica to its end, and compares the checksums of the batches."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 0})
+    for number in range(50):
+        producer.produce(moved, b"%d" % number)
+        producer.flush(PATIENCE_S)
+    options = ["--broker-list", cluster.bootstrap, "--topics-include", moved, "--time", "-2"]
+    options += ["--report-interval-ms", "500"]
+    command = [*tools.java, "org.apache.kafka.tools.ReplicaVerificationTool", *options]
+    wanted = f"max lag is 0 for partition {moved}-0 at offset 50 among 1 partitions"
+    told: list[str] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as tool:
+        overdue = threading.Timer(PATIENCE_S, tool.kill)
+        overdue.start()
+        assert tool.stdout is not None
+        for line in tool.stdout:
+            told.append(line)
+            if wanted in line:
+                break
+        overdue.cancel()
+        tool.kill()
+    assert wanted in told[-1], told
+    assert not [line for line in told if "unmatched checksum" in line or "different number" in line]

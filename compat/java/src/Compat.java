@@ -17,6 +17,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -189,6 +190,11 @@ public final class Compat {
         while (!isKnown(topic)) { // Kafka answers before the broker knows the topic
             check(System.nanoTime() < deadline, "the new topic did not appear");
         }
+        Map<TopicPartition, OffsetSpec> asked = new HashMap<>(); // of the leaders, to which acks=0 would send in vain before
+        for (int index = 0; index < partitions; index++) {
+            asked.put(new TopicPartition(topic, index), OffsetSpec.latest());
+        }
+        admin.listOffsets(asked).all().get(30, TimeUnit.SECONDS);
         return topic;
     }
 
