@@ -187,6 +187,27 @@ A process with the role of the controller serves these on the listeners of `cont
 Barnabas and of Kafka and to tools with `--bootstrap-controller`. Fetch is of the metadata log, from version 12 on."""
 
 
+_CLUSTERS = """\
+A broker of Barnabas works under the controllers of Apache Kafka 4.4.0 as it does under Barnabas' own, and brokers of
+Kafka 4.4.0 register with Barnabas' controller. Which one it is makes no difference to a client.
+
+- **Clients.** The suites of confluent-kafka, kafka-python, aiokafka, kcat, franz-go, Java, Kafka Streams and Spark are
+  run against three brokers, with topics of three replicas: `compat/run NAME --brokers 3`. The tests are those of a
+  single broker.
+- **Kafka's tools.** topics, configs, reassign-partitions, leader-election, metadata-quorum, log-dirs,
+  replica-verification and cluster are run against three brokers under each kind of controllers
+  (`tests/cluster/test_kafka_tools.py`).
+- **As in Kafka, and not on a single broker.** Brokers learn of a new topic one after the other, so that a client that
+  has created one may be answered UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER by its leader for a moment. They
+  try again, but with acks=0 the records are lost. A record that is acknowledged with acks=1 can be read, found by its
+  timestamp and deleted once the followers have it.
+- **min.insync.replicas.** A new cluster has `eligible.leader.replicas.version` 1, so that the value is a config of the
+  cluster, shown as such for every topic; no single broker can have another one.
+- **Other than in Kafka.** Barnabas' controller is a quorum of one. It spreads the replicas of new topics over the
+  brokers in turn instead of from a random one on. When `min.insync.replicas` changes, the eligible leader replicas of
+  a partition without an ISR stay, because nobody else could lead it."""
+
+
 def _served_row(key: ApiKey) -> tuple[str, str, str, str]:
     request_class, _ = message_for(key)
     low, high = api.served_versions(key)
@@ -215,6 +236,8 @@ def compatibility() -> str:
         _table(("API", "key", "versions", "of Kafka 4.4.0"), of_controllers),
         "## Feature levels",
         _table(("feature", "levels"), features),
+        "## Clusters",
+        _CLUSTERS,
         f"## Not served: {len(missing)} APIs",
         ", ".join(missing) + ".",
     ]
