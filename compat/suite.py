@@ -85,7 +85,8 @@ def run(name: str, arguments: Sequence[str]) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] not in [*NAMES, "all"]:
-        print(f"usage: compat/run {'|'.join([*NAMES, 'all'])} [--against kafka | --brokers N] [pytest's arguments]", file=sys.stderr)
+        names = "|".join([*NAMES, "all"])
+        print(f"usage: compat/run {names} [--against kafka | --brokers N] [pytest's arguments]", file=sys.stderr)
         return 2
     name, rest = arguments[0], arguments[1:]
     if name != "all":
