@@ -28,6 +28,7 @@ from tests.simulation.node import Errors
 
 if TYPE_CHECKING:
     from barnabas.broker.replicas.partition import Partition
+    from barnabas.wire.schema import Message
 
 HEALED_S = 60.0
 SLICE_S = 0.5
@@ -49,7 +50,7 @@ class ClusterWorld(Environment):
         self.is_synced = random.random() < 0.7
         self.network = ClusterNetwork(self)
         self.network.mean_delay_s = random.choice((0.0005, 0.002, 0.02))
-        self.brokers = list(range(1, random.choice((3, 3, 4)) + 1))
+        self.brokers = list(range(1, random.choice((3, 4, 4)) + 1))
         self.checks = ClusterChecks(self.trace, MIN_IN_SYNC, is_synced=self.is_synced)
         self.nodes = {
             node_id: ClusterNode(self, self.network, node_id, self._settings(node_id), self.errors)
@@ -215,6 +216,10 @@ class Cluster:
         kinds: list[Callable[[], None]] = [
             self._kill_a_broker,
             self._kill_a_broker,
+            self._stop_a_broker,
+            self._reassign,
+            self._reassign,
+            self._elect,
             self._pause_a_node,
             self._cut,
             self._cut,
@@ -249,6 +254,40 @@ class Cluster:
 
     def _kill_the_controller(self) -> None:
         self._kill(self.world.nodes[CONTROLLER_ID])
+
+    def _stop_a_broker(self) -> None:
+        world, random = self.world, self.world.random
+        node = world.nodes[random.choice(world.brokers)]
+
+        def stopped() -> None:
+            world.restarts += 1
+            world.clock.after(random.choice(RESTART_S), restart)
+
+        def restart() -> None:
+            world.restarts -= 1
+            node.start()
+
+        node.stop(stopped)
+
+    def _reassign(self) -> None:
+        """Move a partition to other brokers, or give up a move."""
+        random = self.world.random
+        topic = random.choice(list(TOPICS))
+        replicas = random.sample(self.world.brokers, REPLICAS) if random.random() < 0.8 else None
+        wanted = tp.ReassignablePartition(partition_index=random.randrange(TOPICS[topic]), replicas=replicas)
+        self.world.trace.note("reassign", topic, wanted.partition_index, replicas)
+        topics = [tp.ReassignableTopic(name=topic, partitions=[wanted])]
+        self._administer(tp.AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=5000))
+
+    def _elect(self) -> None:
+        """Give the leadership back to the preferred replicas."""
+        self._administer(tp.ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=5000))
+
+    def _administer(self, request: Message) -> None:
+        """Send a request of an administrator, whatever becomes of it."""
+        world = self.world
+        client = world.clients.brokers.client(world.random.choice(world.brokers), "admin")
+        world.clients.turn_with(lambda: client.send(request, lambda _: None, timeout_s=10.0))
 
     def _fail_a_disk(self) -> None:
         random = self.world.random
@@ -329,6 +368,8 @@ class Cluster:
         for topic in TOPICS:
             for index, partition in image.topics[topic].partitions.items():
                 assert partition.leader >= 0, f"{topic}-{index} has no leader"
+                assert not partition.adding_replicas, f"{topic}-{index} is being moved: {partition}"
+                assert not partition.removing_replicas, f"{topic}-{index} is being moved: {partition}"
                 assert set(partition.isr) == set(partition.replicas), f"{topic}-{index}: ISR {partition.isr}"
         world.checks.check_equal(REPLICAS)
         check_images(image, [node.broker.image for node in world.nodes.values() if node.broker is not None])

@@ -148,8 +148,19 @@ class ClusterChecks:
 
     def _check_replicated(self, where: str, key: Key, offset: int) -> None:
         """A committed record is on as many replicas as min.insync.replicas asks for, whether they run or not."""
-        have = [node_id for (node_id, one), end in self._ends.items() if one == key and end > offset]
+        have = [
+            node_id
+            for (node_id, one), end in self._ends.items()
+            if one == key and end > offset and not self._is_moved_away(node_id, key)
+        ]
         assert len(have) >= self._min_in_sync, f"{where}: offset {offset} is committed, but only {have} have it"
+
+    def _is_moved_away(self, node_id: int, key: Key) -> bool:
+        """Whether a running broker has deleted its replica."""
+        broker = self.nodes[node_id].broker
+        if broker is None or not self.nodes[node_id].is_listening or key in broker.partitions.offline:
+            return False
+        return all((one.topic, one.index) != key for one in broker.partitions)
 
     def acknowledge(self, topic: str, index: int, first: int, values: list[bytes]) -> None:
         """A producer was told that its records are committed."""

@@ -21,7 +21,7 @@ from tests.crash.survivors import Kind, Survivors
 from tests.simulation.cluster_network import ClusterNetwork, Pipe, new_buffers
 
 if TYPE_CHECKING:
-    from barnabas.broker.cluster_member import ClusterMember
+    from barnabas.broker.cluster_member import ClusterMember, RemoteController
     from barnabas.broker.context import Broker
     from barnabas.broker.net.outgoing import Peer, Transport
     from tests.simulation.environment import Environment
@@ -73,6 +73,8 @@ class ClusterNode:
         self.after_turn: list[Callable[[ClusterNode], None]] = []
         self.on_start: list[Callable[[ClusterNode], None]] = []
         self._disk = FaultyDisk()
+        self._remote: RemoteController | None = None
+        self._is_stopping = False
         self._resumes_at = 0.0
         network.nodes[node_id] = self
 
@@ -129,7 +131,7 @@ class ClusterNode:
             now_ms=lambda: self._clock.now_ms,
             random_bytes=self._environment.random.randbytes,
         )
-        self.broker, self.member = broker, member
+        self.broker, self.member, self._remote = broker, member, remote
         for callback in self.on_start:
             callback(self)
 
@@ -162,9 +164,42 @@ class ClusterNode:
         self._disk = FaultyDisk(survivors.image(kind, random))
         self._end_process()
 
+    def stop(self, then: Callable[[], None]) -> None:
+        """A controlled shutdown, and the clean end of the process; `then` is called unless the node fails first."""
+        member = self.member
+        if member is None or not self.is_listening or self._is_stopping:
+            return
+        self._environment.trace.note("stops", self.node_id)
+        self._is_stopping = True
+        incarnation = self.incarnation
+
+        def stopped(_: bool) -> None:
+            self._clock.after(0.0, lambda: self._close(then) if self.incarnation == incarnation else None)
+
+        self.turn_with(lambda: member.lifecycle.begin_controlled_shutdown(stopped))
+
+    def _close(self, then: Callable[[], None]) -> None:
+        """As the server closes; what is closed cleanly survives also that the power fails afterwards."""
+        broker, member, remote = self.broker, self.member, self._remote
+        assert broker is not None
+        assert member is not None
+        assert remote is not None
+        epoch = member.lifecycle.broker_epoch
+        remote.close()
+        member.close()
+        try:
+            broker.log_dirs.close(epoch)
+        except (OSError, KafkaError):
+            assert self._disk.failed
+            self.kill(power_fails=False)
+        else:
+            self._environment.trace.note("stopped", self.node_id)
+            self.kill(power_fails=self._environment.random.random() < 0.5)
+        then()
+
     def _end_process(self) -> None:
-        self.broker = self.member = None
-        self.is_listening = False
+        self.broker = self.member = self._remote = None
+        self.is_listening = self._is_stopping = False
         self.active.clear()
         self.incarnation += 1
         self._network.node_down(self.node_id)
