@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.cluster.directory import cluster_dir_option
+from barnabas.cli.cluster.directory import cluster_dir_option, optional_cluster_dir_option
 from barnabas.cli.parameters import bootstrap_option, connect, own_timeout_option, yes_option
 from barnabas.client.errors import TimedOut
 from barnabas.terminal.notes import note, say
@@ -57,17 +57,24 @@ def drain(broker: int, data_dir: str, replicas: bool, undo: bool, timeout_s: flo
 
 
 @click.command()
+@optional_cluster_dir_option
 @bootstrap_option
 @click.option("--dry-run", is_flag=True, help="Show the plan only.")
 @yes_option
 @own_timeout_option(600.0, WAIT)
-def rebalance(bootstrap: str, dry_run: bool, yes: bool, timeout_s: float) -> None:
-    """Spread replicas and leaders evenly over the brokers; the plan is shown first."""
+def rebalance(data_dir: str | None, bootstrap: str, dry_run: bool, yes: bool, timeout_s: float) -> None:
+    """Spread replicas and leaders evenly over the brokers; the plan is shown first.
+
+    With the directory of the cluster, drained brokers get none, and those they have move to the others.
+    """
+    from barnabas.cluster import drains, state
     from barnabas.cluster.balance import rebalance as plan_rebalance
 
-    with connect(bootstrap, timeout_s) as client:
+    known = None if data_dir is None else state.read(data_dir)
+    left_out = set() if known is None else drains.drained(known)
+    with connect(bootstrap if known is None else known.bootstrap, timeout_s) as client:
         current, brokers = _current(client)
-        plan = plan_rebalance(current, brokers)
+        plan = plan_rebalance(current, [one for one in brokers if one not in left_out])
         if not plan:
             say("leaders and replicas are spread evenly already")
             return

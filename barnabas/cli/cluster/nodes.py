@@ -52,7 +52,7 @@ def add(data_dir: str) -> None:
     """
     answer = _ask(data_dir, "add")
     say(f"broker {answer['node_id']} runs on {answer['address']} (pid {answer['pid']})")
-    note("'barnabas cluster rebalance' moves partitions to it")
+    note(f"'barnabas cluster rebalance --data-dir {data_dir}' moves partitions to it")
 
 
 @click.command()

@@ -32,7 +32,7 @@ def status(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) 
 
     The lag is by how many offsets the broker's followers are behind. CPU, memory and disk are parts of the machine,
     told by the broker itself, as are the bytes and messages that are appended per second. Exit 1 if a partition is
-    offline or a broker is not online.
+    offline, or a broker or a controller is not online.
     """
     known = _known(data_dir)
     rows: list[Row] = []
@@ -50,7 +50,7 @@ def status(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) 
         for controller in _controllers(known):
             note(f"controller {controller['controller']}: {controller['state']} (pid {controller['pid'] or '-'})")
     is_well = not facts["offline"] and all(row["state"] in ("online", "draining") for row in rows)
-    return 0 if is_well else 1
+    return 0 if is_well and all(one["pid"] is not None for one in _controllers(known)) else 1
 
 
 def _words(name: str) -> str:
