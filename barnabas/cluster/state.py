@@ -98,11 +98,20 @@ def write(directory: str, state: ClusterState) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process with this id exists."""
+    """Whether a process with this id runs. One that has ended does not, also before its parent has waited for it."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    return True
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whether only the exit code of a process is left, which a container without an init never asks for."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False  # not Linux, or it is gone just now
+    return status.rpartition(b") ")[2][:1] == b"Z"
