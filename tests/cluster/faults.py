@@ -1,4 +1,6 @@
-"""Faults on a real cluster under load: kills of brokers, of the controller, of all, and pauses, in an order by seed.
+"""Faults on a real cluster under load, in an order by seed: kills of brokers, of the controller, of all, pauses, cuts.
+
+Also controlled shutdowns, and replicas that are taken away and given back empty.
 
 `python -m tests.cluster.faults --kills 100 --controller-kills 20 --pauses 20 --whole 5 --controllers ours --seed 1`
 
@@ -17,14 +19,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from barnabas.client.reassignments import reassign
 from compat.checker.finding import Finding
-from tests.cluster.asking import is_in_sync, leader
+from tests.cluster.asking import client, is_in_sync, leader, partitions
 from tests.cluster.clusters import Cluster, wait_for
 from tests.cluster.links import CUTS, Links
 from tests.cluster.replicas import differences
 from tests.cluster.work import PARTITIONS, Work, create_topic
 
 SETTLE_S = 90.0
+OPTIONS = {
+    "kills": "kill",
+    "controller-kills": "controller",
+    "pauses": "pause",
+    "cuts": "cut",
+    "stops": "stop",
+    "moves": "move",
+}
+"""How often a fault happens, by option."""
 
 
 @dataclass(slots=True)
@@ -52,17 +64,19 @@ class Outcome:
 class Faults:
     """One run on a started cluster."""
 
-    def __init__(self, cluster: Cluster, folder: Path, seed: int, client: str, links: Links | None) -> None:
+    def __init__(self, cluster: Cluster, folder: Path, seed: int, library: str, links: Links | None) -> None:
         self.cluster, self.links = cluster, links
         self.chance = random.Random(seed)
         self.topic = f"faults-{seed}"
         self.outcome = Outcome(seed)
-        self.work = Work(cluster, folder, self.topic, client=client, writers=2, rate=300)
+        self.work = Work(cluster, folder, self.topic, client=library, writers=2, rate=300)
         self._kinds: dict[str, Callable[[], None]] = {
             "kill": self._kill_broker,
             "controller": self._kill_controller,
             "pause": self._pause_broker,
             "cut": self._cut,
+            "stop": self._stop_broker,
+            "move": self._move,
             "whole": self._kill_all,
         }
 
@@ -131,6 +145,33 @@ class Faults:
         with self.links.broken(source, target, kind):
             time.sleep(self.chance.choice((0.5, 2.0, 6.0)))
 
+    def _stop_broker(self) -> None:
+        """A controlled shutdown: acknowledgements go on without a session's end."""
+        node = self.cluster.brokers[self._victim()]
+        node.stop()
+        self.work.go_on(self.chance.randrange(50, 300), SETTLE_S)
+        node.restart()
+
+    def _move(self) -> None:
+        """Take a partition's replica from a broker and give it back, empty, while another broker may be killed."""
+        index = self.chance.randrange(PARTITIONS)
+        replicas = self.chance.sample(sorted(self.cluster.brokers), len(self.cluster.brokers))
+        node = self.cluster.brokers[self.chance.choice(replicas)]
+        self._reassign(index, replicas[:2])
+        self._reassign(index, replicas)
+        if self.chance.random() < 0.5:
+            node.kill9()
+            node.restart()
+
+    def _reassign(self, index: int, replicas: list[int]) -> None:
+        def has_moved() -> bool:
+            one = partitions(self.cluster.bootstrap, self.topic)[index]
+            return sorted(one.replica_nodes) == sorted(replicas) and set(one.isr_nodes) >= set(replicas[:2])
+
+        with client(self.cluster.bootstrap) as asking:
+            reassign(asking, {(self.topic, index): replicas})
+        wait_for(has_moved, f"the replicas {replicas} of partition {index}", SETTLE_S)
+
     def _kill_all(self) -> None:
         self.cluster.kill_all()
         self.cluster.start()
@@ -139,7 +180,7 @@ class Faults:
 def main(arguments: list[str]) -> int:
     """Run the command; the exit code is 0 without findings."""
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.faults")
-    for name, kind in (("kills", "kill"), ("controller-kills", "controller"), ("pauses", "pause"), ("cuts", "cut")):
+    for name, kind in OPTIONS.items():
         parser.add_argument(f"--{name}", dest=kind, type=int, default=0)
     parser.add_argument("--whole", type=int, default=0, help="kills of all processes at once")
     parser.add_argument("--controllers", choices=("ours", "kafka"), default="ours")
@@ -147,12 +188,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     parser.add_argument("--folder", type=Path)
     given = vars(parser.parse_args(arguments))
-    seed, client, kind, folder = (given.pop(name) for name in ("seed", "client", "controllers", "folder"))
+    seed, library, kind, folder = (given.pop(name) for name in ("seed", "client", "controllers", "folder"))
     folder = folder or Path(tempfile.mkdtemp(prefix="faults-"))
     print(f"seed {seed}, {folder}", flush=True)
     links = Links() if given["cut"] else None
     with Cluster(folder / "cluster", kind=kind, links=links) as cluster:
-        outcome = Faults(cluster, folder / "histories", seed, client, links)(given)
+        outcome = Faults(cluster, folder / "histories", seed, library, links)(given)
     print(outcome)
     for finding in outcome.findings[:20]:
         print(finding)
