@@ -148,7 +148,8 @@ class Faults:
     def _stop_broker(self) -> None:
         """A controlled shutdown: acknowledgements go on without a session's end."""
         node = self.cluster.brokers[self._victim()]
-        node.stop()
+        if (code := node.stop()) != 0:
+            self.outcome.findings.append(Finding("unclean-stop", f"{node.data_dir.name} ended with {code}"))
         self.work.go_on(self.chance.randrange(50, 300), SETTLE_S)
         node.restart()
 
