@@ -193,11 +193,12 @@ class ClusterMember:
         return is_whole
 
     def _close_unassigned(self) -> None:
-        """Close the recovered logs of topics that were deleted meanwhile: their directories become strays."""
+        """Close the recovered logs of replicas that were deleted or moved meanwhile: their directories become strays."""
         broker = self._broker
         logs = broker.log_dirs.logs
         for name, index in self._recovered & logs.keys():
-            if broker.image.partition(name, index) is None:
+            partition = broker.image.partition(name, index)
+            if partition is None or broker.config.node_id not in partition.replicas:
                 logs.pop((name, index)).close()
 
     def _report_directories(self) -> None:

@@ -58,6 +58,16 @@ class FlushPolicy:
         self._request_flush = request_flush
         self._timer: Timer | None = None
 
+    def applied(self) -> None:
+        """The policy is new or has changed: what the log has already is flushed too, even if nothing is appended.
+
+        A follower does not fetch before its flush: it would wait for ever.
+        """
+        if self.partition.log.unflushed >= self.messages:
+            self._request_flush(self)
+        else:
+            self._set_timer()
+
     def appended(self, size: int) -> None:
         """`size` bytes have been appended to the log: commit them, or request a flush first."""
         self.bytes_written += size

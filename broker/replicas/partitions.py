@@ -388,6 +388,8 @@ class Partitions:
         log_dir = self._log_dirs.dir_of(partition.topic, partition.index)
         if log_dir is not None:
             partition.apply_flush_policy(self._config[LOG_SYNC], self._flushers[log_dir])
+            if partition.flush_policy is not None and not self._is_loading:  # `_flush_loaded` does it then
+                partition.flush_policy.applied()
 
     def forget_expired_producers(self) -> Steps[None]:
         """Drop the state of idempotent producers that wrote nothing for `producer.id.expiration.ms` (I6)."""

@@ -148,14 +148,19 @@ class Cluster:
         self._producers: list[ClusterProducer] = []
         self._consumers: list[ClusterConsumer] = []
 
-    def run(self) -> None:
-        """From the first start to the last check."""
+    def start(self) -> None:
+        """Start all nodes and create the topics."""
         world = self.world
         for node in world.nodes.values():
             node.start()
-        world.run(20.0, self._all_unfenced)
-        assert self._all_unfenced(), "the brokers are not unfenced"
+        world.run(20.0, self.all_unfenced)
+        assert self.all_unfenced(), "the brokers are not unfenced"
         self._create_topics()
+
+    def run(self) -> None:
+        """From the first start to the last check."""
+        self.start()
+        world = self.world
         producer_id = 100
         for topic, partitions in TOPICS.items():
             for index in range(partitions):
@@ -186,7 +191,8 @@ class Cluster:
         self._consumers.append(consumer)
         consumer.start()
 
-    def _all_unfenced(self) -> bool:
+    def all_unfenced(self) -> bool:
+        """Whether the controller runs and no broker is fenced."""
         image = self.world.image
         return image is not None and all(
             node_id in image.brokers and not image.brokers[node_id].fenced for node_id in self.world.brokers
@@ -275,7 +281,11 @@ class Cluster:
         topic = random.choice(list(TOPICS))
         replicas = random.sample(self.world.brokers, REPLICAS) if random.random() < 0.8 else None
         wanted = tp.ReassignablePartition(partition_index=random.randrange(TOPICS[topic]), replicas=replicas)
-        self.world.trace.note("reassign", topic, wanted.partition_index, replicas)
+        self.reassign(topic, wanted)
+
+    def reassign(self, topic: str, wanted: tp.ReassignablePartition) -> None:
+        """Ask for other replicas of a partition."""
+        self.world.trace.note("reassign", topic, wanted.partition_index, wanted.replicas)
         topics = [tp.ReassignableTopic(name=topic, partitions=[wanted])]
         self._administer(tp.AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=5000))
 
