@@ -193,7 +193,7 @@ class ClusterMember:
         return is_whole
 
     def _close_unassigned(self) -> None:
-        """Close the recovered logs of replicas that were deleted or moved meanwhile: their directories become strays."""
+        """Close the recovered logs of replicas that are not here any longer: their directories become strays."""
         broker = self._broker
         logs = broker.log_dirs.logs
         for name, index in self._recovered & logs.keys():

@@ -381,7 +381,7 @@ class Cluster:
                 assert not partition.adding_replicas, f"{topic}-{index} is being moved: {partition}"
                 assert not partition.removing_replicas, f"{topic}-{index} is being moved: {partition}"
                 assert set(partition.isr) == set(partition.replicas), f"{topic}-{index}: ISR {partition.isr}"
-        world.checks.check_equal(REPLICAS)
+        world.checks.check_equal(image)
         check_images(image, [node.broker.image for node in world.nodes.values() if node.broker is not None])
 
     def _crash_all(self) -> None:

@@ -206,7 +206,7 @@ class ClusterChecks:
                 counts[producer] += 1
                 assert int(count) == counts[producer], f"{key}: {value!r} is there instead of {counts[producer]}"
 
-    def check_equal(self, replicas: int) -> None:
+    def check_equal(self, image: ClusterImage) -> None:
         """At the end all replicas have the same bytes, all of them committed."""
         contents: dict[Key, list[tuple[int, int, bytes]]] = {}
         for node in self.nodes.values():
@@ -218,7 +218,8 @@ class ClusterChecks:
                     state = (one.log.log_end_offset, one.log.high_watermark, content(one.log))
                     contents.setdefault((one.topic, one.index), []).append(state)
         for key, states in contents.items():
-            assert len(states) == replicas, f"{key}: {len(states)} replicas are open"
+            assigned = image.topics[key[0]].partitions[key[1]].replicas
+            assert len(states) == len(assigned), f"{key}: {len(states)} replicas are open, assigned are {assigned}"
             assert len(set(states)) == 1, f"{key}: replicas differ: {[state[:2] for state in states]}"
             assert states[0][0] == states[0][1] == self.end(key), f"{key}: {states[0][:2]}, committed {self.end(key)}"
 
