@@ -213,6 +213,8 @@ def _add_parts(broker: Broker, flushes: DiskExecutor) -> None:
 def load_logs(broker: Broker) -> None:
     """Open the logs of the partitions in the image, and load what coordinators keep in them."""
     broker.partitions.load(broker.image)
+    if broker.log_dirs.futures.found:
+        broker.dir_moves.resume()
     broker.group_coordinators.load()
     broker.transaction_coordinators.load()
     broker.share_coordinators.load()

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.encoded_response import EncodedResponse
     from barnabas.broker.net.inter_broker import InterBroker
+    from barnabas.broker.replicas.dir_moves import DirMoves
     from barnabas.broker.replicas.fetch_sessions import FetchSessions
     from barnabas.broker.replicas.load import Load
     from barnabas.broker.replicas.partitions import Partitions
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.storage.log_dirs import LogDirs
     from barnabas.wire.api_keys import ApiKey
+    from barnabas.wire.errors import ErrorCode
+    from barnabas.wire.types import Uuid
 
 
 def wall_clock_ms() -> int:
@@ -129,6 +132,33 @@ class Broker:
         from barnabas.broker.replicas.load import Load
 
         return Load(self.loop, self.started_at, self.partitions, self.log_dirs, self.runner)
+
+    @cached_property
+    def dir_moves(self) -> DirMoves:
+        """The moves between log directories; created for the first."""
+        from barnabas.broker.replicas.dir_moves import DirMoves
+
+        return DirMoves(
+            self.loop,
+            self.config,
+            self.log_dirs,
+            self.log_dir_failures,
+            self.partitions,
+            self.runner,
+            self._assign_directory,
+        )
+
+    def _assign_directory(self, topic_id: Uuid, index: int, directory: Uuid, then: Callable[[ErrorCode], None]) -> None:
+        """Tell the controller in which log directory a replica is."""
+        from barnabas.broker.metadata.directory_assignments import assign_directory
+
+        registered = self.image.brokers.get(self.node_id)
+        epoch = -1 if registered is None else registered.epoch
+        request, answered = assign_directory(self.node_id, epoch, directory, topic_id, index, then)
+        if "controller_channel" in self.__dict__:
+            self.controller_channel.send(request, answered)
+        else:
+            self.controller.request(request, 0, answered)
 
     @cached_property
     def group_configs(self) -> GroupConfigs:

@@ -51,9 +51,11 @@ LATE: Final = (
     "broker.metadata.automatic_topics",
     "broker.metadata.controller_quorum",
     "broker.metadata.controller_requests",
+    "broker.metadata.directory_assignments",
     "broker.replicas.cleaner",
     "broker.replicas.cleaner_process",
     "broker.replicas.committed_bytes",
+    "broker.replicas.dir_moves",
     "broker.replicas.load",
     "broker.replicas.replication",
 )

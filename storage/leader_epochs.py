@@ -90,6 +90,10 @@ class LeaderEpochCache:
         """The checkpoint file."""
         return self._checkpoint.path
 
+    def relocate(self, path: str) -> None:
+        """The directory was renamed; no write is in progress."""
+        self._checkpoint = CheckpointFile(self._files, path)
+
     @property
     def latest_epoch(self) -> int:
         """The epoch of the last batch, -1 when unknown."""

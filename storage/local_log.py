@@ -157,6 +157,19 @@ class LocalLog:
             segment.forget()
         return renamed
 
+    def relocate(self, directory: str) -> None:
+        """The directory was renamed; no write of leader epochs is in progress."""
+        self.directory = directory
+        self.leader_epochs.relocate(f"{directory}/{layout.LEADER_EPOCH_CHECKPOINT}")
+        self._snapshots.relocate(directory)
+        for segment in self.segments:
+            segment.relocate(directory)
+
+    @property
+    def truncations(self) -> int:
+        """How often the log was truncated since it was opened."""
+        return self._truncations
+
     # --- durability
 
     def start_flush(self, up_to: int | None = None, *, data_only: bool = False) -> FlushJob | None:

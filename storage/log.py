@@ -379,6 +379,20 @@ class Log(LocalLog):
         """Move the log end forward to `offset`, the next that there is in the leader's log."""
         self.log_end_offset = self.producers.end_offset = offset
 
+    def take_over(self, current: Log, directory: str) -> None:
+        """Be the partition's log from now on: the copy of `current` was renamed to `directory` (`future_logs`)."""
+        self.relocate(directory)
+        current.producers.snapshot_offset = self.producers.snapshot_offset
+        self.producers = current.producers
+        self.producers.on_synced(self.synced_offset)
+        self.config = current.config
+        self.checks_reads = current.checks_reads
+        self.on_damage, current.on_damage = current.on_damage, None
+        self._truncations = current._truncations + 1  # flushes of the former log say nothing about this one
+        self._dir_version = max(self._dir_version, current._dir_version) + 1
+        self._changed = True
+        self.high_watermark = current.high_watermark
+
     def set_end(self, offset: int) -> None:
         """The log ends at `offset` now: its files are truncated (`storage.truncation`)."""
         self.log_end_offset = offset

@@ -10,6 +10,7 @@ from barnabas.storage.checkpoints import read_partition_metadata, topic_id_text
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.deletions import Deletions
 from barnabas.storage.files import Files
+from barnabas.storage.future_logs import FutureLog, FutureLogs, newest_copy
 from barnabas.storage.layout import TopicPartition
 from barnabas.storage.log import PRODUCER_EXPIRATION_MS, Log
 from barnabas.storage.log_closing import close_logs
@@ -24,6 +25,9 @@ __all__ = ["DataDirLocked", "DataDirMismatch", "LogDir", "LogDirs", "TopicPartit
 
 _DESCRIPTORS_FOR_A_LOG = 8
 """The files and directories that are open at the same time while logs are made, with some to spare."""
+
+MAX_PREFERRED = 100_000
+"""How many partitions that are not here yet may have a directory that they are to be made in."""
 
 _CHECKPOINTED: dict[str, Callable[[Log], int | None]] = {
     layout.RECOVERY_POINT_CHECKPOINT: lambda log: log.recovery_point_to_write,
@@ -52,10 +56,12 @@ class LogDirs:
         "deleted_topics",
         "deletions",
         "dirs",
+        "futures",
         "ignores_case",
         "logs",
         "new_id",
         "on_error",
+        "preferred",
         "strays",
     )
 
@@ -70,6 +76,10 @@ class LogDirs:
         self._offline: set[TopicPartition] = set()
         self.deletions = Deletions(files)
         """What is renamed for deletion and not yet removed."""
+        self.futures = FutureLogs(files, new_id)
+        """The future replicas, which are being moved here from another directory."""
+        self.preferred: dict[TopicPartition, LogDir] = {}
+        """Where partitions that are not here yet are to be made (AlterReplicaLogDirs)."""
         self.deleted_topics: set[bytes] = set()
         """The ids of topics that were deleted, as far as a directory of theirs may have been left: it is set aside."""
         self.ignores_case = False
@@ -149,9 +159,9 @@ class LogDirs:
             partition = layout.parse_partition_dir(name)
             if partition is not None:
                 other = self._found.get(partition, log_dir)
-                self._put(partition, other)
-                if other is not log_dir:
-                    raise DataDirMismatch(f"{name} is in both {other.path} and {log_dir.path}: move one of them away")
+                self._put(partition, other if other is log_dir else newest_copy(self._files, name, other, log_dir))
+            else:
+                self.futures.find(log_dir, name)
 
     def _find_missing(self) -> None:
         """Find the partitions with synced records whose directory is missing."""
@@ -230,7 +240,7 @@ class LogDirs:
         if key in self._missing and log_dir is None:
             raise _missing(self._missing[key], key)
         if log_dir is None:
-            log_dir = home or self._emptiest()
+            log_dir = home or self._chosen(key)
             path = f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}"
             for stale in self._forget_predecessor(log_dir, key):
                 self._write_in(log_dir, stale)
@@ -270,7 +280,7 @@ class LogDirs:
         key = (topic, partition)
         if key in self.logs or key in self._found or key in self._missing:
             return []
-        log_dir = self._emptiest()
+        log_dir = self._chosen(key)
         stale = [(log_dir, name) for name in self._forget_predecessor(log_dir, key)]
         self._put(key, log_dir)
         directories.add(key, f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}", topic_id)
@@ -284,7 +294,10 @@ class LogDirs:
             self._forget(log_dir, key)
 
     def _put(self, key: TopicPartition, log_dir: LogDir) -> None:
-        if self._found.get(key) is not log_dir:
+        held_in = self._found.get(key)
+        if held_in is not log_dir:
+            if held_in is not None:
+                self._held[held_in] -= 1
             self._found[key] = log_dir
             self._held[log_dir] += 1
 
@@ -341,8 +354,14 @@ class LogDirs:
         for offsets in (log_dir.recovery_points, log_dir.log_starts, log_dir.high_watermarks):
             offsets.pop(key, None)
 
-    def _emptiest(self) -> LogDir:
-        """The working directory with the fewest partitions. KafkaError(KAFKA_STORAGE_ERROR) when none works."""
+    def _chosen(self, key: TopicPartition) -> LogDir:
+        """Where to make a partition: where AlterReplicaLogDirs wants it, else the directory with the fewest partitions.
+
+        KafkaError(KAFKA_STORAGE_ERROR) when none works.
+        """
+        preferred = self.preferred.pop(key, None)
+        if preferred is not None and preferred.failure is None:
+            return preferred
         working = self.working
         if not working:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "All log directories have failed")
@@ -360,6 +379,35 @@ class LogDirs:
     def dir_of(self, topic: str, partition: int) -> LogDir | None:
         """The directory that holds a partition."""
         return self._found.get((topic, partition))
+
+    def prefer(self, topic: str, partition: int, log_dir: LogDir) -> None:
+        """Make a partition that is not here yet in this directory; the last `MAX_PREFERRED` wishes are remembered."""
+        self.preferred.pop((topic, partition), None)
+        self.preferred[topic, partition] = log_dir
+        if len(self.preferred) > MAX_PREFERRED:
+            del self.preferred[next(iter(self.preferred))]
+
+    def dir_to_tell(self, topic: str, partition: int) -> LogDir | None:
+        """The directory that the controller has to know: of a move that it was told of, the new one (KIP-858)."""
+        future = self.futures.logs.get((topic, partition))
+        return future.log_dir if future is not None and future.is_assigned else self.dir_of(topic, partition)
+
+    def replace_log(self, topic: str, partition: int, future: FutureLog) -> Log:
+        """Use the future log, which has everything that the current one has, instead of it; the current one until now.
+
+        The files of the latter stay until `futures.retire`, for those that read them; a start removes them as well.
+        OSError when nothing has changed.
+        """
+        key = (topic, partition)
+        current, left = self.logs[key], self._found[key]
+        self.futures.take_over(key, future, current)
+        self.logs[key] = future.log
+        self._put(key, future.log_dir)
+        for offsets in (left.recovery_points, left.log_starts, left.high_watermarks):
+            offsets.pop(key, None)
+        for name in _CHECKPOINTED:
+            left.checkpoints.forget(name, key)
+        return current
 
     # --- truncation and deletion
 
@@ -448,6 +496,10 @@ class LogDirs:
         for log_dir, planned in plans.items():
             closed = log_dir.offsets_read(name)
             planned.offsets.update({key: offset for key, offset in closed.items() if key not in self.logs})
+            for key, log in self.futures.logs_in(log_dir):  # before the others, since one may take over meanwhile
+                future_offset = offset_of(log)
+                if future_offset is not None:
+                    planned.offsets[key] = future_offset
             yield
         for at, (key, log) in enumerate(list(self.logs.items()), 1):
             own = plans.get(self._found[key]) if self.logs.get(key) is log else None
@@ -480,6 +532,7 @@ class LogDirs:
         which something fails now gets no marker, so that its logs are checked at the next start; the failure of the
         first such directory is raised after all the others are closed.
         """
+        self.futures.retire_all()
         outcomes = [self._close_dir(log_dir, broker_epoch) for log_dir in self.working]
         self.release()
         for failure in outcomes:
@@ -487,7 +540,7 @@ class LogDirs:
                 raise failure
 
     def _close_dir(self, log_dir: LogDir, broker_epoch: int) -> Exception | None:
-        logs = [log for _, log in self._logs_in(log_dir)]
+        logs = [log for _, log in (*self._logs_in(log_dir), *self.futures.logs_in(log_dir))]
         failure = close_logs(log_dir, logs)
         try:
             for name in _CHECKPOINTED:

@@ -64,6 +64,7 @@ BROKER_APIS: Final[dict[ApiKey, str]] = {
     ApiKey.TXN_OFFSET_COMMIT: "txn_offset_commit",
     ApiKey.DESCRIBE_CONFIGS: "configs",
     ApiKey.ALTER_CONFIGS: "configs",
+    ApiKey.ALTER_REPLICA_LOG_DIRS: "alter_log_dirs",
     ApiKey.DESCRIBE_LOG_DIRS: "log_dirs",
     ApiKey.SASL_AUTHENTICATE: "sasl",
     ApiKey.CREATE_PARTITIONS: "topics",

@@ -86,7 +86,7 @@ class DirectoryAssignments:
         partition = None if topic is None else topic.partitions.get(replica[1])
         if topic is None or partition is None or self._node_id not in partition.replicas:
             return None
-        log_dir = self._log_dirs.dir_of(topic.name, replica[1])
+        log_dir = self._log_dirs.dir_to_tell(topic.name, replica[1])
         if log_dir is None or log_dir.failure is not None:
             return None
         directory = uuid_from_text(log_dir.directory_id)
@@ -145,3 +145,27 @@ class DirectoryAssignments:
                             self._to_report.pop((topic.topic_id, partition.partition_index), None)
         if self._to_report:
             self._loop.timers.at(self._loop.now() + RETRY_S, self._report)
+
+
+def assign_directory(
+    node_id: int, broker_epoch: int, directory: Uuid, topic_id: Uuid, index: int, then: Callable[[ErrorCode], None]
+) -> tuple[AssignReplicasToDirsRequest, Callable[[AssignReplicasToDirsResponse | KafkaError], None]]:
+    """The request that assigns one replica, and what takes its answer."""
+    partition = AssignReplicasToDirsRequestPartitionData(partition_index=index)
+    topic = AssignReplicasToDirsRequestTopicData(topic_id=topic_id, partitions=[partition])
+    request = AssignReplicasToDirsRequest(
+        broker_id=node_id,
+        broker_epoch=broker_epoch,
+        directories=[AssignReplicasToDirsRequestDirectoryData(id=directory, topics=[topic])],
+    )
+
+    def answered(outcome: AssignReplicasToDirsResponse | KafkaError) -> None:
+        if isinstance(outcome, KafkaError):
+            then(outcome.code)
+            return
+        codes = [outcome.error_code]
+        for told in outcome.directories:
+            codes += [one.error_code for answer in told.topics for one in answer.partitions]
+        then(ErrorCode(next((code for code in codes if code), 0)))
+
+    return request, answered

@@ -96,6 +96,8 @@ class LogCleaner:
             log = partition.log
             if "compact" not in log.config.cleanup_policy or log.synced_offset >= log.segments.active.base_offset:
                 continue
+            if self._is_moving(partition):
+                continue
             try:
                 job = log.start_flush(log.segments.active.base_offset)
                 if job is not None:
@@ -112,7 +114,7 @@ class LogCleaner:
             log = partition.log
             if "compact" not in log.config.cleanup_policy or partition in self._busy or partition in self._uncleanable:
                 continue
-            if self._not_before.get(partition, now) > now:
+            if self._not_before.get(partition, now) > now or self._is_moving(partition):
                 continue
             try:
                 part = cleanable(log, self._cleaned_offsets.get(partition), now_ms)
@@ -132,6 +134,10 @@ class LogCleaner:
             self._busy.add(best[0])
             best[0].log.is_cleaning = True
         return best
+
+    def _is_moving(self, partition: Partition) -> bool:
+        """Whether the log is copied to another directory, as a whole: as in Kafka it is cleaned when it is there."""
+        return (partition.topic, partition.index) in self._log_dirs.futures.logs
 
     def _limits(self) -> CleanerLimits:
         config = self._config

@@ -97,6 +97,16 @@ class FlushPolicy:
         else:
             partition.advance_own_end(min(job.offset, log.synced_offset), self._bytes_in_job)
 
+    def hold(self) -> None:
+        """Request no flush before `release`: what is appended meanwhile waits for its acknowledgement."""
+        self._request_flush = _ignore
+
+    def release(self, request_flush: Callable[[FlushPolicy], None]) -> None:
+        """Request flushes, with `request_flush`, and one at once if there is something to flush."""
+        self._request_flush = request_flush
+        if self.partition.log.unflushed:
+            request_flush(self)
+
     def _set_timer(self) -> None:
         if self._timer is None and self.seconds < inf and self.partition.log.unflushed:
             loop = self._loop
@@ -112,3 +122,7 @@ class FlushPolicy:
         self.seconds = inf
         if self._timer is not None:
             self._timer.cancel()
+
+
+def _ignore(_: FlushPolicy) -> None:
+    """The flush is requested later."""

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.topic_image import TopicImage
+    from barnabas.storage.log import Log
     from barnabas.storage.log_dir import LogDir
     from barnabas.storage.log_dirs import LogDirs
     from barnabas.storage.log_state import TornTail
@@ -144,6 +145,11 @@ class Partitions:
             return self._by_name[topic].partitions[index]
         except KeyError:
             raise self._error(topic, index) from None
+
+    def find(self, topic: str, index: int) -> Partition | None:
+        """A partition by name; None if it is not served here."""
+        found = self._by_name.get(topic)
+        return None if found is None else found.partitions.get(index)
 
     def get_by_id(self, topic_id: bytes, index: int) -> Partition:
         """A partition by topic id; KafkaError(UNKNOWN_TOPIC_ID), else as `get`."""
@@ -390,6 +396,13 @@ class Partitions:
             partition.apply_flush_policy(self._config[LOG_SYNC], self._flushers[log_dir])
             if partition.flush_policy is not None and not self._is_loading:  # `_flush_loaded` does it then
                 partition.flush_policy.applied()
+
+    def moved(self, partition: Partition, log: Log) -> None:
+        """The log of a partition is in another log directory now."""
+        partition.log = log
+        log_dir = self._log_dirs.dir_of(partition.topic, partition.index)
+        if partition.flush_policy is not None and log_dir is not None:
+            partition.flush_policy.release(self._flushers[log_dir].request)
 
     def forget_expired_producers(self) -> Steps[None]:
         """Drop the state of idempotent producers that wrote nothing for `producer.id.expiration.ms` (I6)."""

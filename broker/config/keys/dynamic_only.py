@@ -29,6 +29,7 @@ REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND = long(
     MEDIUM,
     "Maximum bytes per second moved between log directories.",
     dynamic=PER_BROKER,
+    used=True,
 )
 GROUP_CONSUMER_ASSIGNOR_OFFLOAD_ENABLE = boolean(
     "group.consumer.assignor.offload.enable",

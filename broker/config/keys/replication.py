@@ -12,7 +12,12 @@ from barnabas.wire.configdef import (
 )
 
 NUM_REPLICA_ALTER_LOG_DIRS_THREADS = integer(
-    "num.replica.alter.log.dirs.threads", None, "", HIGH, "Threads that move replicas between log directories."
+    "num.replica.alter.log.dirs.threads",
+    None,
+    "",
+    HIGH,
+    "Replicas that are moved between log directories at a time; as many as there are directories if not set.",
+    used=True,
 )
 NUM_REPLICA_FETCHERS = integer(
     "num.replica.fetchers",
