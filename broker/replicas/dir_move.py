@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.broker.steps import Steps
+    from barnabas.broker.timers import Timer
     from barnabas.storage.files import FileSlice
     from barnabas.storage.log import Log
     from barnabas.storage.log_dirs import LogDirs
@@ -59,11 +60,16 @@ class DirMove:
         self.partition = partition
         self.future = future
         self.is_cancelled = False
+        self.has_taken_over = False
+        """Whether the copy is the partition's log."""
         self.is_running = False
         """Whether a round is in progress, which may use the files in a thread."""
         self.is_telling = False
         """Whether the controller is being told of the directory."""
         self.not_before = 0.0
+        """When the controller may be told again."""
+        self.timer: Timer | None = None
+        """Begins the next round."""
         self._loop = loop
         self._log_dirs = log_dirs
         self._failures = failures
@@ -193,6 +199,10 @@ class DirMove:
         """Put the copy, which is near the log end, in the place of the current log; whether that was done."""
         log, copy = self.partition.log, self.future.log
         log_start = log.log_start_offset
+        home = self._log_dirs.dir_of(*self.key)
+        if self._log_dirs.futures.retired_from(self.key) is not None and home is not None:
+            yield home.sync_names
+            self._remove_later(self._log_dirs.futures.retire(self.key))
         yield lambda: mark_as_moved(copy.files, copy, log)
         if not self.is_live():
             return False
@@ -241,6 +251,7 @@ class DirMove:
         if copy.log_end_offset != log.log_end_offset or copy.synced_offset < log.synced_offset:
             return False
         self._log_dirs.replace_log(*self.key, self.future)
+        self.has_taken_over = True
         self._partitions.moved(partition, copy)
         return True
 

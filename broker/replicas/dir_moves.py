@@ -87,7 +87,6 @@ class DirMoves:
             return
         if len(self._log_dirs.working) < len(self._log_dirs.dirs):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "No replica is moved while a log directory is offline")
-        self._delete_former(key)
         self._begin(partition, log_dir)
 
     def resume(self) -> None:
@@ -156,12 +155,17 @@ class DirMoves:
 
     def _run(self, move: DirMove) -> None:
         """Begin a round of a move."""
-        if move.is_live() and not move.is_running:
+        if move in self._active and move.is_live() and not move.is_running:
+            if move.timer is not None:
+                move.timer.cancel()
             move.is_running = True
             self._runner.start(self._round(move), partial(self._round_ended, move), partial(self._failed, move))
 
     def _round(self, move: DirMove) -> Steps[float | None]:
         """Copy, or take over; how long to wait before the next round, None after the last."""
+        if move.has_taken_over:
+            yield from move.settle()
+            return None
         if not (yield from move.copy()):
             return PAUSE_S if self._is_throttled() else 0.0
         if not move.future.is_assigned:
@@ -177,7 +181,7 @@ class DirMoves:
         if move.is_cancelled:
             self._delete(move.future)
         elif delay is not None:
-            self._loop.timers.at(self._loop.now() + delay, lambda: self._run(move))
+            move.timer = self._loop.timers.at(self._loop.now() + delay, lambda: self._run(move))
         else:
             logger.info("Moved %r to %s", move.partition, move.future.log_dir.path)
             self._ended(move)
@@ -236,8 +240,10 @@ class DirMoves:
 
     def _cancel(self, move: DirMove) -> None:
         """Give a move up; its files are removed when no thread uses them."""
-        move.is_cancelled = True
         self._ended(move)
+        if move.has_taken_over:
+            return
+        move.is_cancelled = True
         self._log_dirs.futures.give_up(move.key, move.future)
         if move.future.is_assigned:
             self._tell_current(move)
@@ -262,8 +268,8 @@ class DirMoves:
     def _forget_former(self, move: DirMove) -> None:
         """Remove the former directory, then what says that it does not count."""
         former = self._log_dirs.futures.retired_from(move.key)
-        self._delete_former(move.key)
         if former is not None and move.future.log is move.partition.log and not move.partition.is_closed:
+            self._delete_former(move.key)
             self._runner.start(self._unmark(move, former.rpartition("/")[0]), lambda _: None)
 
     @staticmethod
@@ -275,14 +281,15 @@ class DirMoves:
     def _removed(self, partition: Partition) -> None:
         """The partition is not here any more; if it is offline, its future replica stays for the next start."""
         key = (partition.topic, partition.index)
-        self._delete_former(key)
         move = self._moves.get(key)
-        if move is None:
-            return
-        self._ended(move)
+        if move is not None:
+            self._ended(move)
 
         def decide() -> None:
-            if key not in self._partitions.offline:
+            if key in self._partitions.offline:
+                return
+            self._delete_former(key)
+            if move is not None:
                 self._cancel(move)
 
         self._loop.call_after_turn(decide)
