@@ -324,8 +324,11 @@ class Partitions:
         except (DamagedLog, CorruptCheckpoint, KafkaError, OSError) as error:  # KafkaError: no directory works
             if isinstance(error, (DamagedLog, CorruptCheckpoint)):
                 self._damaged.add((topic.topic_id, index))
+                if self._may_refill(topic, index):
+                    self._offline.add_quietly(topic.name, index, str(error))
+                    return self._open(topic, index, config)  # filled again: nobody has to look at it
                 self._offline.add(topic.name, index, str(error))
-                return self._open(topic, index, config) if self._may_refill(topic, index) else None
+                return None
             if not (isinstance(error, OSError) and is_transient(error)):
                 self._offline.add(topic.name, index, str(error))
             elif self._is_loading and error.errno in NO_DESCRIPTORS:

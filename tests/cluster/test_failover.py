@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,3 +98,26 @@ def test_all_killed_at_once_lose_nothing(cluster: Cluster, tmp_path: Path, topic
         work.go_on()
         assert work.finish() == []
     same_bytes(cluster, topic)
+
+
+def test_a_replica_whose_directory_is_lost_is_filled_again(
+    cluster: Cluster, tmp_path: Path, topic_name: Callable[..., str]
+) -> None:
+    """Also one that was moved away and back before a crash: its checkpoint tells of records. No error is logged."""
+    topic = topic_name()
+    create_topic(cluster.bootstrap, topic)
+    in_sync(cluster, topic)
+    with Work(cluster, tmp_path / "histories", topic) as work:
+        work.go_on()
+        node = cluster.brokers[2]
+        assert node.stop() == 0
+        shutil.rmtree(node.data_dir / f"{topic}-0")
+        logged = len(node.log())
+        node.restart()
+        in_sync(cluster, topic)
+        work.go_on()
+        assert work.finish() == []
+    same_bytes(cluster, topic)
+    log = node.log()[logged:]
+    assert f"Partition {topic}-0 is filled from its leader again" in log
+    assert "ERROR" not in log
