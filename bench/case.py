@@ -23,7 +23,7 @@ LOWER_IS_BETTER = frozenset(
     {
         "start s", "idle MB", "p50 ms", "p99 ms", "CPU s/GB", "sync p50 ms", "sync p99 ms", "p99/sync", "MB",
         "clean start s", "clean all s", "kill start s", "kill all s", "kill read MB",
-        "load s", "CPU ms", "CPU us/op", "CPU s", "run s", "whole s",
+        "load s", "pause ms", "CPU ms", "CPU us/op", "CPU s", "run s", "whole s",
     }
 )  # fmt: skip
 KAFKA_PAUSE = {"broker.session.timeout.ms": "3600000"}

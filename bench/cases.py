@@ -93,7 +93,7 @@ def closed_loop(target: Target, scale: Scale, *, connections: int) -> Figures:
 def end_to_end(target: Target, scale: Scale, *, rate: int) -> Figures:
     """Latency from produce in one process to poll in another at a constant rate, both with confluent-kafka."""
     topic = target.create(1)
-    outcome = target.confluent("latency", topic, rate, 2 * scale.warmup_s, 2 * scale.seconds)
+    outcome = target.confluent("latency", topic, rate, 2 * scale.warmup_s, 2 * scale.seconds, 0)
     target.delete(topic)
     return {"p50 ms": outcome.p50_us / 1000, "p99 ms": outcome.p99_us / 1000}
 

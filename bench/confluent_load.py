@@ -2,7 +2,7 @@
 
 python -m bench.confluent_load produce HOST:PORT TOPIC COUNT SIZE ACKS
 python -m bench.confluent_load consume HOST:PORT TOPIC COUNT
-python -m bench.confluent_load latency HOST:PORT TOPIC RATE WARMUP_S SECONDS
+python -m bench.confluent_load latency HOST:PORT TOPIC RATE WARMUP_S SECONDS LINGER_MS
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def consume(bootstrap: str, topic: str, count: int) -> None:
     result(received, size, took, [])
 
 
-def latency(bootstrap: str, topic: str, rate: int, warmup_s: float, seconds: float) -> None:
+def latency(bootstrap: str, topic: str, rate: int, warmup_s: float, seconds: float, linger_ms: int) -> None:
     """Measure the latency from `produce` in another process to `poll` in this one, at a constant rate."""
     consumer = _reader(bootstrap)
     consumer.assign([TopicPartition(topic, partition, OFFSET_END) for partition in _partitions(consumer, topic)])
@@ -96,6 +96,7 @@ def latency(bootstrap: str, topic: str, rate: int, warmup_s: float, seconds: flo
         topic,
         str(rate),
         str(warmup_s + seconds + 1),
+        str(linger_ms),
     ]
     samples: list[int] = []
     with subprocess.Popen(sender) as process:
@@ -137,9 +138,9 @@ def _collect(consumer: Consumer, until_ns: int, samples: list[int]) -> None:
             return
 
 
-def send(bootstrap: str, topic: str, rate: int, seconds: float) -> None:
+def send(bootstrap: str, topic: str, rate: int, seconds: float, linger_ms: int) -> None:
     """Produce records with the time in their value, every millisecond."""
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "socket.nagle.disable": True})
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": linger_ms, "socket.nagle.disable": True})
     padding = bytes(LATENCY_BYTES - 8)
     producer.list_topics(topic, timeout=30)
     pack, now_ns = struct.Struct(">q").pack, time.monotonic_ns
@@ -175,9 +176,9 @@ def main() -> None:
     elif mode == "consume":
         consume(bootstrap, topic, int(rest[0]))
     elif mode == "latency":
-        latency(bootstrap, topic, int(rest[0]), float(rest[1]), float(rest[2]))
+        latency(bootstrap, topic, int(rest[0]), float(rest[1]), float(rest[2]), int(rest[3]))
     elif mode == "send":
-        send(bootstrap, topic, int(rest[0]), float(rest[1]))
+        send(bootstrap, topic, int(rest[0]), float(rest[1]), int(rest[2]))
     else:
         raise SystemExit(f"unknown load {mode}")
 

@@ -61,10 +61,12 @@ class KafkaServer(Server):
         port: int = 0,
         heap: list[str] | None = None,
         dynamic_quorum: bool = False,
+        cluster_id: str | None = None,
     ) -> None:
         super().__init__(data_dir, config=config, port=port)
         self.heap = HEAP if heap is None else heap
         self.dynamic_quorum = dynamic_quorum
+        self.cluster_id = cluster_id or base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self.properties = self.data_dir / "server.properties"
         self.log_dir = self.data_dir / "logs"
 
@@ -97,8 +99,7 @@ class KafkaServer(Server):
 
     def _format(self) -> None:
         tool = [*self._java(["-Xmx128m"]), "kafka.tools.StorageTool"]
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        format_command = [*tool, "format", f"--cluster-id={cluster_id}", "-c", str(self.properties)]
+        format_command = [*tool, "format", f"--cluster-id={self.cluster_id}", "-c", str(self.properties)]
         if self.dynamic_quorum:
             format_command.append("--standalone")
         done = subprocess.run(format_command, capture_output=True, text=True, check=False)

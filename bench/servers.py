@@ -64,10 +64,20 @@ class Server(ABC):
         return f"{self.host}:{self.port}"
 
     @property
+    def addresses(self) -> list[str]:
+        """`host:port` of each broker, in the order of their ids."""
+        return self.bootstrap.split(",")
+
+    @property
     def pid(self) -> int:
         """The broker's process id."""
         assert self.process is not None, "not started"
         return self.process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has been started and has not ended."""
+        return self.process is not None and self.process.poll() is None
 
     def start(self) -> Server:
         """Start the process and wait until it accepts clients."""

@@ -85,15 +85,20 @@ class Target:
         self.admin = AdminClient({"bootstrap.servers": self.server.bootstrap, "log_level": 0})
 
     def create(self, partitions: int, config: Mapping[str, str] | None = None) -> str:
-        """Create a topic and wait until every partition has a leader that serves."""
+        """Create a topic and wait until it is served."""
         topic = f"bench-{next(_topics)}"
         new = NewTopic(topic, partitions, 1, config={**TOPIC_CONFIG, **(config or {})})
         self.admin.create_topics([new])[topic].result(TIMEOUT_S)
+        self.wait_served(topic, partitions)
+        return topic
+
+    def wait_served(self, topic: str, partitions: int) -> None:
+        """Wait until every partition of a new topic has a leader that serves."""
         deadline = time.monotonic() + TIMEOUT_S
         while True:
             try:
                 self.end_offsets(topic, partitions)
-                return topic
+                return
             except KafkaException:
                 if time.monotonic() > deadline:
                     raise

@@ -22,7 +22,6 @@ from barnabas.broker.config.keys.log import (
 from barnabas.broker.config.keys.own import ALWAYS, LOG_SYNC
 from barnabas.broker.config.keys.replication import REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS
 from barnabas.broker.log_dir_failures import NO_DESCRIPTORS
-from barnabas.broker.replicas.retention import INITIAL_DELAY_S, Retention
 from barnabas.storage import layout
 
 if TYPE_CHECKING:
@@ -55,22 +54,31 @@ class BackgroundJobs:
 
     async def run(self) -> None:
         """Run all jobs until cancelled."""
-        broker, config = self._broker, self._broker.config
-        retention = Retention(broker.loop, broker.partitions)
-        retention_s = config[LOG_RETENTION_CHECK_INTERVAL_MS] / 1000
+        config = self._broker.config
         log_starts_s = config[LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS] / 1000
-        high_watermarks_s = config[REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS] / 1000
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_repeat, _recovery_points_interval_s(config), self._checkpoint_recovery_points)
             nursery.start_soon(_repeat, log_starts_s, self._checkpoint_log_starts)
-            nursery.start_soon(_repeat, high_watermarks_s, self._checkpoint_high_watermarks)
-            nursery.start_soon(_repeat, retention_s, retention.check, min(retention_s, INITIAL_DELAY_S))
-            nursery.start_soon(self._clean_logs)
-            nursery.start_soon(_repeat, PRODUCER_CHECK_S, self._expire_producers)
-            nursery.start_soon(_repeat, config[OFFSETS_RETENTION_CHECK_INTERVAL_MS] / 1000, self._expire_offsets)
             nursery.start_soon(_repeat, DELETION_CHECK_S, self._remove_deleted)
             nursery.start_soon(_repeat, DISK_CHECK_S, self._check_disks)
             nursery.start_soon(_repeat, IDLE_CHECK_S, self._close_idle_connections)
+            if "broker" in config.roles:
+                self._start_jobs_of_broker(nursery)
+
+    def _start_jobs_of_broker(self, nursery: trio.Nursery) -> None:
+        """Start the jobs that a process which is only a controller does not have."""
+        from barnabas.broker.replicas.retention import INITIAL_DELAY_S, Retention
+
+        broker, config = self._broker, self._broker.config
+        retention = Retention(broker.loop, broker.partitions)
+        retention_s = config[LOG_RETENTION_CHECK_INTERVAL_MS] / 1000
+        high_watermarks_s = config[REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS] / 1000
+        offsets_s = config[OFFSETS_RETENTION_CHECK_INTERVAL_MS] / 1000
+        nursery.start_soon(_repeat, high_watermarks_s, self._checkpoint_high_watermarks)
+        nursery.start_soon(_repeat, retention_s, retention.check, min(retention_s, INITIAL_DELAY_S))
+        nursery.start_soon(self._clean_logs)
+        nursery.start_soon(_repeat, PRODUCER_CHECK_S, self._expire_producers)
+        nursery.start_soon(_repeat, offsets_s, self._expire_offsets)
 
     async def _checkpoint_recovery_points(self) -> None:
         for log in self._broker.log_dirs.logs_with_rolled_segments():
@@ -93,7 +101,8 @@ class BackgroundJobs:
     async def _check_disks(self) -> None:
         broker = self._broker
         broker.log_dir_failures.check()
-        broker.partitions.reopen(broker.image)
+        if "broker" in broker.config.roles:
+            broker.partitions.reopen(broker.image)
         self._end_turn()
 
     async def _close_idle_connections(self) -> None:
@@ -121,6 +130,8 @@ class BackgroundJobs:
         """Flush a log's closed segments with their indexes."""
         log_dirs, failures = self._broker.log_dirs, self._broker.log_dir_failures
         log_dir = log_dirs.dir_of(log.topic, log.partition)
+        if log_dirs.logs.get((log.topic, log.partition)) is not log:
+            return  # deleted, or moved to another directory
         try:
             job = log.start_flush(log.segments.active.base_offset)
         except OSError as error:  # nothing was synced, so it can be retried

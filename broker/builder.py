@@ -8,16 +8,17 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 
 from barnabas.broker.config.keys.general import MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
 from barnabas.broker.config.keys.own import PRODUCE_VALIDATION
-from barnabas.broker.context import Broker, wall_clock_ms
+from barnabas.broker.context import Broker, new_uuid, wall_clock_ms
 from barnabas.broker.coordinators.groups import GroupCoordinators
 from barnabas.broker.coordinators.services import BrokerServices
 from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
+from barnabas.broker.coordinators.share_states import ShareStates
 from barnabas.broker.coordinators.transactions import TransactionCoordinators
 from barnabas.broker.log_dir_failures import LogDirFailures
 from barnabas.broker.metadata.controller import Controller
@@ -33,9 +34,13 @@ from barnabas.storage.topic_keys import SYNONYMS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from barnabas.broker.cluster_member import ClusterMember, RemoteController
+    from barnabas.broker.config.listeners import Endpoint
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.disk_threads import DiskExecutor
+    from barnabas.broker.net.outgoing import Connect
     from barnabas.broker.steps import Steps
+    from barnabas.wire.schema import Message
 
 TOPIC_DEFAULT_KEYS = {name for synonyms in SYNONYMS.values() for name, _ in synonyms} | {PRODUCE_VALIDATION.name}
 """The broker configs that are defaults of topic configs."""
@@ -58,72 +63,180 @@ def open_broker(
     clocks, files and randomness can be replaced by tests. Raises what opening the data
     directories and replaying the metadata raise.
     """
-    absolute = [str(Path(path).absolute()) for path in paths]
-    log_dirs = LogDirs(files or Files(), absolute, partial(_new_uuid, random_bytes))
-    cluster_id = log_dirs.open(config.node_id, config.cluster_id or "")
+    broker = _new_broker(config, paths, files, disk or flushes, now, now_ms, random_bytes)
     try:
-        broker = Broker(config, cluster_id=cluster_id, now=now, now_ms=now_ms, random_bytes=random_bytes)
-        loop = broker.loop
-        broker.log_dirs = log_dirs
-        failures = broker.log_dir_failures = LogDirFailures(loop, log_dirs, broker.halt)
-        log_dirs.on_error = failures.report
-        flushers = {log_dir: Flusher(loop, log_dir, failures, flushes) for log_dir in log_dirs.dirs}
-        slots = config[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS]
-        broker.fetch_sessions = FetchSessions(slots, partial(_new_session_id, random_bytes))
-        broker.runner = StepRunner(loop, disk or flushes)
-        broker.controller = Controller(loop, config, log_dirs, failures, broker.runner)
-        broker.partitions = Partitions(loop, config, log_dirs, failures, flushers, broker.runner)
-        broker.producer_ids = ProducerIds(broker.controller.allocate_producer_ids)
-        services = broker.services = BrokerServices(
-            loop,
+        broker.metadata = broker.controller = Controller(
+            broker.loop,
             config,
-            broker.partitions,
-            lambda: broker.image,
-            broker.controller.has_topic,
-            broker.controller.auto_create,
+            broker.log_dirs,
+            broker.log_dir_failures,
+            broker.runner,
+            cluster_id=broker.cluster_id,
         )
-        broker.share_coordinators = ShareCoordinators(services)
-        broker.group_coordinators = GroupCoordinators(
-            services, broker.share_coordinators, lambda: broker.group_configs, random_bytes
-        )
-        broker.transaction_coordinators = TransactionCoordinators(
-            services, broker.producer_ids.next, broker.group_coordinators.transaction_ended
-        )
-        _subscribe(broker)
+        _add_parts(broker, flushes)
         broker.controller.open()
-        broker.partitions.load(broker.image)
-        broker.group_coordinators.load()
-        broker.transaction_coordinators.load()
-        broker.share_coordinators.load()
+        load_logs(broker)
     except BaseException:
-        log_dirs.release()
+        broker.log_dirs.release()
         raise
     return broker
 
 
+def open_member(
+    config: ServerConfig,
+    paths: Sequence[str],
+    connect: Callable[[Broker], Connect],
+    *,
+    flushes: DiskExecutor,
+    disk: DiskExecutor | None = None,
+    files: Files | None = None,
+    now: Callable[[], float] = trio.current_time,
+    now_ms: Callable[[], int] = wall_clock_ms,
+    random_bytes: Callable[[int], bytes] = os.urandom,
+) -> tuple[Broker, ClusterMember, RemoteController]:
+    """Build a broker whose controllers are other processes; its logs are opened when it has the metadata.
+
+    `connect` gives what opens its connections to other nodes. For the rest as `open_broker`.
+    """
+    from barnabas.broker.cluster_member import ClusterMember, RemoteController
+
+    files = files or Files()
+    broker = _new_broker(config, paths, files, disk or flushes, now, now_ms, random_bytes, invents_cluster_id=False)
+    broker.log_dirs.are_replicas = True
+    try:
+        connects = connect(broker)
+        remote = RemoteController(broker, connects)
+        broker.metadata = remote.metadata
+        _add_parts(broker, flushes)
+        remote.copy.open()
+        observer = remote.observer
+        member = ClusterMember(
+            broker, files, remote.channel, connects, lambda: observer.applied_offset, observer.publish_from
+        )
+    except BaseException:
+        broker.log_dirs.release()
+        raise
+    return broker, member, remote
+
+
+def open_combined(
+    config: ServerConfig,
+    paths: Sequence[str],
+    connect: Callable[[Broker], Connect],
+    controllers: Sequence[Endpoint],
+    *,
+    flushes: DiskExecutor,
+    disk: DiskExecutor | None = None,
+    files: Files | None = None,
+    now: Callable[[], float] = trio.current_time,
+    now_ms: Callable[[], int] = wall_clock_ms,
+    random_bytes: Callable[[int], bytes] = os.urandom,
+) -> tuple[Broker, ClusterMember]:
+    """Build a broker that is also the controller of a cluster, with open logs; it has not joined the cluster yet.
+
+    `controllers` are the controller's listeners as advertised. For the rest as `open_member`.
+    """
+    from barnabas.broker.cluster_member import ClusterMember
+    from barnabas.broker.controller_builder import add_controller
+    from barnabas.broker.metadata.local_channel import LocalChannel
+
+    files = files or Files()
+    broker = _new_broker(config, paths, files, disk or flushes, now, now_ms, random_bytes)
+    broker.log_dirs.are_replicas = True
+    try:
+        add_controller(broker)
+        _add_parts(broker, flushes)
+        channel = LocalChannel(broker.loop, broker.active_controller)
+        member = ClusterMember(
+            broker, files, channel, connect(broker), lambda: broker.image.offset, lambda open_logs: open_logs()
+        )
+        broker.active_controller.open_for(controllers)
+        load_logs(broker)
+    except BaseException:
+        broker.log_dirs.release()
+        raise
+    return broker, member
+
+
+def _new_broker(
+    config: ServerConfig,
+    paths: Sequence[str],
+    files: Files | None,
+    disk: DiskExecutor,
+    now: Callable[[], float],
+    now_ms: Callable[[], int],
+    random_bytes: Callable[[int], bytes],
+    *,
+    invents_cluster_id: bool = True,
+) -> Broker:
+    """A broker with locked and identified data directories."""
+    absolute = [str(Path(path).absolute()) for path in paths]
+    log_dirs = LogDirs(files or Files(), absolute, partial(new_uuid, random_bytes))
+    cluster_id = log_dirs.open(config.node_id, config.cluster_id or "", invents_id=invents_cluster_id)
+    broker = Broker(config, cluster_id=cluster_id, now=now, now_ms=now_ms, random_bytes=random_bytes)
+    broker.log_dirs = log_dirs
+    broker.log_dir_failures = LogDirFailures(broker.loop, log_dirs, broker.halt)
+    log_dirs.on_error = broker.log_dir_failures.report
+    broker.runner = StepRunner(broker.loop, disk)
+    return broker
+
+
+def _add_parts(broker: Broker, flushes: DiskExecutor) -> None:
+    """Create the parts that have `broker.metadata`, and connect them."""
+    config, loop, random_bytes = broker.config, broker.loop, broker.random_bytes
+    log_dirs, failures = broker.log_dirs, broker.log_dir_failures
+    flushers = {log_dir: Flusher(loop, log_dir, failures, flushes) for log_dir in log_dirs.dirs}
+    slots = config[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS]
+    broker.fetch_sessions = FetchSessions(slots, partial(_new_session_id, random_bytes))
+    broker.partitions = Partitions(loop, config, log_dirs, failures, flushers, broker.runner)
+    broker.producer_ids = ProducerIds(broker.metadata.allocate_producer_ids)
+    services = broker.services = BrokerServices(
+        loop,
+        config,
+        broker.partitions,
+        lambda: broker.image,
+        broker.metadata.has_topic,
+        broker.metadata.auto_create,
+        lambda node_id, purpose: broker.inter_broker.client(node_id, purpose),  # noqa: PLW0108 - set in a cluster
+    )
+    broker.share_coordinators = ShareCoordinators(services)
+    broker.share_states = ShareStates(services, broker.share_coordinators)
+    broker.group_coordinators = GroupCoordinators(
+        services, broker.share_states, lambda: broker.group_configs, random_bytes
+    )
+    broker.transaction_coordinators = TransactionCoordinators(
+        services, broker.producer_ids.next, broker.group_coordinators.transaction_ended
+    )
+    _subscribe(broker)
+
+
+def load_logs(broker: Broker) -> None:
+    """Open the logs of the partitions in the image, and load what coordinators keep in them."""
+    broker.partitions.load(broker.image)
+    if broker.log_dirs.futures.found:
+        broker.dir_moves.resume()
+    broker.group_coordinators.load()
+    broker.transaction_coordinators.load()
+    broker.share_coordinators.load()
+
+
 def _subscribe(broker: Broker) -> None:
     """Subscribe the parts that follow changes of the metadata and failures of log directories."""
-    controller, partitions = broker.controller, broker.partitions
+    metadata, partitions = broker.metadata, broker.partitions
     coordinators = (broker.group_coordinators, broker.transaction_coordinators, broker.share_coordinators)
 
     def apply_topic_defaults(changed: set[str]) -> Steps[None] | None:
         return partitions.update_configs(broker.image) if changed & TOPIC_DEFAULT_KEYS else None
 
-    controller.on_change.append(lambda delta: partitions.apply(broker.image, delta))
-    controller.on_change.extend(runtime.apply for runtime in coordinators)
-    controller.on_config_change.append(apply_topic_defaults)
+    def send_to_controller(request: Message, then: Callable[[Any], None]) -> None:
+        broker.controller_channel.send(request, then)
+
+    partitions.send_to_controller = send_to_controller
+    metadata.on_change.append(lambda delta: partitions.apply(broker.image, delta))
+    metadata.on_change.extend(runtime.apply for runtime in coordinators)
+    metadata.on_config_change.append(apply_topic_defaults)
     partitions.on_failure = {runtime.topic: runtime.partition_failed for runtime in coordinators}
     broker.log_dir_failures.on_failure.append(partitions.take_dir_offline)
-
-
-def _new_uuid(random_bytes: Callable[[int], bytes]) -> bytes:
-    """A random uuid of version 4, which never begins with a dash in Kafka's text form."""
-    while True:
-        value = bytearray(random_bytes(16))
-        value[6] = value[6] & 0x0F | 0x40
-        value[8] = value[8] & 0x3F | 0x80
-        if value[0] >> 2 != 62:  # base64's 62 is "-": it would look like an option on a command line
-            return bytes(value)
 
 
 def _new_session_id(random_bytes: Callable[[int], bytes]) -> int:

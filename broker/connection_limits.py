@@ -38,7 +38,7 @@ Addresses = Mapping[str, tuple[str, ...]]
 def connection_limits(config: ServerConfig, addresses: Addresses) -> Limits:
     """The limits; `addresses` has those of the hosts that max.connections.per.ip.overrides names."""
     idle_ms = config[CONNECTIONS_MAX_IDLE_MS]
-    names = [endpoint.name for endpoint in config.listeners]
+    names = [endpoint.name for endpoint in (*config.listeners, *config.controller_listeners)]
     inter_broker = (config[INTER_BROKER_LISTENER_NAME] or config[SECURITY_INTER_BROKER_PROTOCOL]).upper()
     overrides = parse_overrides(config[MAX_CONNECTIONS_PER_IP_OVERRIDES])
     return Limits(

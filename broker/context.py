@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from barnabas.broker.config.keys.general import BROKER_RACK
+from barnabas.broker.config.keys.general import BROKER_RACK, REQUEST_TIMEOUT_MS
 from barnabas.broker.loop import Loop
 
 logger = logging.getLogger("kafka.server.KafkaServer")
@@ -24,21 +24,32 @@ if TYPE_CHECKING:
     from barnabas.broker.config.group_configs import GroupConfigs
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.coordinators.groups import GroupCoordinators
+    from barnabas.broker.coordinators.latest_offsets import LatestOffsets
     from barnabas.broker.coordinators.services import BrokerServices
     from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
+    from barnabas.broker.coordinators.share_states import ShareStates
     from barnabas.broker.coordinators.transactions import TransactionCoordinators
     from barnabas.broker.log_dir_failures import LogDirFailures
+    from barnabas.broker.metadata.active_controller import ActiveController
     from barnabas.broker.metadata.controller import Controller
+    from barnabas.broker.metadata.controller_channel import ControllerChannel
+    from barnabas.broker.metadata.lifecycle import BrokerLifecycle
+    from barnabas.broker.metadata.metadata import Metadata
     from barnabas.broker.metadata.producer_ids import ProducerIds
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.encoded_response import EncodedResponse
+    from barnabas.broker.net.inter_broker import InterBroker
+    from barnabas.broker.replicas.dir_moves import DirMoves
     from barnabas.broker.replicas.fetch_sessions import FetchSessions
+    from barnabas.broker.replicas.load import Load
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.broker.sharing.share_partitions import SharePartitions
     from barnabas.broker.steps import StepRunner
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.storage.log_dirs import LogDirs
     from barnabas.wire.api_keys import ApiKey
+    from barnabas.wire.errors import ErrorCode
+    from barnabas.wire.types import Uuid
 
 
 def wall_clock_ms() -> int:
@@ -46,10 +57,34 @@ def wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def new_uuid(random_bytes: Callable[[int], bytes]) -> bytes:
+    """A random uuid of version 4, which never begins with a dash in Kafka's text form."""
+    while True:
+        value = bytearray(random_bytes(16))
+        value[6] = value[6] & 0x0F | 0x40
+        value[8] = value[8] & 0x3F | 0x80
+        if value[0] >> 2 != 62:  # base64's 62 is "-": it would look like an option on a command line
+            return bytes(value)
+
+
 class Broker:
-    """The parts of one broker process. `broker.builder` creates and connects them."""
+    """The parts of one process. `broker.builder` creates and connects them.
+
+    A process that is only a controller (`broker.controller_builder`) has `controller`, `metadata`,
+    `log_dirs`, `log_dir_failures` and `runner`; nothing that it serves uses another part.
+    """
 
     controller: Controller
+    """Changes the metadata; only of nodes that are a controller, and only for what a controller serves."""
+    lifecycle: BrokerLifecycle
+    """This broker's registration and session; only in a cluster."""
+    active_controller: ActiveController
+    """The controller of a cluster; only of nodes with a controller listener."""
+    controller_channel: ControllerChannel
+    """Sends requests to the active controller; only in a cluster."""
+    inter_broker: InterBroker
+    """Sends requests to other brokers; only in a cluster."""
+    metadata: Metadata
     group_coordinators: GroupCoordinators
     log_dir_failures: LogDirFailures
     log_dirs: LogDirs
@@ -59,6 +94,7 @@ class Broker:
     runner: StepRunner
     services: BrokerServices
     share_coordinators: ShareCoordinators
+    share_states: ShareStates
     transaction_coordinators: TransactionCoordinators
 
     def __init__(
@@ -72,6 +108,7 @@ class Broker:
     ) -> None:
         """`now` is the monotonic clock of deadlines, in seconds; `now_ms` the wall clock of record timestamps."""
         self.loop = Loop(now, now_ms)
+        self.started_at = self.loop.now()
         self.random_bytes = random_bytes
         self.config = config
         self.node_id = config.node_id
@@ -87,7 +124,41 @@ class Broker:
     @property
     def image(self) -> ClusterImage:
         """The current metadata of the cluster."""
-        return self.controller.image
+        return self.metadata.image
+
+    @cached_property
+    def load(self) -> Load:
+        """What this broker does; created when it is first asked for."""
+        from barnabas.broker.replicas.load import Load
+
+        return Load(self.loop, self.started_at, self.partitions, self.log_dirs, self.runner)
+
+    @cached_property
+    def dir_moves(self) -> DirMoves:
+        """The moves between log directories; created for the first."""
+        from barnabas.broker.replicas.dir_moves import DirMoves
+
+        return DirMoves(
+            self.loop,
+            self.config,
+            self.log_dirs,
+            self.log_dir_failures,
+            self.partitions,
+            self.runner,
+            self._assign_directory,
+        )
+
+    def _assign_directory(self, topic_id: Uuid, index: int, directory: Uuid, then: Callable[[ErrorCode], None]) -> None:
+        """Tell the controller in which log directory a replica is."""
+        from barnabas.broker.metadata.directory_assignments import assign_directory
+
+        registered = self.image.brokers.get(self.node_id)
+        epoch = -1 if registered is None else registered.epoch
+        request, answered = assign_directory(self.node_id, epoch, directory, topic_id, index, then)
+        if "controller_channel" in self.__dict__:
+            self.controller_channel.send(request, answered)
+        else:
+            self.controller.request(request, 0, answered)
 
     @cached_property
     def group_configs(self) -> GroupConfigs:
@@ -95,8 +166,16 @@ class Broker:
         from barnabas.broker.config.group_configs import GroupConfigs
 
         group_configs = GroupConfigs(self.config, lambda: self.image)
-        self.controller.on_group_config_change.append(group_configs.apply)
+        self.metadata.on_group_config_change.append(group_configs.apply)
         return group_configs
+
+    @cached_property
+    def latest_offsets(self) -> LatestOffsets:
+        """Asks other brokers for the ends of partitions; created with the first request."""
+        from barnabas.broker.coordinators.latest_offsets import LatestOffsets
+
+        timeout_s = self.config[REQUEST_TIMEOUT_MS] / 1000
+        return LatestOffsets(self.loop, lambda node_id: self.inter_broker.client(node_id, "offsets"), timeout_s)
 
     @cached_property
     def share_partitions(self) -> SharePartitions:
@@ -105,20 +184,41 @@ class Broker:
 
         return SharePartitions(
             self.services,
-            self.share_coordinators,
+            self.share_states,
+            self.share_coordinators.on_reset,
             self.group_configs,
-            self.controller.auto_create_dead_letter_queue,
+            self.metadata.auto_create_dead_letter_queue,
             lambda: self.is_stopping,
         )
 
     def endpoints(self, ctx: RequestContext) -> list[tuple[int, str, int, str | None]]:
-        """(node id, host, port, rack) of the brokers, as advertised to clients of this connection's listener.
+        """(node id, host, port, rack) of the live brokers, as advertised to clients of this connection's listener.
 
-        Without advertised.listeners that is the address that the client has connected to.
+        For this broker without advertised.listeners that is the address that the client has connected to. Brokers that
+        do not have this listener are left out, as in Kafka (R16).
         """
-        advertised = self._advertised.get(ctx.listener)
+        listener = ctx.listener
+        advertised = self._advertised.get(listener)
         host, port = ctx.local_address if advertised is None else (advertised.host, advertised.port)
-        return [(self.node_id, host, port, self.config[BROKER_RACK])]
+        own = (self.node_id, host, port, self.config[BROKER_RACK])
+        if self.image.brokers.keys() <= {self.node_id}:
+            return [own]
+        found = []
+        for broker in self.image.live_brokers():
+            if broker.id == self.node_id:
+                found.append(own)
+                continue
+            found += [(broker.id, one.host, one.port, broker.rack) for one in broker.endpoints if one.name == listener]
+        return found
+
+    def any_live_broker(self) -> int:
+        """The id that clients get as that of the controller: of any live broker, since each forwards, -1 for none."""
+        if self.image.brokers.keys() <= {self.node_id}:
+            return self.node_id
+        live = self.image.live_brokers()
+        if not live:
+            return -1
+        return live[int.from_bytes(self.random_bytes(2), "big") % len(live)].id
 
     def halt(self, reason: str) -> None:
         """Stop the broker: `reason` says why it cannot continue."""

@@ -53,20 +53,42 @@ def announce(
     The ready line is a log line as well, unless stdout and stderr are the same file, such as one terminal.
     """
     bound = ",".join(str(address) for address in addresses)
-    now = time.strftime("%Y-%m-%d %H:%M:%S") + f",{time.time_ns() // 1_000_000 % 1000:03d}"
     ways = entrances(addresses, advertised, in_container=in_container)
-    if ready_file is not None:  # before the line: a process that waits for the line may read the file
-        temporary = Path(f"{ready_file}.{os.getpid()}")
-        temporary.write_text(f"{ways[0].local}\n", encoding="utf-8")
-        temporary.replace(ready_file)
+    _write_ready_file(ready_file, ways[0].local)
     sys.stdout.write(
-        f"[{now}] INFO [KafkaServer id={node_id}] started on {bound} (Kafka Server started; "
+        f"[{_now()}] INFO [KafkaServer id={node_id}] started on {bound} (Kafka Server started; "
         "Transitioning from RECOVERY to RUNNING; Started Kafka API server) (kafka.server.KafkaServer)\n"
         + "".join(CLIENT_CONFIGURATION.format(clients=way.clients, dial=way.dial) for way in ways)
     )
     sys.stdout.flush()
     if not _is_same_file():
         logger.info("[KafkaServer id=%d] started on %s", node_id, bound)
+
+
+def announce_controller(node_id: int, addresses: Sequence[Endpoint], ready_file: str | None) -> None:
+    """The same for a process that is only a controller, which clients do not use."""
+    bound = ",".join(str(address) for address in addresses)
+    local = "127.0.0.1" if addresses[0].host in _WILDCARDS else addresses[0].host
+    _write_ready_file(ready_file, _address(local, addresses[0].port))
+    sys.stdout.write(
+        f"[{_now()}] INFO [ControllerServer id={node_id}] started on {bound} (Kafka Server started) "
+        "(kafka.server.ControllerServer)\n"
+    )
+    sys.stdout.flush()
+    if not _is_same_file():
+        logger.info("[ControllerServer id=%d] started on %s", node_id, bound)
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S") + f",{time.time_ns() // 1_000_000 % 1000:03d}"
+
+
+def _write_ready_file(path: str | None, address: str) -> None:
+    """Write an address; before the ready line, since a process that waits for the line may read the file."""
+    if path is not None:
+        temporary = Path(f"{path}.{os.getpid()}")
+        temporary.write_text(f"{address}\n", encoding="utf-8")
+        temporary.replace(path)
 
 
 def entrances(

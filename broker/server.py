@@ -22,8 +22,8 @@ import trio
 
 from barnabas.broker import warm_up
 from barnabas.broker.apis.dispatcher import Dispatcher
+from barnabas.broker.apis.registry import BROKER, BROKER_APIS, CONTROLLER, CONTROLLER_APIS, FORWARDING
 from barnabas.broker.background import BackgroundJobs
-from barnabas.broker.builder import open_broker
 from barnabas.broker.config.keys.log import LOG_DIRS
 from barnabas.broker.config.keys.network import SOCKET_LISTEN_BACKLOG_SIZE
 from barnabas.broker.config.listeners import Endpoint
@@ -32,10 +32,10 @@ from barnabas.broker.config.server_config import ServerConfig
 from barnabas.broker.connection_limits import connection_limits, look_up, named_hosts
 from barnabas.broker.disk_threads import DiskThreads
 from barnabas.broker.logging_setup import set_up_logging
-from barnabas.broker.net.acceptor import Listener, bind
+from barnabas.broker.net.acceptor import Listener, bind, start_listening
 from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.reactor import Reactor
-from barnabas.broker.ready import announce, remove_ready_file
+from barnabas.broker.ready import announce, announce_controller, remove_ready_file
 from barnabas.coord.cluster.image import UnknownMetadataError
 from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
@@ -47,9 +47,12 @@ from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 
+    from barnabas.broker.cluster_member import ClusterMember, RemoteController
     from barnabas.broker.config.options import ServeOptions
+    from barnabas.broker.context import Broker
+    from barnabas.broker.net.outgoing import Connect, Outgoing
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
@@ -79,6 +82,7 @@ def run(options: ServeOptions) -> int:
             options.config_file,
             options.profile,
             in_container=options.in_container,
+            defaults=options.defaults,
         )
         for warning in config.warnings:
             logger.warning(warning)
@@ -125,26 +129,23 @@ async def _serve(config: ServerConfig, options: ServeOptions, descriptors: int) 
                 remove_ready_file(ready_file)
             except PermissionError as error:
                 raise StartError(str(error)) from error
-        server = Server(config, descriptors)
+        server = Server(config, descriptors, is_temporary=options.is_temporary)
         server.start()
         try:
             async with trio.open_nursery() as nursery:
                 server.run_in(nursery)
-                announce(
-                    config.node_id,
-                    server.addresses,
-                    config.advertised_listeners,
-                    ready_file,
-                    in_container=options.in_container,
-                )
-                _tune_garbage_collection()
-                warm_up.start_later(server.broker.loop)
-                await server.wait_for_stop(signals)
+                if await server.has_joined(signals):
+                    server.announce(ready_file, in_container=options.in_container)
+                    _tune_garbage_collection()
+                    warm_up.start_later(server.broker.loop, server.apis, is_broker="broker" in config.roles)
+                    await server.wait_for_stop(signals)
                 await server.drain()
                 nursery.cancel_scope.cancel()
         finally:
             server.close()
-    logger.info("[KafkaServer id=%d] shut down completed", config.node_id)
+    if server.mistake is not None:
+        raise server.mistake
+    logger.info("[%s id=%d] shut down completed", server.name, config.node_id)
     return EXIT_OK if server.is_clean and server.broker.halt_reason is None else EXIT_FAILED
 
 
@@ -162,17 +163,28 @@ def _tune_garbage_collection() -> None:
 class Server:
     """The parts of a broker, started and stopped in order."""
 
-    def __init__(self, config: ServerConfig, descriptors: int = _UNLIMITED) -> None:
+    def __init__(self, config: ServerConfig, descriptors: int = _UNLIMITED, *, is_temporary: bool = False) -> None:
         """`descriptors` is the process' limit of open files and connections."""
         self.config = config
+        self._is_temporary = is_temporary or not config.log_dirs
         self._files = Files()
         self._files.open_files.limit_to(descriptors)
         self.addresses: list[Endpoint] = []
-        """The bound listeners; port 0 is replaced by the port that was assigned."""
+        """The bound listeners for clients; port 0 is replaced by the port that was assigned."""
+        self.controller_addresses: list[Endpoint] = []
+        """The bound listeners of the controller."""
+        self.name = "KafkaServer" if "broker" in config.roles else "ControllerServer"
+        """The name of the process in its ready line, as in Kafka."""
         self._temporary_dir: str | None = None
         self._listeners: list[Listener] = []
         self._flushes = DiskThreads()
+        self._outgoing: Outgoing | None = None
+        self._member: ClusterMember | None = None
+        self._remote: RemoteController | None = None
+        self._has_logs = True
         self._is_closed = False
+        self.mistake: StartError | None = None
+        """Why this broker could not join its cluster, if the user can fix it."""
         self.is_clean = True
         """Whether all logs were closed, so that the next start need not recover them."""
 
@@ -186,13 +198,22 @@ class Server:
                 listener.socket.close()
             raise
         broker = self.broker
-        self.reactor = Reactor(broker.loop, self._limits_at_start(), Dispatcher(broker).dispatch, self._flushes)
-        broker.controller.on_config_change.append(lambda _changed: self._apply_limits())
+        kind = BROKER if self._remote is None else FORWARDING
+        self.reactor = Reactor(broker.loop, self._limits_at_start(), Dispatcher(broker, kind).dispatch, self._flushes)
+        broker.metadata.on_config_change.append(lambda _changed: self._apply_limits())
         self.reactor.watch(self._flushes.fileno(), self._flushes.collect)
+        if self._outgoing is not None:
+            self._outgoing.attach(self.reactor.poller)
+            self.reactor.on_close.append(self._outgoing.close)
+        controllers = {endpoint.name for endpoint in self.controller_addresses}
         for listener in self._listeners:
-            self.reactor.listen(listener)
-        with _data_errors(",".join(log_dir.path for log_dir in broker.log_dirs.dirs)):
-            broker.controller.register_broker(self.addresses)
+            if listener.name in controllers:
+                listener.dispatch = Dispatcher(broker, CONTROLLER).dispatch
+                self.reactor.listen(listener)
+        if self.config.is_standalone:
+            self._accept_clients()
+            with _data_errors(",".join(log_dir.path for log_dir in broker.log_dirs.dirs)):
+                broker.controller.register_broker(self.addresses)
 
     def _apply_limits(self) -> None:
         """Apply connection limits that were changed dynamically (KIP-612); names of hosts are looked up in a thread."""
@@ -216,29 +237,142 @@ class Server:
         nursery.start_soon(BackgroundJobs(self.broker, self.reactor).run)
 
     def _bind(self) -> None:
+        backlog: int = self.config[SOCKET_LISTEN_BACKLOG_SIZE]
         for endpoint in self.config.listeners:
-            try:
-                listening = bind(endpoint.host, endpoint.port, self.config[SOCKET_LISTEN_BACKLOG_SIZE])
-            except OSError as error:
-                for listener in self._listeners:
-                    listener.socket.close()
-                raise StartError(_why_not_bound(endpoint, error)) from error
-            self._listeners.append(Listener(endpoint.name, listening))
-            self.addresses.append(endpoint._replace(port=listening.getsockname()[1]))
+            self.addresses.append(self._listen(endpoint, backlog if self.config.is_standalone else None))
+        for endpoint in self.config.controller_listeners:
+            self.controller_addresses.append(self._listen(endpoint, backlog))
+
+    def _listen(self, endpoint: Endpoint, backlog: int | None) -> Endpoint:
+        """Bind an address; returns it with the port that was assigned. Without a backlog it refuses connections."""
+        try:
+            listening = bind(endpoint.host, endpoint.port, backlog)
+        except OSError as error:
+            for listener in self._listeners:
+                listener.socket.close()
+            raise StartError(_why_not_bound(endpoint, error)) from error
+        self._listeners.append(Listener(endpoint.name, listening))
+        return endpoint._replace(port=listening.getsockname()[1])
 
     def _open_data(self) -> None:
         config = self.config
-        config.set_default_flush_policy(is_temporary=not config.log_dirs)
+        config.set_default_flush_policy(is_temporary=self._is_temporary)
         paths = config.log_dirs or (self._make_temporary_dir(),)
         config.set_default(LOG_DIRS, ",".join(paths))
         with _data_errors(",".join(paths)):
             now = trio.lowlevel.current_clock().current_time  # half the cost of trio.current_time
-            self.broker = open_broker(config, paths, files=self._files, flushes=self._flushes, now=now)
+            if config.roles == {"broker"}:
+                self._open_member(paths, now)
+            elif not config.is_standalone and "broker" in config.roles:
+                self._open_combined(paths, now)
+            elif "broker" in config.roles:
+                from barnabas.broker.builder import open_broker  # a controller alone does not need it
+
+                self.broker = open_broker(config, paths, files=self._files, flushes=self._flushes, now=now)
+            else:
+                from barnabas.broker.controller_builder import open_controller
+
+                endpoints = advertised_controllers(config, self.controller_addresses)
+                self.broker = open_controller(config, paths, endpoints, files=self._files, disk=self._flushes, now=now)
             dirs = self.broker.log_dirs
             # Where `.LOCK` is found there is no difference between small and capital letters, as on macOS.
             dirs.ignores_case = any(self._files.exists(f"{one.path}/{LOCK.upper()}") for one in dirs.working)
         if self.broker.halt_reason is not None:
             raise StartError(f"Cannot use the data directory {','.join(paths)}: {self.broker.halt_reason}")
+
+    def _open_member(self, paths: Sequence[str], now: Callable[[], float]) -> None:
+        """Open the data of a broker whose controllers are other processes."""
+        from barnabas.broker.builder import open_member
+
+        self._has_logs = False
+        self.broker, self._member, self._remote = open_member(
+            self.config, paths, self._connect, files=self._files, flushes=self._flushes, now=now
+        )
+
+    def _open_combined(self, paths: Sequence[str], now: Callable[[], float]) -> None:
+        """Open the data of a broker that is also the controller of its cluster."""
+        from barnabas.broker.builder import open_combined
+
+        endpoints = advertised_controllers(self.config, self.controller_addresses)
+        self.broker, self._member = open_combined(
+            self.config, paths, self._connect, endpoints, files=self._files, flushes=self._flushes, now=now
+        )
+
+    def _connect(self, broker: Broker) -> Connect:
+        """What opens the broker's connections to other nodes."""
+        from barnabas.broker.net.outgoing import Outgoing
+
+        self._outgoing = Outgoing(broker.loop, self._flushes)
+        return self._outgoing.connect
+
+    async def has_joined(self, signals: AsyncIterator[int]) -> bool:
+        """Join the cluster: wait until this broker is unfenced; False if it has to stop before that.
+
+        A single node has joined when it has started. What the user can fix is in `mistake`.
+        """
+        if self._member is None:
+            return True
+        has_joined = False
+        async with trio.open_nursery() as nursery:
+
+            async def join() -> None:
+                nonlocal has_joined
+                try:
+                    await self._join()
+                    has_joined = True
+                except StartError as error:
+                    self.mistake = error  # a nursery would make a group of it
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(join)
+            await self.wait_for_stop(signals)
+            nursery.cancel_scope.cancel()
+        return has_joined
+
+    async def _join(self) -> None:
+        member = self._member
+        assert member is not None
+        with _data_errors(",".join(log_dir.path for log_dir in self.broker.log_dirs.dirs)):
+            if self._remote is not None:
+                await self._remote.catch_up()
+            await member.join(self.addresses, self._load if self._remote is not None else self._accept_clients)
+
+    def _load(self) -> None:
+        """The metadata is here: open the logs, and accept connections, which a broker has before it is unfenced."""
+        from barnabas.broker.builder import load_logs
+
+        load_logs(self.broker)
+        self._has_logs = True
+        self._accept_clients()
+
+    def _accept_clients(self) -> None:
+        """Accept connections of clients and other brokers: in a cluster not before the broker is registered again.
+
+        Its leaderships are those of an earlier incarnation until then, of which a crash may have taken records. Until
+        then connections are refused, as by Kafka: clients that wait in a queue would not ask the other brokers.
+        """
+        endpoints = {endpoint.name: endpoint for endpoint in self.addresses}
+        for listener in self._listeners:
+            if listener.name in endpoints:
+                try:
+                    start_listening(listener.socket, self.config[SOCKET_LISTEN_BACKLOG_SIZE])
+                except OSError as error:
+                    raise StartError(_why_not_bound(endpoints[listener.name], error)) from error
+                self.reactor.listen(listener)
+
+    @property
+    def apis(self) -> Iterable[str]:
+        """The modules of the requests that this process serves."""
+        apis = {**(BROKER_APIS if self.addresses else {}), **(CONTROLLER_APIS if self.controller_addresses else {})}
+        return apis.values() if self._remote is None else [*apis.values(), FORWARDING]
+
+    def announce(self, ready_file: str | None, *, in_container: bool) -> None:
+        """Tell that the process serves: ready file and ready line."""
+        config = self.config
+        if self.addresses:
+            announce(config.node_id, self.addresses, config.advertised_listeners, ready_file, in_container=in_container)
+        else:
+            announce_controller(config.node_id, self.controller_addresses, ready_file)
 
     def _make_temporary_dir(self) -> str:
         path = f"{os.environ.get('TMPDIR') or '/tmp'}/barnabas-{os.urandom(6).hex()}"  # noqa: S108 - mode 0700
@@ -254,18 +388,21 @@ class Server:
             self.broker.on_halt = nursery.cancel_scope.cancel
             async for number in signals:
                 name = signal.Signals(number).name
-                logger.info("[KafkaServer id=%d] shutting down on %s", self.config.node_id, name)
+                logger.info("[%s id=%d] shutting down on %s", self.name, self.config.node_id, name)
                 break
         self.broker.on_halt = None
 
     async def drain(self) -> None:
         """Stop accepting, fail what waits, and send the remaining responses, for `DRAIN_S` at most."""
         broker = self.broker
+        if self._member is not None:
+            await self._member.leave()
         broker.is_stopping = True
         self.reactor.stop_accepting()
-        broker.transaction_coordinators.stop()
-        broker.share_coordinators.stop()
-        broker.group_coordinators.stop()  # answers the delayed JoinGroups and SyncGroups
+        if "broker" in self.config.roles:
+            broker.transaction_coordinators.stop()
+            broker.share_coordinators.stop()
+            broker.group_coordinators.stop()  # answers the delayed JoinGroups and SyncGroups
         self.reactor.stop_reading()
         with trio.move_on_after(DRAIN_S):
             await self.reactor.wait_closed()
@@ -276,9 +413,15 @@ class Server:
             return
         self._is_closed = True
         log_dirs = self.broker.log_dirs
-        if self._temporary_dir is None:
+        if self._remote is not None:
+            self._remote.close()
+        if self._member is not None:
+            self._member.close()
+        if not self._has_logs:
+            log_dirs.release()  # nothing was opened, so nothing can be said of it
+        elif self._temporary_dir is None:
             try:
-                log_dirs.close(self.broker.controller.close())
+                log_dirs.close(self._close_controller())
             except (OSError, KafkaError) as error:
                 self.is_clean = False
                 logger.error("Not all logs could be closed: %s. The next start checks them", error)
@@ -288,6 +431,19 @@ class Server:
             log_dirs.release()
             shutil.rmtree(self._temporary_dir, ignore_errors=True)
         self._flushes.close()
+
+    def _close_controller(self) -> int:
+        """Close the controller of this process; the broker epoch, -1 if there is none."""
+        epoch = -1 if self._remote is not None else self.broker.controller.close()
+        return epoch if self._member is None else self.broker.lifecycle.broker_epoch
+
+
+def advertised_controllers(config: ServerConfig, bound: Iterable[Endpoint]) -> list[Endpoint]:
+    """The controller's listeners as others reach them; one on all interfaces by the name of this machine."""
+    advertised = config.advertised_controller_listeners
+    endpoints = [advertised.get(endpoint.name, endpoint) for endpoint in bound]
+    name = os.uname().nodename
+    return [one._replace(host=name) if one.host in {"", "0.0.0.0", "::"} else one for one in endpoints]
 
 
 def _why_not_bound(endpoint: Endpoint, error: OSError) -> str:

@@ -10,13 +10,11 @@ from __future__ import annotations
 import importlib.util
 import logging
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
 from types import CodeType
 from typing import TYPE_CHECKING, Final
-
-from barnabas.broker.apis.registry import SERVED
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
@@ -28,8 +26,11 @@ LATE: Final = (
     "wire.versioned",
     "wire.codec",
     "storage.cleaning.replacement",
+    "storage.follower_append",
+    "storage.truncation",
     "storage.recovery",
     "storage.swap",
+    "coord.cluster.image_diff",
     "coord.cluster.image_records",
     "coord.groups.assignors.simple",
     "coord.groups.consumer.groups",
@@ -42,13 +43,28 @@ LATE: Final = (
     "broker.config.config_schema",
     "broker.config.group_configs",
     "broker.config.group_limits",
+    "broker.coordinators.latest_offsets",
+    "broker.coordinators.remote_markers",
     "broker.coordinators.replay",
+    "broker.coordinators.share_state_requests",
+    "broker.coordinators.transaction_requests",
     "broker.metadata.automatic_topics",
+    "broker.metadata.controller_quorum",
+    "broker.metadata.controller_requests",
+    "broker.metadata.directory_assignments",
     "broker.replicas.cleaner",
     "broker.replicas.cleaner_process",
-    *dict.fromkeys(f"broker.apis.{name}" for name in SERVED.values()),
+    "broker.replicas.committed_bytes",
+    "broker.replicas.dir_moves",
+    "broker.replicas.load",
+    "broker.replicas.replication",
 )
 """What functions of the modules that a start has imported import; `tests/broker/test_warm_up.py` compares it."""
+LATE_OF_CONTROLLER: Final = (
+    *("wire.versioned", "wire.codec", "storage.recovery", "storage.swap"),
+    *("coord.cluster.image_records", "broker.config.config_schema", "broker.metadata.controller_requests"),
+)
+"""The same of a process that is only a controller."""
 LIBRARIES: Final = (
     *("base64", "binascii", "ctypes", "json", "shutil", "subprocess", "zlib"),
     *("lz4.frame", "re2", "snappy", "zstandard"),
@@ -60,28 +76,29 @@ RETRY_S: Final = 10.0
 """The interval at which modules are tried again that could not be imported, seconds."""
 
 
-def start_later(loop: Loop) -> None:
-    """Begin `START_S` from now."""
-    loop.timers.at(loop.now() + START_S, lambda: start(loop))
+def start_later(loop: Loop, apis: Iterable[str], *, is_broker: bool = True) -> None:
+    """Begin `START_S` from now; `apis` are the modules of the requests that are served."""
+    names = (*(LATE if is_broker else LATE_OF_CONTROLLER), *(f"broker.apis.{name}" for name in dict.fromkeys(apis)))
+    loop.timers.at(loop.now() + START_S, lambda: start(loop, names))
 
 
-def start(loop: Loop) -> None:
+def start(loop: Loop, names: Sequence[str]) -> None:
     """Import the modules in slices; those that cannot be imported now are tried again."""
 
     def then(failures: dict[str, str]) -> None:
         if failures:
             name, reason = next(iter(failures.items()))
             logger.error("%d modules cannot be imported, %s: %s. It is tried again", len(failures), name, reason)
-            loop.timers.at(loop.now() + RETRY_S, lambda: start(loop))
+            loop.timers.at(loop.now() + RETRY_S, lambda: start(loop, names))
 
-    loop.slices.start(import_all(), then, lambda error: logger.error("Modules cannot be imported: %s", error))
+    loop.slices.start(import_all(names), then, lambda error: logger.error("Modules cannot be imported: %s", error))
 
 
-def import_all() -> Generator[None, None, dict[str, str]]:
+def import_all(names: Iterable[str]) -> Generator[None, None, dict[str, str]]:
     """Import all modules, one in each step; returns those that cannot be imported, with the reason."""
     failures: dict[str, str] = {}
     seen: set[str] = set()
-    for name in LATE:
+    for name in names:
         yield from _import_with_imports(f"barnabas.{name}", seen, failures)
     for name in LIBRARIES:
         _import(name, failures)

@@ -1,7 +1,7 @@
 """Runs the suite of one client, or of all, and compares the outcome with the client's allow list.
 
     compat/kcat/run [--against kafka] [pytest's own arguments]      # the same as: compat/run kcat ...
-    compat/run all [--against kafka]
+    compat/run all [--against kafka | --brokers 3]
 
 `compat/NAME/tests.allow` lists the tests of `tests/clients/test_NAME.py` and `test_NAME_*.py` that pass against
 Barnabas and Apache Kafka, by their names in pytest. A listed test must pass, so that a skipped or lost test is noticed,
@@ -85,7 +85,8 @@ def run(name: str, arguments: Sequence[str]) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] not in [*NAMES, "all"]:
-        print(f"usage: compat/run {'|'.join([*NAMES, 'all'])} [--against kafka] [pytest's arguments]", file=sys.stderr)
+        names = "|".join([*NAMES, "all"])
+        print(f"usage: compat/run {names} [--against kafka | --brokers N] [pytest's arguments]", file=sys.stderr)
         return 2
     name, rest = arguments[0], arguments[1:]
     if name != "all":

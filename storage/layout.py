@@ -35,6 +35,9 @@ REPLICATION_CHECKPOINT = "replication-offset-checkpoint"
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 
+MOVED = "moved"
+"""An empty file in the directory of a partition that was moved here from another log directory: this copy counts."""
+
 _MAX_NAME = 255
 _MAX_PARTITION = 2**31 - 1
 _MAX_OFFSET = 2**63 - 1
@@ -82,6 +85,24 @@ def deleted_dir_name(topic: str, partition: int, unique: str) -> str:
 def stray_dir_name(topic: str, partition: int, unique: str) -> str:
     """The name to which the directory of a partition is renamed that is not in the metadata; see `deleted_dir_name`."""
     return deleted_dir_name(topic, partition, unique).removesuffix(DELETE_DIR_SUFFIX) + STRAY_DIR_SUFFIX
+
+
+def future_dir_name(topic: str, partition: int, unique: str) -> str:
+    """The directory of a future replica (KIP-113); `unique` is 32 hex digits. Never shortened."""
+    return f"{topic}-{partition}.{unique}{FUTURE_DIR_SUFFIX}"
+
+
+def may_have_future(topic: str, partition: int) -> bool:
+    """Whether the name of a future replica's directory is a valid file name, as Kafka requires for a move."""
+    return len(future_dir_name(topic, partition, "0" * 32)) <= _MAX_NAME
+
+
+def parse_future_dir(name: str) -> TopicPartition | None:
+    """(topic, partition) of the name of a future replica's directory; None if it is not one."""
+    if not name.endswith(FUTURE_DIR_SUFFIX):
+        return None
+    partition, dot, unique = name.removesuffix(FUTURE_DIR_SUFFIX).rpartition(".")
+    return parse_partition_dir(partition) if dot and len(unique) == 32 else None
 
 
 def parse_partition_dir(name: str) -> TopicPartition | None:

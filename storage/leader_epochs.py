@@ -3,8 +3,8 @@
 Invariants: epochs and start offsets are strictly ascending. An epoch that begins is in memory only; the next flush that
 includes the indexes writes the file, so it has every epoch that begins below the segment of the recovery point. After
 an unclean stop recovery reads the batches from that segment on, and takes the later epochs from them. When the log end
-is truncated the file is rewritten at once, so that truncated epochs do not come back. After the log start has advanced
-the file may contain older epochs: the log start is applied when it is loaded.
+is truncated the file is rewritten before the next append, so that truncated epochs do not come back. After the log
+start has advanced the file may contain older epochs: the log start is applied when it is loaded.
 
 Format: a line `0`, a line with the count, then a line `epoch start_offset` per entry.
 Source: Kafka's `LeaderEpochFileCache`, which writes the file for each new epoch.
@@ -90,6 +90,10 @@ class LeaderEpochCache:
         """The checkpoint file."""
         return self._checkpoint.path
 
+    def relocate(self, path: str) -> None:
+        """The directory was renamed; no write is in progress."""
+        self._checkpoint = CheckpointFile(self._files, path)
+
     @property
     def latest_epoch(self) -> int:
         """The epoch of the last batch, -1 when unknown."""
@@ -131,13 +135,14 @@ class LeaderEpochCache:
         at = bisect_right(self._starts, offset)
         return self._epochs[at - 1] if at else NO_EPOCH
 
-    def truncate_from_end(self, end_offset: int) -> None:
-        """Remove epochs that start at or above the new log end; durable on return."""
+    def truncate_from_end(self, end_offset: int) -> bool:
+        """Remove epochs that start at or above the new log end; whether there were any. The caller saves the file."""
         at = bisect_right(self._starts, end_offset - 1)
-        if at < len(self._starts):
-            del self._epochs[at:], self._starts[at:]
-            self._version += 1
-            self.save()
+        if at == len(self._starts):
+            return False
+        del self._epochs[at:], self._starts[at:]
+        self._version += 1
+        return True
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Remove epochs that end at or below the new log start; the epoch of the log start then starts there."""
@@ -147,11 +152,10 @@ class LeaderEpochCache:
             self._starts[0] = start_offset
 
     def clear(self) -> None:
-        """Remove all epochs; durable on return."""
+        """Remove all epochs. The caller saves the file."""
         if self._epochs:
             self._epochs, self._starts = [], []
             self._version += 1
-            self.save()
 
     # --- the file
 

@@ -165,10 +165,12 @@ def _align_offsets(state: LogState, log_start_offset: int, now: float) -> None:
         state.segments.add(Segment.create(state.files, state.directory, log_start_offset, now))
         state.log_end_offset = log_start_offset
         state.leader_epochs.clear()
+        state.leader_epochs.save()
         state.is_changed = True
     state.log_start_offset = log_start_offset
     state.recovery_point = min(state.recovery_point, state.log_end_offset)
-    state.leader_epochs.truncate_from_end(state.log_end_offset)
+    if state.leader_epochs.truncate_from_end(state.log_end_offset):
+        state.leader_epochs.save()
     state.leader_epochs.truncate_from_start(log_start_offset)
 
 

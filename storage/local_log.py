@@ -19,6 +19,7 @@ from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_reader import LogReader
 from barnabas.storage.log_state import LogState
 from barnabas.storage.segment import Segment
+from barnabas.storage.snapshot_files import SnapshotFiles
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
@@ -39,6 +40,7 @@ class LocalLog:
         "leader_epochs",
         "log_end_offset",
         "partition",
+        "recovery_limit",
         "recovery_point",
         "segments",
         "synced_offset",
@@ -57,6 +59,8 @@ class LocalLog:
         self.synced_offset = state.recovery_point
         self.is_cleaning = False
         """Whether a cleaner is reading the closed segments: none of them is deleted or truncated meanwhile."""
+        self.recovery_limit: int | None = None
+        """While the log is about to be truncated: the recovery point that the checkpoint file must not exceed."""
         self.leader_epochs = state.leader_epochs
         self._snapshots = state.snapshots
         self._reader = LogReader(self.segments, self.files.open_files)
@@ -82,9 +86,10 @@ class LocalLog:
         At the log end it is one less: a segment may start right there before the next checkpoint is written, and the
         segment before it would then be trusted although its indexes were not synced since it was closed.
         """
-        if self._changed and self.recovery_point == self.log_end_offset > self.segments.active.base_offset:
-            return self.recovery_point - 1
-        return self.recovery_point
+        point = self.recovery_point
+        if self._changed and point == self.log_end_offset > self.segments.active.base_offset:
+            point -= 1
+        return point if self.recovery_limit is None else min(point, self.recovery_limit)
 
     def update_config(self, config: LogConfig) -> None:
         """Replace the configuration; it applies from the next append on."""
@@ -103,23 +108,31 @@ class LocalLog:
         while not self.is_cleaning and len(self.segments) > 1 and self.segments[1].base_offset <= offset:
             segment = self.segments[0]
             try:
-                self._rename_deleted(segment, renamed)
+                self.drop(segment, renamed)
             except OSError:
                 if not renamed:
                     raise
                 break
-            self.segments.remove(segment)
-            segment.forget()
-            self._reader.forget()
         return renamed
 
-    def _rename_deleted(self, segment: Segment, renamed: list[str]) -> None:
-        """Rename the files of a segment that is deleted, and add the new names to `renamed`."""
+    def drop(self, segment: Segment, renamed: list[str]) -> None:
+        """Rename the files of a segment to `.deleted`, add the new names to `renamed`, and forget the segment.
+
+        OSError when the disk failed: the segment still belongs to the log, and the call can be repeated.
+        """
         for path in [self._snapshots.path(segment.base_offset), *reversed(segment.paths())]:
             if self.files.exists(path):
                 self._dir_version += 1
                 self.files.rename(path, path + layout.DELETED_SUFFIX)
                 renamed.append(path + layout.DELETED_SUFFIX)
+        self.segments.remove(segment)
+        segment.forget()
+        self._reader.forget()
+
+    @property
+    def snapshots(self) -> SnapshotFiles:
+        """The producer snapshots."""
+        return self._snapshots
 
     def replace_segments(self, replaced: Sequence[Segment], new: Segment) -> None:
         """Read from `new` instead of these adjacent segments; `storage.swap` handles their files."""
@@ -144,10 +157,18 @@ class LocalLog:
             segment.forget()
         return renamed
 
-    def _drop(self, segment: Segment) -> None:
-        self.segments.remove(segment)
-        segment.delete()
-        self.files.sync_dir(self.directory)
+    def relocate(self, directory: str) -> None:
+        """The directory was renamed; no write of leader epochs is in progress."""
+        self.directory = directory
+        self.leader_epochs.relocate(f"{directory}/{layout.LEADER_EPOCH_CHECKPOINT}")
+        self._snapshots.relocate(directory)
+        for segment in self.segments:
+            segment.relocate(directory)
+
+    @property
+    def truncations(self) -> int:
+        """How often the log was truncated since it was opened."""
+        return self._truncations
 
     # --- durability
 

@@ -12,9 +12,9 @@ Source: Kafka's `UnifiedLog`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from barnabas.storage import loader, producer_replay, timestamps
+from barnabas.storage import loader, timestamps
 from barnabas.storage.append import AppendInfo, assign_offsets
 from barnabas.storage.batch_check import Origin, check_batches
 from barnabas.storage.batch_content import Budget
@@ -34,6 +34,9 @@ from barnabas.storage.segment import Segment
 from barnabas.storage.txn_index import AbortedTransaction
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records import CONTROL_BIT, NO_TIMESTAMP
+
+if TYPE_CHECKING:
+    from barnabas.storage.follower_append import FollowerAppend
 
 PRODUCER_EXPIRATION_MS = 86_400_000
 
@@ -85,18 +88,20 @@ class Log(LocalLog):
         high_watermark: int = 0,
         producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
         may_have_gaps: bool = False,
+        is_replica: bool = False,
         is_made: bool = False,
     ) -> Log:
         """Load the log in `directory`, or make an empty one; after an unclean stop, recover it.
 
         The three offsets are those of the checkpoint files. `may_have_gaps`: offsets may be missing anywhere, as in a
-        log under repair. `is_made`: the directory was just made by `new_directories`, and nothing is read from it.
+        log under repair. `is_replica`: they may be missing within a segment, where the leader had compacted its log.
+        `is_made`: the directory was just made by `new_directories`, and nothing is read from it.
 
         Raises KafkaError(INCONSISTENT_TOPIC_ID) when the directory belongs to another topic of the same name (R22),
         DamagedLog when data that was synced is missing or invalid (L2), CorruptCheckpoint, and OSError when the disk
         fails.
         """
-        state = LogState(files, directory, config, topic_id, may_have_gaps=may_have_gaps)
+        state = LogState(files, directory, config, topic_id, may_have_gaps=may_have_gaps, is_replica=is_replica)
         if is_made:
             loader.start_empty(state, log_start_offset, now)
         else:
@@ -172,9 +177,15 @@ class Log(LocalLog):
             )
         append_time_ms = now_ms if config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
         last_offset = assign_offsets(records, headers, offset, leader_epoch, append_time_ms)
-        self._write(records, headers, last_offset, leader_epoch, now, is_marker=bool(markers))
+        self.write(records, headers, last_offset, leader_epoch, now, is_marker=bool(markers))
         self._remember_producers(headers, markers)
         return AppendInfo(offset, last_offset, append_time_ms, self.log_start_offset)
+
+    def append_as_follower(self, records: memoryview, *, now: float) -> FollowerAppend:
+        """Append whole batches of the leader's log as they are; see `storage.follower_append`."""
+        from barnabas.storage import follower_append
+
+        return follower_append.append_as_follower(self, records, now=now)
 
     def _check_producer(
         self, records: memoryview, header: BatchHeader, origin: Origin, markers: list[_Marker]
@@ -190,7 +201,7 @@ class Log(LocalLog):
             return None  # the leader has already checked it (I3)
         return self.producers.check(header, self.log_end_offset, from_client=origin == "client")
 
-    def _write(
+    def write(
         self,
         records: memoryview,
         headers: list[BatchHeader],
@@ -200,6 +211,11 @@ class Log(LocalLog):
         *,
         is_marker: bool,
     ) -> None:
+        """Write batches that are checked and have their offsets, with one write; `leader_epoch` begins if it is new.
+
+        KafkaError(KAFKA_STORAGE_ERROR) when the disk failed; the log is unchanged then. What the batches say about
+        producers and, on a follower, leader epochs is up to the caller, and must not fail.
+        """
         config = self.config
         segment = self.segments.active
         max_timestamp = max([header.max_timestamp for header in headers])
@@ -343,35 +359,42 @@ class Log(LocalLog):
         """Truncate everything at or above `offset`, with indexes, leader epochs and producers (I7). False if nothing.
 
         Durable on return: truncated data must not reappear behind new records. The caller lowers the checkpointed
-        recovery point first; otherwise a crash in between would look like damage (L2).
+        recovery point first; otherwise a crash in between would look like damage (L2). `storage.truncation` does the
+        same in steps.
         """
         if offset >= self.log_end_offset:
             return False
-        if offset < self.segments[0].base_offset:
-            self.truncate_fully_and_start_at(offset)
-            return True
-        for segment in reversed(self.segments.from_offset(offset)):
-            if segment.base_offset > offset:
-                self._drop(segment)
-        self.segments.active.truncate_to(offset)
-        self._set_end(offset)
-        self.leader_epochs.truncate_from_end(offset)
-        producer_replay.rebuild_producers(self.segments, self._snapshots, self.producers, offset)
-        self.producers.on_high_watermark(self._high_watermark)
+        from barnabas.storage import truncation  # rarely needed, and imports take time at the start
+
+        truncation.truncate_in_place(self, offset)
         return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove all data and continue at `offset` (R24)."""
-        for segment in list(self.segments):
-            self._drop(segment)
-        self.segments.add(Segment.create(self.files, self.directory, offset, 0.0))
-        self._snapshots.remove_from(0)
-        self.leader_epochs.clear()
-        self.producers.clear(offset)
-        self._set_end(offset)
-        self.log_start_offset = self._high_watermark = offset
+        """Remove all data and continue at `offset` (R24). For the caller as `truncate_to`."""
+        from barnabas.storage import truncation
 
-    def _set_end(self, offset: int) -> None:
+        truncation.truncate_in_place(self, offset, fully=True)
+
+    def skip_to(self, offset: int) -> None:
+        """Move the log end forward to `offset`, the next that there is in the leader's log."""
+        self.log_end_offset = self.producers.end_offset = offset
+
+    def take_over(self, current: Log, directory: str) -> None:
+        """Be the partition's log from now on: the copy of `current` was renamed to `directory` (`future_logs`)."""
+        self.relocate(directory)
+        current.producers.snapshot_offset = self.producers.snapshot_offset
+        self.producers = current.producers
+        self.producers.on_synced(self.synced_offset)
+        self.config = current.config
+        self.checks_reads = current.checks_reads
+        self.on_damage, current.on_damage = current.on_damage, None
+        self._truncations = current._truncations + 1  # flushes of the former log say nothing about this one
+        self._dir_version = max(self._dir_version, current._dir_version) + 1
+        self._changed = True
+        self.high_watermark = current.high_watermark
+
+    def set_end(self, offset: int) -> None:
+        """The log ends at `offset` now: its files are truncated (`storage.truncation`)."""
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
         self.synced_offset = min(self.synced_offset, offset)
@@ -379,7 +402,14 @@ class Log(LocalLog):
         self._high_watermark = min(self._high_watermark, offset)
         self._reader.forget()
         self._truncations += 1
+        self._dir_version += 1
         self._changed = True
+
+    def start_again_at(self, offset: int) -> None:
+        """The log is empty and begins and ends at `offset` now (`storage.truncation`)."""
+        self.set_end(offset)
+        self.recovery_point = 0
+        self.synced_offset = self.log_start_offset = self._high_watermark = offset
 
     def advance_log_start_offset(self, offset: int) -> bool:
         """Advance the log start to `offset` (DeleteRecords, retention). False if it is already there or above.

@@ -7,6 +7,7 @@ Sources: Kafka's `LogManager`, `MetaProperties`, `CleanShutdownFileHandler`.
 from __future__ import annotations
 
 import errno
+import json
 from collections.abc import Sequence
 
 from barnabas.storage import layout
@@ -38,6 +39,7 @@ class LogDir:
         "_files",
         "_lock",
         "checkpoints",
+        "clean_epoch",
         "cluster_id",
         "directory_id",
         "failure",
@@ -56,6 +58,8 @@ class LogDir:
         self.node_id = -1
         self.directory_id = ""
         self.had_clean_shutdown = False
+        self.clean_epoch = -1
+        """The broker epoch in the marker of the clean stop, -1 if it has none."""
         self.failure: Exception | None = None
         """Why the directory is not used any longer; None while it works."""
         self.checkpoints = CheckpointFiles(files, path)
@@ -81,6 +85,7 @@ class LogDir:
         marker = f"{self.path}/{layout.CLEAN_SHUTDOWN}"
         self.had_clean_shutdown = self._files.exists(marker)
         if self.had_clean_shutdown:
+            self.clean_epoch = _epoch_of(self._files.read_file(marker))
             self._files.unlink(marker)
             self._files.sync_dir(self.path)  # else a crash may restore it, and the next start would trust a torn log
         self.recovery_points = self.checkpoints.read(layout.RECOVERY_POINT_CHECKPOINT)
@@ -177,3 +182,11 @@ class LogDir:
                 del file_systems[device]
             self._lock.close()
             self._lock = None
+
+
+def _epoch_of(marker: bytes) -> int:
+    """The broker epoch in a clean shutdown marker, -1 if there is none, as before Kafka 3.8."""
+    try:
+        return int(json.loads(marker)["brokerEpoch"])
+    except (ValueError, KeyError, TypeError):
+        return -1

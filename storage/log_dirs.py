@@ -10,6 +10,7 @@ from barnabas.storage.checkpoints import read_partition_metadata, topic_id_text
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.deletions import Deletions
 from barnabas.storage.files import Files
+from barnabas.storage.future_logs import FutureLog, FutureLogs, forget_offsets, newest_copy
 from barnabas.storage.layout import TopicPartition
 from barnabas.storage.log import PRODUCER_EXPIRATION_MS, Log
 from barnabas.storage.log_closing import close_logs
@@ -24,6 +25,9 @@ __all__ = ["DataDirLocked", "DataDirMismatch", "LogDir", "LogDirs", "TopicPartit
 
 _DESCRIPTORS_FOR_A_LOG = 8
 """The files and directories that are open at the same time while logs are made, with some to spare."""
+
+MAX_PREFERRED = 100_000
+"""How many partitions that are not here yet may have a directory that they are to be made in."""
 
 _CHECKPOINTED: dict[str, Callable[[Log], int | None]] = {
     layout.RECOVERY_POINT_CHECKPOINT: lambda log: log.recovery_point_to_write,
@@ -48,13 +52,17 @@ class LogDirs:
         "_held",
         "_missing",
         "_offline",
+        "_unsettled",
+        "are_replicas",
         "deleted_topics",
         "deletions",
         "dirs",
+        "futures",
         "ignores_case",
         "logs",
         "new_id",
         "on_error",
+        "preferred",
         "strays",
     )
 
@@ -67,30 +75,43 @@ class LogDirs:
         self._held: Counter[LogDir] = Counter()  # how many of `_found` each directory has
         self._missing: dict[TopicPartition, LogDir] = {}
         self._offline: set[TopicPartition] = set()
+        self._unsettled: dict[TopicPartition, tuple[LogDir, LogDir]] = {}  # moved from, to, until `settle`
         self.deletions = Deletions(files)
         """What is renamed for deletion and not yet removed."""
+        self.futures = FutureLogs(files, new_id)
+        """The future replicas, which are being moved here from another directory."""
+        self.preferred: dict[TopicPartition, LogDir] = {}
+        """Where partitions that are not here yet are to be made (AlterReplicaLogDirs)."""
         self.deleted_topics: set[bytes] = set()
         """The ids of topics that were deleted, as far as a directory of theirs may have been left: it is set aside."""
         self.ignores_case = False
         """Whether a directory is on a file system where names that differ only in case are equal."""
         self.strays: list[str] = []
         """Directories that were renamed as strays and not yet logged."""
+        self.are_replicas = False
+        """Whether the logs may have batches of other brokers, whose logs may have been compacted."""
         self.on_error: Callable[[LogDir, str, OSError], None] | None = None
         """Called when a checkpoint cannot be written (directory, operation, error); None: the OSError is raised."""
 
     # --- start
 
-    def open(self, node_id: int, cluster_id: str = "") -> str:
+    def open(self, node_id: int, cluster_id: str = "", *, invents_id: bool = True) -> str:
         """Lock and identify the directories, finish interrupted deletions, find the partitions; the cluster id.
 
-        The cluster id is `cluster_id` if not empty, else that of the directories, else a new one.
+        The cluster id is `cluster_id` if not empty, else that of the directories, else a new one; without `invents_id`
+        DataDirMismatch, since the node belongs to a cluster that has one.
         Raises DataDirLocked, DataDirMismatch, CorruptCheckpoint, OSError.
         """
         try:
             for log_dir in self.dirs:
                 log_dir.open()
             self._check_directory_ids()
-            cluster_id = cluster_id or self._known_cluster_id() or topic_id_text(self.new_id())
+            cluster_id = cluster_id or self._known_cluster_id()
+            if not cluster_id and not invents_id:
+                raise DataDirMismatch(
+                    f"{self.dirs[0].path} is new: set the cluster id of the controllers in the environment (CLUSTER_ID)"
+                )
+            cluster_id = cluster_id or topic_id_text(self.new_id())
             for log_dir in self.dirs:
                 log_dir.identify(node_id, cluster_id, topic_id_text(self.new_id()))
                 self._find(log_dir)
@@ -140,9 +161,9 @@ class LogDirs:
             partition = layout.parse_partition_dir(name)
             if partition is not None:
                 other = self._found.get(partition, log_dir)
-                self._put(partition, other)
-                if other is not log_dir:
-                    raise DataDirMismatch(f"{name} is in both {other.path} and {log_dir.path}: move one of them away")
+                self._put(partition, other if other is log_dir else newest_copy(self._files, name, other, log_dir))
+            else:
+                self.futures.find(log_dir, name)
 
     def _find_missing(self) -> None:
         """Find the partitions with synced records whose directory is missing."""
@@ -213,14 +234,15 @@ class LogDirs:
             raise DamagedLog(f"{path} is on another file system than its log directory, with which it would be synced")
         other_id = self._other_id(path, topic_id) if log_dir is not None and not is_made else None
         if log_dir is not None and other_id is not None:
-            if other_id not in self.deleted_topics and self._has_records(log_dir, key, path):
+            is_known = other_id in self.deleted_topics or self.are_replicas  # the controllers know which topics exist
+            if not is_known and self._has_records(log_dir, key, path):
                 raise _of_unknown_topic(path, other_id, topic_id)
             self.rename_stray(topic, partition)
             log_dir = None
         if key in self._missing and log_dir is None:
             raise _missing(self._missing[key], key)
         if log_dir is None:
-            log_dir = home or self._emptiest()
+            log_dir = home or self._chosen(key)
             path = f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}"
             for stale in self._forget_predecessor(log_dir, key):
                 self._write_in(log_dir, stale)
@@ -238,6 +260,7 @@ class LogDirs:
             log_start_offset=log_dir.log_starts.get(key, 0),
             high_watermark=log_dir.high_watermarks.get(key, 0),
             producer_expiration_ms=producer_expiration_ms,
+            is_replica=self.are_replicas,
             is_made=is_made,
         )
         self.logs[key] = log
@@ -259,7 +282,7 @@ class LogDirs:
         key = (topic, partition)
         if key in self.logs or key in self._found or key in self._missing:
             return []
-        log_dir = self._emptiest()
+        log_dir = self._chosen(key)
         stale = [(log_dir, name) for name in self._forget_predecessor(log_dir, key)]
         self._put(key, log_dir)
         directories.add(key, f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}", topic_id)
@@ -273,7 +296,10 @@ class LogDirs:
             self._forget(log_dir, key)
 
     def _put(self, key: TopicPartition, log_dir: LogDir) -> None:
-        if self._found.get(key) is not log_dir:
+        held_in = self._found.get(key)
+        if held_in is not log_dir:
+            if held_in is not None:
+                self._held[held_in] -= 1
             self._found[key] = log_dir
             self._held[log_dir] += 1
 
@@ -303,6 +329,13 @@ class LogDirs:
         self.strays.append(renamed)
         return renamed
 
+    def give_up(self, topic: str, partition: int) -> None:
+        """Set a damaged or missing log aside, which is then made anew and filled from another replica (L2)."""
+        key = (topic, partition)
+        if key in self._found:
+            self.rename_stray(topic, partition)
+        self._missing.pop(key, None)
+
     def _forget_predecessor(self, log_dir: LogDir, key: TopicPartition) -> list[str]:
         """Forget the offsets of a deleted log of the same name; else the new log would look like lost data.
 
@@ -319,12 +352,20 @@ class LogDirs:
         held_in = self._found.pop(key, None)
         if held_in is not None:
             self._held[held_in] -= 1
+        if key in self._unsettled:
+            self._forget_former(key, self._unsettled[key][0])
         self._offline.discard(key)
         for offsets in (log_dir.recovery_points, log_dir.log_starts, log_dir.high_watermarks):
             offsets.pop(key, None)
 
-    def _emptiest(self) -> LogDir:
-        """The working directory with the fewest partitions. KafkaError(KAFKA_STORAGE_ERROR) when none works."""
+    def _chosen(self, key: TopicPartition) -> LogDir:
+        """Where to make a partition: where AlterReplicaLogDirs wants it, else the directory with the fewest partitions.
+
+        KafkaError(KAFKA_STORAGE_ERROR) when none works.
+        """
+        preferred = self.preferred.pop(key, None)
+        if preferred is not None and preferred.failure is None:
+            return preferred
         working = self.working
         if not working:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "All log directories have failed")
@@ -342,6 +383,46 @@ class LogDirs:
     def dir_of(self, topic: str, partition: int) -> LogDir | None:
         """The directory that holds a partition."""
         return self._found.get((topic, partition))
+
+    def prefer(self, topic: str, partition: int, log_dir: LogDir) -> None:
+        """Make a partition that is not here yet in this directory; the last `MAX_PREFERRED` wishes are remembered."""
+        self.preferred.pop((topic, partition), None)
+        self.preferred[topic, partition] = log_dir
+        if len(self.preferred) > MAX_PREFERRED:
+            del self.preferred[next(iter(self.preferred))]
+
+    def dir_to_tell(self, topic: str, partition: int) -> LogDir | None:
+        """The directory that the controller has to know: of a move that it was told of, the new one (KIP-858)."""
+        future = self.futures.logs.get((topic, partition))
+        return future.log_dir if future is not None and future.is_assigned else self.dir_of(topic, partition)
+
+    def replace_log(self, topic: str, partition: int, future: FutureLog) -> Log:
+        """Use the future log, which has everything that the current one has, instead of it; the current one until now.
+
+        The files of the latter stay until `futures.retire`, for those that read them; a start removes them as well.
+        OSError when nothing has changed.
+        """
+        key = (topic, partition)
+        current, left = self.logs[key], self._found[key]
+        self.futures.take_over(key, future, current, left)
+        self.logs[key] = future.log
+        self._put(key, future.log_dir)
+        self._keep_checkpoints(left, key, current)
+        self._unsettled[key] = (left, future.log_dir)
+        return current
+
+    def settle(self, key: TopicPartition, home: LogDir) -> None:
+        """The name of a partition in `home`, to which it was moved, is durable: forget the offsets of the former log.
+
+        Before that a crash may bring the former log back, with records that were deleted if its log start is lost.
+        """
+        left, moved_to = self._unsettled.get(key, (home, None))
+        if moved_to is home:
+            self._forget_former(key, left)
+
+    def _forget_former(self, key: TopicPartition, left: LogDir) -> None:
+        del self._unsettled[key]
+        forget_offsets(left, key)
 
     # --- truncation and deletion
 
@@ -430,6 +511,13 @@ class LogDirs:
         for log_dir, planned in plans.items():
             closed = log_dir.offsets_read(name)
             planned.offsets.update({key: offset for key, offset in closed.items() if key not in self.logs})
+            for key, (left, _) in self._unsettled.items():
+                if left is log_dir and key in closed:
+                    planned.offsets[key] = closed[key]
+            for key, log in self.futures.logs_in(log_dir):  # before the others, since one may take over meanwhile
+                future_offset = offset_of(log)
+                if future_offset is not None:
+                    planned.offsets[key] = future_offset
             yield
         for at, (key, log) in enumerate(list(self.logs.items()), 1):
             own = plans.get(self._found[key]) if self.logs.get(key) is log else None
@@ -462,6 +550,7 @@ class LogDirs:
         which something fails now gets no marker, so that its logs are checked at the next start; the failure of the
         first such directory is raised after all the others are closed.
         """
+        self.futures.retire_all()
         outcomes = [self._close_dir(log_dir, broker_epoch) for log_dir in self.working]
         self.release()
         for failure in outcomes:
@@ -469,7 +558,7 @@ class LogDirs:
                 raise failure
 
     def _close_dir(self, log_dir: LogDir, broker_epoch: int) -> Exception | None:
-        logs = [log for _, log in self._logs_in(log_dir)]
+        logs = [log for _, log in (*self._logs_in(log_dir), *self.futures.logs_in(log_dir))]
         failure = close_logs(log_dir, logs)
         try:
             for name in _CHECKPOINTED:

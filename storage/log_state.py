@@ -46,6 +46,7 @@ class LogState:
         "directory",
         "files",
         "is_changed",
+        "is_replica",
         "leader_epochs",
         "log_end_offset",
         "log_start_offset",
@@ -59,14 +60,25 @@ class LogState:
     )
 
     def __init__(
-        self, files: Files, directory: str, config: LogConfig, topic_id: bytes, *, may_have_gaps: bool = False
+        self,
+        files: Files,
+        directory: str,
+        config: LogConfig,
+        topic_id: bytes,
+        *,
+        may_have_gaps: bool = False,
+        is_replica: bool = False,
     ) -> None:
-        """`may_have_gaps`: offsets may be missing anywhere, also above the recovery point (in a log under repair)."""
+        """`may_have_gaps`: offsets may be missing anywhere, also above the recovery point (in a log under repair).
+
+        `is_replica`: they may be missing within a segment, since a leader that had compacted its log sent the batches.
+        """
         self.files = files
         self.directory = directory
         self.config = config
         self.topic_id = topic_id
         self.may_have_gaps = may_have_gaps
+        self.is_replica = is_replica
         self.segments = Segments()
         self.leader_epochs = LeaderEpochCache(files, f"{directory}/{layout.LEADER_EPOCH_CHECKPOINT}")
         self.producers = ProducerState()

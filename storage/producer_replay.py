@@ -14,12 +14,6 @@ from barnabas.storage.segments import Segments
 from barnabas.storage.snapshot_files import SnapshotFiles
 
 
-def rebuild_producers(segments: Segments, snapshots: SnapshotFiles, state: ProducerState, end_offset: int) -> None:
-    """Rebuild `state` up to `end_offset`, after the log was truncated there; later snapshots are removed (I7)."""
-    snapshots.remove_from(end_offset + 1)
-    replay(segments, snapshots, snapshots.offsets(), state, end_offset)
-
-
 def replay(
     segments: Segments, snapshots: SnapshotFiles, offsets: list[int], state: ProducerState, end_offset: int
 ) -> None:

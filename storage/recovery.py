@@ -58,7 +58,8 @@ def recover(state: LogState, snapshots: list[int], checkpointed: Checkpointed) -
         following = unchecked[at + 1 :]
         limit = offset_limit(segment, following[0].base_offset if following else None)
         segment.reset_indexes()
-        has_gaps = state.may_have_gaps or (bool(following) and "compact" in state.config.cleanup_policy)
+        is_compacted = bool(following) and "compact" in state.config.cleanup_policy
+        has_gaps = state.may_have_gaps or state.is_replica or is_compacted
         dense_from = None if has_gaps else recovery_point
         position, end = _recover_segment(state, segment, producers, limit, dense_from, synced_to=recovery_point)
         if position < segment.size:

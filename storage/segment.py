@@ -347,7 +347,7 @@ class Segment(SegmentFiles):
     # --- truncation
 
     def truncate_to(self, offset: int) -> int:
-        """Truncate every batch that holds offsets at or above `offset`, durably; the number of bytes removed."""
+        """Truncate every batch that holds offsets at or above `offset`; the number of bytes removed. Not synced."""
         found = self.locate(offset)
         position = self.size if found is None else found[0]
         cut = self.size - position
@@ -356,7 +356,6 @@ class Segment(SegmentFiles):
         if self.has_txn_index or self._txn_index is not None:
             self.txn_index.truncate_to(offset)
         self._files.truncate(self.file, position)
-        self._files.sync(self.file)
         self._cut_to(position)
         self.bytes_since_index = position - self.offset_index.last_position
         self._max_timestamp = None

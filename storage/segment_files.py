@@ -138,6 +138,14 @@ class SegmentFiles:
         self._offset_index = self._time_index = self._txn_index = None
         self._drop_file()
 
+    def relocate(self, directory: str) -> None:
+        """The directory was renamed; open files stay open."""
+        self.stem = f"{directory}/{self.base_offset:020d}"
+        kinds = (layout.INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.TXN_INDEX_SUFFIX)
+        for kind, index in zip(kinds, (self._offset_index, self._time_index, self._txn_index), strict=True):
+            if index is not None:
+                index.path = self.path(kind)
+
     # --- closing the log file early
 
     def was_used(self) -> bool:

@@ -26,6 +26,10 @@ class SnapshotFiles:
         self.unsynced: list[int] = []
         """Offsets of the snapshots that may not be durable; the next flush that includes the indexes syncs them."""
 
+    def relocate(self, directory: str) -> None:
+        """The directory was renamed."""
+        self._directory = directory
+
     def path(self, offset: int) -> str:
         """The path of the snapshot at an offset."""
         return f"{self._directory}/{layout.snapshot_name(offset)}"

@@ -75,6 +75,7 @@ FOLLOWER_REPLICATION_THROTTLED_REPLICAS = list_of(
     "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
     MEDIUM,
     "Replicas whose fetching is throttled, as partition:broker pairs or *.",
+    used=True,
 )
 INDEX_INTERVAL_BYTES = integer(
     "index.interval.bytes",
@@ -90,6 +91,7 @@ LEADER_REPLICATION_THROTTLED_REPLICAS = list_of(
     "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
     MEDIUM,
     "Replicas whose serving of followers is throttled, as partition:broker pairs or *.",
+    used=True,
 )
 LOCAL_RETENTION_BYTES = long(
     "local.retention.bytes", -2, "[-2,...]", MEDIUM, "Bytes of a tiered partition kept locally; -2: retention.bytes."
@@ -224,6 +226,7 @@ UNCLEAN_LEADER_ELECTION_ENABLE = boolean(
     False,
     MEDIUM,
     "Whether a replica outside the ISR may become leader, with loss of records.",
+    used=True,
 )
 
 SYNONYMS: Final[dict[str, tuple[tuple[str, int], ...]]] = {

@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from bench.clusters import BarnabasCluster  # noqa: E402 - needs the path above
 from bench.real_kafka import KafkaServer  # noqa: E402 - needs the path above
 from bench.servers import BarnabasServer, Server  # noqa: E402
 
@@ -64,6 +65,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="the broker that tests with real clients use: Barnabas, or Apache Kafka 4.4.0 to check the tests",
     )
 
+    parser.addoption("--brokers", type=int, default=1, help="how many brokers of Barnabas: a cluster if more than one")
+
+
+@pytest.fixture(scope="session")
+def brokers(request: pytest.FixtureRequest) -> int:
+    """How many brokers `broker` has."""
+    return int(request.config.getoption("--brokers"))
+
 
 @pytest.fixture(scope="session")
 def against(request: pytest.FixtureRequest) -> str:
@@ -71,32 +80,40 @@ def against(request: pytest.FixtureRequest) -> str:
     return str(request.config.getoption("--against"))
 
 
-def _serve(kind: str, data_dir: Path, config: Mapping[str, str] | None) -> Server:
-    server_class = KafkaServer if kind == "kafka" else BarnabasServer
-    server = server_class(data_dir, config=dict(config or {}))
+def _serve(kind: str, data_dir: Path, config: Mapping[str, str] | None, brokers: int = 1) -> Server:
+    keys = dict(config or {})
+    server: Server
+    if kind == "kafka":
+        server = KafkaServer(data_dir, config=keys)
+    elif brokers > 1:
+        server = BarnabasCluster(data_dir, brokers=brokers, config=keys)
+    else:
+        server = BarnabasServer(data_dir, config=keys)
     _live[f"{kind} in {data_dir}"] = server
     server.start()
     return server
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory, against: str) -> Iterator[Server]:
+def broker(tmp_path_factory: pytest.TempPathFactory, against: str, brokers: int) -> Iterator[Server]:
     """One broker for all tests of this process: a test uses its own topics (`topic_name`) and never stops it."""
     # Some tests write records with old timestamps: retention must not delete them while a slow test run goes on.
-    server = _serve(against, tmp_path_factory.mktemp("broker"), {"log.retention.check.interval.ms": "86400000"})
+    server = _serve(
+        against, tmp_path_factory.mktemp("broker"), {"log.retention.check.interval.ms": "86400000"}, brokers
+    )
     yield server
     server.stop()
     _live.pop(f"{against} in {server.data_dir}", None)
 
 
 @pytest.fixture
-def start_broker(tmp_path_factory: pytest.TempPathFactory, against: str) -> Iterator[StartBroker]:
+def start_broker(tmp_path_factory: pytest.TempPathFactory, against: str, brokers: int) -> Iterator[StartBroker]:
     """A factory `start_broker(data_dir=None, config=None) -> Server`: brokers that a test may kill and restart."""
     with ExitStack() as stack:
 
         def start(data_dir: Path | None = None, config: Mapping[str, str] | None = None) -> Server:
             where = data_dir or tmp_path_factory.mktemp("broker")
-            server = _serve(against, where, config)
+            server = _serve(against, where, config, brokers)
             stack.callback(_live.pop, f"{against} in {where}", None)
             stack.callback(server.stop)
             return server

@@ -33,6 +33,7 @@ LONGEST_FIRST = (
     *SESSIONS,
     "tests/pages/",
     "tests/clients/",
+    "tests/cluster/",
     "tests/mutants/test_sample.py",
     "tests/simulation/",
     "tests/crash/",

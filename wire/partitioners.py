@@ -17,6 +17,8 @@ _M = 0x5BD1E995
 _SEED = 0x9747B28C
 DEFAULT_BATCH_SIZE = 16384
 """The default of batch.size: after this many bytes the next partition is chosen (KIP-794)."""
+LOAD_STEPS = 100
+"""How finely loads of brokers are distinguished."""
 
 RandomInt = Callable[[int], int]
 
@@ -96,29 +98,39 @@ class Sticky:
 
 
 class LoadAware(Sticky):
-    """Sticky, with partitions with a shorter queue chosen more often (KIP-794, BuiltInPartitioner)."""
+    """Sticky, with partitions with a shorter queue chosen more often (KIP-794, BuiltInPartitioner).
+
+    Where brokers tell their loads, the partitions of less loaded ones are chosen more often as well.
+    """
 
     def __init__(self, partition_count: int, random_int: RandomInt, batch_size: int = DEFAULT_BATCH_SIZE) -> None:
         super().__init__(partition_count, random_int, batch_size)
         self._cumulative: list[int] = []
         self._partitions: list[int] = []
 
-    def update(self, queue_sizes: Sequence[int], partitions: Sequence[int] | None = None) -> None:
+    def update(
+        self,
+        queue_sizes: Sequence[int],
+        partitions: Sequence[int] | None = None,
+        loads: Sequence[float] | None = None,
+    ) -> None:
         """Set the queue sizes of the available partitions; `partitions` are their ids (default: all).
 
-        The weight of a partition with queue size q is max(q) + 1 - q. Equal queues of all partitions: uniform choice.
+        The weight of a partition with queue size q is max(q) + 1 - q, times 1 - load with the load of its leader (0 to
+        1; never less than a tenth). Equal queues and loads of all partitions: uniform choice.
         """
+        free = [LOAD_STEPS - min(LOAD_STEPS * 9 // 10, round(LOAD_STEPS * load)) for load in loads or ()]
         ids = list(range(self._count) if partitions is None else partitions)
         if len(ids) != len(queue_sizes):
             raise ValueError(f"{len(queue_sizes)} queue sizes for {len(ids)} partitions")
         self._cumulative = []
         self._partitions = ids
-        if len(ids) == self._count and len(set(queue_sizes)) <= 1:
+        if len(ids) == self._count and len(set(queue_sizes)) <= 1 and len(set(free)) <= 1:
             return
         above_all = max(queue_sizes, default=0) + 1
         total = 0
-        for queue_size in queue_sizes:
-            total += above_all - queue_size
+        for number, queue_size in enumerate(queue_sizes):
+            total += (above_all - queue_size) * (free[number] if free else 1)
             self._cumulative.append(total)
 
     def _next_partition(self) -> int:

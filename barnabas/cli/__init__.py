@@ -10,13 +10,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from barnabas.platforms import is_refused
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code (the list is in `barnabas.cli.app`)."""
-    if is_refused():
-        return 2
     try:
         return _run(sys.argv[1:] if arguments is None else list(arguments))
     except KeyboardInterrupt:
@@ -24,6 +20,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
+    from barnabas.platforms import is_refused
+
+    if is_refused():
+        return 2
     if given and given[0] == "serve":
         from barnabas.cli.serve import serve
 

@@ -34,6 +34,8 @@ def explain(error: Exception) -> tuple[str, int] | None:
         return str(error), FAILED
     if isinstance(error, ProtocolError):
         return f"the broker's answer cannot be read: {error}", FAILED
+    if type(error).__module__.startswith("barnabas.cluster."):  # imported only by the commands that need it
+        return str(error), FAILED
     if isinstance(error, OSError):
         return f"{error.filename or 'input or output'}: {error.strerror or error}", FAILED
     return None

@@ -48,8 +48,9 @@ BATCH_BYTES = 128 * 1024
     "--partitioner",
     type=click.Choice(PARTITIONERS),
     help="murmur2: by key, random without a key; round-robin; sticky: by key, one batch per partition without a key; "
-    "load-aware: sticky, prefers partitions with a short queue (KIP-794; Kafka's default). [default: load-aware; with "
-    "--json the partition of the object, if it has one]",
+    "load-aware: sticky, prefers partitions with a short queue (KIP-794; Kafka's default) and, "
+    "where several brokers lead, those of brokers with little load (0.4 CPU, 0.2 memory, 0.2 disk, 0.2 message rate). "
+    "[default: load-aware; with --json the partition of the object, if it has one]",
 )
 @click.option("-z", "--compression", type=click.Choice(CODECS), default="none", show_default=True)
 @click.option("--compression-level", type=int, metavar="N", help="Level of gzip, lz4 or zstd. [default: the codec's]")

@@ -12,6 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from barnabas.cli.serve_arguments import UsageError, host_and_port, sets
 from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion
 
@@ -26,11 +27,8 @@ EPILOGUE = """\
 Any Kafka key can also be set in the environment, as in the apache/kafka image: num.partitions is KAFKA_NUM_PARTITIONS.
 The command line takes precedence over the environment, the environment over the file, the file over the defaults.
 
-Exit codes: 0 after a clean stop, 1 when the broker failed, 2 when the options or the configuration are wrong."""
-
-
-class UsageError(Exception):
-    """The command line cannot be understood; the text is one sentence."""
+Exit codes: 0 after a clean stop, 1 when the broker failed, 2 when the options or the configuration are wrong, 130 when
+Ctrl-C ended it before it had started."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -65,6 +63,9 @@ def serve(arguments: Sequence[str]) -> int:
 
         return run_command(["serve", "--help"])
     try:
+        given = _parsed(arguments)
+        if given.brokers is not None:
+            return _serve_cluster(given)
         options = serve_options(arguments, os.environ)
     except UsageError as error:
         note(f"barnabas serve: {error} ('barnabas serve -h' explains)")
@@ -77,13 +78,10 @@ def serve(arguments: Sequence[str]) -> int:
 
 def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> ServeOptions:
     """The options in `arguments`. UsageError, one sentence, when they cannot be understood."""
-    options = parser()
-    given, unknown = options.parse_known_args(arguments)
-    if unknown:
-        name = unknown[0].partition("=")[0]
-        if not name.startswith("-"):
-            raise UsageError(f"unexpected argument: {name!r}")
-        raise UsageError(f"no such option: {name}{suggestion(name, options.known_options())}")
+    given = _parsed(arguments)
+    for option, value in (("--restart", given.restart), ("--controllers", given.controllers)):
+        if value:
+            raise UsageError(f"{option} is for a cluster; --brokers N says how many brokers it has")
     from barnabas.broker.config.options import ServeOptions
 
     return ServeOptions(
@@ -97,6 +95,27 @@ def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     )
 
 
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    options = parser()
+    given, unknown = options.parse_known_args(arguments)
+    if unknown:
+        name = unknown[0].partition("=")[0]
+        if not name.startswith("-"):
+            raise UsageError(f"unexpected argument: {name!r}")
+        raise UsageError(f"no such option: {name}{suggestion(name, options.known_options())}")
+    return given
+
+
+def _serve_cluster(given: argparse.Namespace) -> int:
+    from barnabas.cli.serve_cluster import cluster_options
+
+    options = cluster_options(given, os.environ)
+    gc.disable()
+    from barnabas.cluster.supervisor import run
+
+    return run(options)
+
+
 def parser() -> _Parser:
     """The parser of the options; `barnabas.cli.serve_command` has them for the help page and for completion."""
     made = _Parser(prog="barnabas serve", allow_abbrev=False)
@@ -108,7 +127,11 @@ def parser() -> _Parser:
     option("--data-dir", "DIR", "Where to keep the data (log.dirs). [a temporary directory, removed at a clean exit]")
     option("--config", "FILE", "A server.properties file.")
     made.add_argument(
-        "--set", metavar="KEY=VALUE", action="append", default=[], help="Set any Kafka broker key; may be repeated."
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="Set any Kafka broker key; may be repeated. In a cluster 2:KEY=VALUE sets it for node 2 only.",
     )
     option(
         "--profile",
@@ -118,6 +141,20 @@ def parser() -> _Parser:
         ("dev", "kafka"),
     )
     option("--ready-file", "FILE", "Write HOST:PORT to this file when connections are accepted.")
+    option(
+        "--brokers",
+        "N",
+        "Run a cluster: this many brokers, each a process with a directory of its own in --data-dir, and a "
+        "controller. --listen is the first broker's address; the others follow on the next ports.",
+    )
+    made.add_argument("--restart", action="store_true", help="In a cluster, start a node again that died.")
+    option(
+        "--controllers",
+        None,
+        "In a cluster, whose controllers: ours is one of Barnabas; kafka are three of Apache Kafka's, which need Java. "
+        "[ours]",
+        ("ours", "kafka"),
+    )
     made.add_argument(
         "--in-container",
         action="store_true",
@@ -130,12 +167,7 @@ def parser() -> _Parser:
 
 def _kafka_keys(given: argparse.Namespace) -> dict[str, str]:
     """The Kafka keys of the command line: those of --set, and those that --listen and --data-dir stand for."""
-    keys: dict[str, str] = {}
-    for text in given.set:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            raise UsageError(f"--set must be KEY=VALUE, as in --set num.partitions=3, not {text!r}")
-        keys[key.strip()] = value.strip()
+    keys = sets(given.set)
     for option, key, value in (("--listen", "listeners", given.listen), ("--data-dir", "log.dirs", given.data_dir)):
         if value is None:
             continue
@@ -147,10 +179,5 @@ def _kafka_keys(given: argparse.Namespace) -> dict[str, str]:
 
 def _listener(address: str) -> str:
     """`127.0.0.1:9092` as Kafka writes a listener; an empty host means every interface, as with Kafka."""
-    host, colon, port = address.rpartition(":")
-    bare_ipv6 = ":" in host and not (host.startswith("[") and host.endswith("]"))
-    if not colon or bare_ipv6 or "/" in host or " " in host:
-        raise UsageError(f"--listen must be HOST:PORT, as in 127.0.0.1:9092 or [::1]:9092, not {address!r}")
-    if not (port.isascii() and port.isdigit() and int(port) <= 65535):
-        raise UsageError(f"--listen needs a port between 0 and 65535, not {port!r}")
+    host_and_port(address)
     return f"PLAINTEXT://{address}"

@@ -13,6 +13,7 @@ from select import select
 from time import monotonic, time_ns
 
 from barnabas.client.accumulator import Batch, Identity, PartitionQueue
+from barnabas.client.broker_loads import Loads
 from barnabas.client.cluster import Cluster, Topic
 from barnabas.client.connection import NodeConnection
 from barnabas.client.errors import ClientError, TimedOut, Unreachable, is_retriable, raise_for
@@ -40,6 +41,8 @@ RECORD_OVERHEAD_BYTES = 10
 
 _MAYBE_APPENDED = (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.REQUEST_TIMED_OUT)
 
+ScoresOf = Callable[[Sequence[int]], "list[float] | None"]
+"""The loads of brokers, 0 to 1; None if they are not known."""
 MakePartitioner = Callable[[int], Partitioner]
 """Makes a partitioner from a topic's number of partitions."""
 
@@ -68,11 +71,15 @@ class TopicQueues:
         self.queues = queues
         self.partitioner = partitioner
 
-    def look_at_loads(self, leaders: Sequence[int]) -> None:
-        """Give a load-aware partitioner the queue length of each partition that has a leader (KIP-794)."""
+    def look_at_loads(self, leaders: Sequence[int], scores_of: ScoresOf | None = None) -> None:
+        """Give a load-aware partitioner the queue length of each partition that has a leader (KIP-794).
+
+        `scores_of` gives the loads of those brokers, where they are known.
+        """
         if isinstance(self.partitioner, LoadAware):
             led = [queue for queue in self.queues if leaders[queue.index] >= 0]
-            self.partitioner.update([queue.bytes_waiting for queue in led], [queue.index for queue in led])
+            scores = None if scores_of is None else scores_of([leaders[queue.index] for queue in led])
+            self.partitioner.update([queue.bytes_waiting for queue in led], [queue.index for queue in led], scores)
 
 
 class Producer:
@@ -109,6 +116,7 @@ class Producer:
             self.transaction = Transaction(cluster, transactional_id, transaction_timeout_ms)
         self.on_acknowledged = on_acknowledged
         self._topics: dict[str, TopicQueues] = {}
+        self._loads = Loads()
         self._count = 0
         self._bytes_waiting = 0
         self._failure: BaseException | None = None
@@ -261,7 +269,7 @@ class Producer:
             topic = self._topic(name, waiting, now)
             if topic is None:
                 continue
-            target.look_at_loads(topic.leaders)
+            target.look_at_loads(topic.leaders, lambda brokers: self._loads.scores(self.cluster, brokers, now))
             for queue in waiting:
                 ready.setdefault(topic.leaders[queue.index], []).append(queue)
         return ready

@@ -1,4 +1,4 @@
-"""ApiVersions (18): the APIs in the registry with their versions, and features (KIP-35, KIP-511, KIP-584).
+"""ApiVersions (18) of brokers: the APIs of the registry with their versions, features (KIP-35, KIP-511, KIP-584).
 
 A request with an unsupported version of ApiVersions is answered in version 0 with UNSUPPORTED_VERSION and the versions
 of ApiVersions only.
@@ -10,9 +10,10 @@ and again when the offset of the metadata, which is the epoch of the finalized f
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.registry import SERVED, api, served_versions
+from barnabas.broker.apis.registry import BROKER_APIS, api, served_versions
 from barnabas.broker.net.encoded_response import EncodedResponse
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
@@ -26,7 +27,7 @@ from barnabas.wire.messages.api_versions import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.metadata.controller import Controller
+    from barnabas.broker.metadata.metadata import Metadata
 
 FIRST_VERSION_WITH_CLIENT_SOFTWARE = 3
 FIRST_PRODUCE_VERSION_SHOWN = 0
@@ -37,6 +38,19 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 @api(ApiVersionsRequest)
 def api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse | EncodedResponse:
     """Return every API with its versions, and the features."""
+    refusal = refused(ctx, request)
+    if refusal is not None:
+        return refusal
+    offset, encoded = ctx.broker.encoded_api_versions.get(ctx.api_version, (None, None))
+    if encoded is None or offset != ctx.broker.image.offset:
+        encoded = EncodedResponse()
+        encoded.chunks = whole_answer(ctx.broker.metadata).encode_chunks(ctx.api_version)
+        ctx.broker.encoded_api_versions[ctx.api_version] = (ctx.broker.image.offset, encoded)
+    return encoded
+
+
+def refused(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse | None:
+    """The answer to a request that is invalid or of a version that is not served; keeps the client's software."""
     first, last = served_versions(ApiKey.API_VERSIONS)
     if not first <= ctx.api_version <= last:
         return ApiVersionsResponse(
@@ -47,18 +61,13 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersion
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
             return ApiVersionsResponse(error_code=int(ErrorCode.INVALID_REQUEST))
         ctx.connection.client_software = (name, version)
-    offset, encoded = ctx.broker.encoded_api_versions.get(ctx.api_version, (None, None))
-    if encoded is None or offset != ctx.broker.image.offset:
-        encoded = EncodedResponse()
-        encoded.chunks = whole_answer(ctx.broker.controller).encode_chunks(ctx.api_version)
-        ctx.broker.encoded_api_versions[ctx.api_version] = (ctx.broker.image.offset, encoded)
-    return encoded
+    return None
 
 
-def whole_answer(controller: Controller) -> ApiVersionsResponse:
+def whole_answer(metadata: Metadata, apis: Iterable[ApiKey] = BROKER_APIS) -> ApiVersionsResponse:
     """Every API with its versions, and the features, as they are now."""
-    response = ApiVersionsResponse(api_keys=[_versions_of(key) for key in sorted(SERVED)])
-    _add_features(controller, response)
+    response = ApiVersionsResponse(api_keys=[_versions_of(key) for key in sorted(apis)])
+    _add_features(metadata, response)
     return response
 
 
@@ -69,19 +78,19 @@ def _versions_of(key: ApiKey) -> ApiVersion:
     return ApiVersion(api_key=int(key), min_version=first, max_version=last)
 
 
-def _add_features(controller: Controller, response: ApiVersionsResponse) -> None:
+def _add_features(metadata: Metadata, response: ApiVersionsResponse) -> None:
     """Add the supported features, and those finalized ones that this broker supports.
 
     A data directory that Kafka has formatted may have other features, which clients must not expect here.
     """
     response.supported_features = [
         SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
-        for name, (lowest, highest) in controller.supported_features.items()
+        for name, (lowest, highest) in metadata.supported_features.items()
     ]
-    image = controller.image
+    image = metadata.image
     response.finalized_features_epoch = image.offset
     response.finalized_features = [
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-        for name, level in image.features.items()
-        if name in controller.supported_features
+        for name, level in image.finalized_features.items()
+        if name in metadata.supported_features
     ]

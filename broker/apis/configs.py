@@ -55,7 +55,7 @@ def _distinct(resources: list[DescribeConfigsResource]) -> list[DescribeConfigsR
 @api(DescribeConfigsRequest, parts=Parts("resources", "results", size=4, distinct=_distinct))
 def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Describe the configs of each resource."""
-    local = ctx.broker.controller.local
+    metadata = ctx.broker.metadata
     results: list[DescribeConfigsResult] = []
     for resource in request.resources:
         if resource.resource_type == BROKER_LOGGER:
@@ -66,7 +66,7 @@ def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest) -> De
                 include_synonyms=request.include_synonyms,
                 include_documentation=request.include_documentation,
             )
-            results += local.describe_configs(alone).results
+            results += metadata.describe_configs(alone).results
     return DescribeConfigsResponse(results=results)
 
 
@@ -138,4 +138,4 @@ def _fail_unless_refused(
 @api(ListConfigResourcesRequest)
 def list_config_resources(ctx: RequestContext, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
     """List the resources that have configs."""
-    return ctx.broker.controller.local.list_config_resources(request, ctx.api_version)
+    return ctx.broker.metadata.list_config_resources(request, ctx.api_version)

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 class _Watched:
     """A partition of the fetch, and how much of it the client could read when it was last looked at."""
 
-    __slots__ = ("bytes_appended", "end_offset", "key")
+    __slots__ = ("bytes_appended", "end_offset", "key", "leader_epoch")
 
-    def __init__(self, key: PartitionKey, end_offset: int, bytes_appended: int) -> None:
+    def __init__(self, key: PartitionKey, end_offset: int, bytes_appended: int, leader_epoch: int) -> None:
         self.key = key
+        self.leader_epoch = leader_epoch
         self.end_offset = end_offset
         self.bytes_appended = bytes_appended
 
@@ -44,20 +45,32 @@ class DelayedFetch:
         woken = self.delayed.guard(self.partition_changed)
         for key, wanted in plan.partitions.items():
             partition = plan.find(wanted)
-            self._watched[partition] = _Watched(key, plan.end_of(partition.log), partition.bytes_appended)
-            partition.waiters[self] = woken
+            self._watched[partition] = _Watched(
+                key, plan.end_of(partition.log), self._bytes_of(partition), partition.leader_epoch
+            )
+            waiters = partition.end_waiters if plan.is_follower else partition.waiters
+            waiters[self] = woken
+
+    def _bytes_of(self, partition: Partition) -> int:
+        """The bytes that were appended to what the client may read: all, or what is committed."""
+        if self.plan.is_follower and partition.committed_bytes is not None:
+            return partition.committed_bytes.total
+        return partition.bytes_appended
 
     def partition_changed(self, partition: Partition) -> None:
         """Records of a partition were committed, or it was removed."""
         watched, plan = self._watched[partition], self.plan
         end_offset = plan.end_of(partition.log)
-        if end_offset == watched.end_offset and not partition.is_closed:
+        is_other = partition.is_closed or partition.leader_epoch != watched.leader_epoch
+        if end_offset == watched.end_offset and not is_other:
             return  # the records belong to open transactions
-        self._size += partition.bytes_appended - watched.bytes_appended
-        watched.end_offset, watched.bytes_appended = end_offset, partition.bytes_appended
+        bytes_appended = self._bytes_of(partition)
+        self._size += bytes_appended - watched.bytes_appended
+        watched.end_offset, watched.bytes_appended = end_offset, bytes_appended
+        watched.leader_epoch = partition.leader_epoch
         self._changed[watched.key] = None
         # the end of a transaction, which is small, may make many bytes visible
-        if self._size >= plan.min_bytes or plan.is_committed or partition.is_closed:
+        if self._size >= plan.min_bytes or plan.is_committed or is_other:
             self._read_changed()
 
     def _read_changed(self) -> None:
@@ -82,3 +95,4 @@ class DelayedFetch:
         self._timer.cancel()
         for partition in self._watched:
             partition.waiters.pop(self, None)
+            partition.end_waiters.pop(self, None)

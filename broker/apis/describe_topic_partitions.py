@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.authorized_operations import TOPIC_OPERATIONS
 from barnabas.broker.apis.missing_topics import missing_topic_error
 from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.replica_view import NO_BROKER, ReplicaView
 from barnabas.broker.config.keys.general import MAX_REQUEST_PARTITION_SIZE_LIMIT
 from barnabas.coord.topic_names import INTERNAL_TOPICS
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -43,6 +44,7 @@ def describe_topic_partitions(
     names, first_index = _names_from_cursor(image.topics, request)
     left = min(max(request.response_partition_limit, 1), ctx.broker.config[MAX_REQUEST_PARTITION_SIZE_LIMIT])
     response = DescribeTopicPartitionsResponse()
+    view = ReplicaView(ctx)
     for name in names:
         topic = image.topics.get(name)
         if topic is None:
@@ -56,7 +58,7 @@ def describe_topic_partitions(
             response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=first_index)
             break
         wanted = sorted(index for index in topic.partitions if index >= first_index)
-        response.topics.append(_describe_partitions(ctx, topic, wanted[:left]))
+        response.topics.append(_describe_partitions(view, topic, wanted[:left]))
         if len(wanted) > left:
             response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=wanted[left])
             break
@@ -87,34 +89,29 @@ def _names_from_cursor(existing: Iterable[str], request: DescribeTopicPartitions
 
 
 def _describe_partitions(
-    ctx: RequestContext, topic: TopicImage, indexes: Iterable[int]
+    view: ReplicaView, topic: TopicImage, indexes: Iterable[int]
 ) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[
-            _describe_partition(
-                index, topic.partitions[index], is_offline=(topic.name, index) in ctx.broker.partitions.offline
-            )
-            for index in indexes
-        ],
+        partitions=[_describe_partition(view, topic.name, index, topic.partitions[index]) for index in indexes],
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 
 def _describe_partition(
-    index: int, partition: PartitionImage, *, is_offline: bool
+    view: ReplicaView, topic: str, index: int, partition: PartitionImage
 ) -> DescribeTopicPartitionsResponsePartition:
-    leader = -1 if is_offline else partition.leader
+    error = view.leader_error(topic, index, partition)
     return DescribeTopicPartitionsResponsePartition(
-        error_code=0 if leader >= 0 else int(ErrorCode.LEADER_NOT_AVAILABLE),
+        error_code=int(error),
         partition_index=index,
-        leader_id=leader,
+        leader_id=NO_BROKER if error else partition.leader,
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
         eligible_leader_replicas=list(partition.elr),
         last_known_elr=list(partition.last_known_elr),
-        offline_replicas=[partition.leader] if is_offline else [],
+        offline_replicas=view.offline_replicas(topic, index, partition),
     )

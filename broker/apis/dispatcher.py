@@ -13,7 +13,7 @@ from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.registry import Route, route_for
+from barnabas.broker.apis.registry import BROKER, ROUTES, Route, Routes
 from barnabas.broker.config.keys.own import REQUEST_MAX_ELEMENTS
 from barnabas.broker.context import RequestContext
 from barnabas.broker.guarded import answer_for, log_failure
@@ -39,12 +39,15 @@ _FLEXIBLE_RESPONSE_HEADER = Struct(">iib")
 
 
 class Dispatcher:
-    """Serves the requests of all connections of a broker."""
+    """Serves the requests of all connections of one kind of listener."""
 
-    __slots__ = ("_broker", "_max_elements")
+    __slots__ = ("_broker", "_find_route", "_max_elements", "_routes")
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, listener: str = BROKER) -> None:
+        """`listener` is the kind of listener: `registry.BROKER`, `CONTROLLER` or `FORWARDING`."""
         self._broker = broker
+        self._routes = ROUTES[listener]
+        self._find_route = self._routes.find
         self._max_elements = broker.config[REQUEST_MAX_ELEMENTS]
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
@@ -54,9 +57,11 @@ class Dispatcher:
         except Exception:
             raise ProtocolError("a request shorter than its header") from None
         if api_key == ApiKey.API_VERSIONS:
-            route, frame, client_id_size = _api_versions_route(api_version, correlation_id, frame, client_id_size)
+            route, frame, client_id_size = _api_versions_route(
+                self._routes, api_version, correlation_id, frame, client_id_size
+            )
         else:
-            route = route_for(api_key, api_version)
+            route = self._find_route(api_key, api_version)
         position = 10
         client_id = None
         if client_id_size >= 0:
@@ -191,14 +196,14 @@ def _respond_with_error(
 
 
 def _api_versions_route(
-    api_version: int, correlation_id: int, frame: memoryview, client_id_size: int
+    routes: Routes, api_version: int, correlation_id: int, frame: memoryview, client_id_size: int
 ) -> tuple[Route, memoryview, int]:
     """KIP-511: an ApiVersions request of an unknown version is answered in version 0, with UNSUPPORTED_VERSION."""
     try:
-        return route_for(ApiKey.API_VERSIONS, api_version), frame, client_id_size
+        return routes.find(ApiKey.API_VERSIONS, api_version), frame, client_id_size
     except ProtocolError:
         head = _REQUEST_HEADER.pack(ApiKey.API_VERSIONS, 0, correlation_id, -1)
-        return route_for(ApiKey.API_VERSIONS, 0), memoryview(head), -1
+        return routes.find(ApiKey.API_VERSIONS, 0), memoryview(head), -1
 
 
 def _in_memory(chunk: Chunk) -> Chunk:

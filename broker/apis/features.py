@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.registry import api
-from barnabas.coord.cluster.feature_changes import FeatureChanges, FeatureUpdate
+from barnabas.coord.cluster.feature_changes import FeatureUpdate
 from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import UpdatableFeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -19,7 +19,8 @@ from barnabas.wire.messages.cluster import UpdatableFeatureResult, UpdateFeature
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.broker.net.delayed_response import DelayedResponse
-    from barnabas.wire.schema import Message
+    from barnabas.broker.steps import Steps
+    from barnabas.coord.cluster.local_controller import Outcome
 
 logger = logging.getLogger("kafka.controller.FeatureControlManager")
 
@@ -32,10 +33,8 @@ def update_features(ctx: RequestContext, request: UpdateFeaturesRequest) -> Dela
     controller = ctx.broker.controller
     updates = [FeatureUpdate(one.feature, one.max_version_level, one.upgrade_type) for one in request.feature_updates]
 
-    def validate() -> Outcome[UpdateFeaturesResponse]:
-        changes = FeatureChanges(controller.image, controller.supported_features, ctx.broker.node_id)
-        records: list[Message] = [*changes.update(updates)]
-        return Outcome([] if request.validate_only else records, UpdateFeaturesResponse(error_message=None))
+    def validate() -> Steps[Outcome[UpdateFeaturesResponse]]:
+        return controller.local.update_features_in_steps(request)
 
     def shape(outcome: UpdateFeaturesResponse | KafkaError) -> UpdateFeaturesResponse:
         response = _failed(outcome) if isinstance(outcome, KafkaError) else outcome

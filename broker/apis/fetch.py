@@ -20,6 +20,7 @@ from barnabas.broker.replicas.fetch_sessions import (
     INITIAL_EPOCH,
     NO_SESSION,
     FetchPartition,
+    FollowerPartition,
     requested_partitions,
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -56,6 +57,8 @@ def _whole_request_failed(request: FetchRequest, error: KafkaError) -> FetchResp
     )
 
 
+CONSUMER = -1
+"""The replica id of clients."""
 PARTITIONS_OF_A_STEP = 500
 """Each takes a few microseconds."""
 
@@ -63,13 +66,24 @@ PARTITIONS_OF_A_STEP = 500
 @api(FetchRequest, on_error=_whole_request_failed)
 def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | DelayedResponse:
     """Read from each partition, now or once there are `min_bytes`."""
-    if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "This broker has no followers.")
-    plan = _plan(ctx, request)
+    if request.replica_id != CONSUMER or request.replica_state.replica_id != CONSUMER:
+        plan = _plan_of_a_replica(ctx, request)
+    else:
+        plan = _plan(ctx, request)
     plan.may_be_cold = True
     if len(plan.partitions) > PARTITIONS_OF_A_STEP:
         return respond_in_steps(ctx, _steps(ctx, request, plan))
     return _answer(ctx, request, plan, plan.read())
+
+
+def _plan_of_a_replica(ctx: RequestContext, request: FetchRequest) -> FetchPlan:
+    """The plan of a fetch by a follower, or by what looks at replicas."""
+    from barnabas.broker.apis.debugging_fetch import DebuggingFetchPlan
+    from barnabas.broker.apis.follower_fetch import FollowerFetchPlan, replica_of
+
+    if replica_of(request) >= 0:
+        return _plan(ctx, request, FollowerFetchPlan, FollowerPartition)
+    return _plan(ctx, request, DebuggingFetchPlan)
 
 
 def _steps(
@@ -122,23 +136,32 @@ def _outcome(
     if attempt.is_final or attempt.size >= request.min_bytes or request.max_wait_ms <= 0 or ctx.broker.is_stopping:
         return plan.respond(attempt)
     deadline = ctx.now + request.max_wait_ms / 1000
+    if plan.is_follower:
+        from barnabas.broker.apis.delayed_follower_fetch import delayed_follower_fetch
+
+        return delayed_follower_fetch(plan, attempt, deadline)
     return DelayedFetch(plan, attempt, ctx.broker.loop.timers, deadline).delayed
 
 
-def _plan(ctx: RequestContext, request: FetchRequest) -> FetchPlan:
+def _plan(
+    ctx: RequestContext,
+    request: FetchRequest,
+    plan_of: type[FetchPlan] = FetchPlan,
+    partition_of: type[FetchPartition] = FetchPartition,
+) -> FetchPlan:
     """The partitions to read: those of the session, or of the request if there is none."""
     sessions = ctx.broker.fetch_sessions
     uses_topic_ids = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     if request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
         session = sessions.resume(request, uses_topic_ids=uses_topic_ids, now=ctx.now)
         if session is not None:
-            return FetchPlan(ctx, request, session.partitions, session)
+            return plan_of.resumed(ctx, request, session)
     elif request.session_id != NO_SESSION:
         sessions.close(request.session_id)
     partitions = {
-        key: FetchPartition(topic, topic_id, requested)
+        key: partition_of(topic, topic_id, requested)
         for key, topic, topic_id, requested in requested_partitions(request, uses_topic_ids=uses_topic_ids)
     }
-    plan = FetchPlan(ctx, request, partitions, None)
+    plan = plan_of(ctx, request, partitions, None)
     plan.wants_session = request.session_epoch == INITIAL_EPOCH
     return plan

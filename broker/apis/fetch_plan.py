@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, TypeAlias
 
+from barnabas.broker.apis.current_leaders import MOVED, endpoints_of, leader_of
 from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
+from barnabas.broker.config.keys.replication import REPLICA_SELECTOR_CLASS
 from barnabas.broker.guarded import error_code_of, log_failure
 from barnabas.broker.replicas.fetch_sessions import NO_SESSION, FetchPartition, FetchSession, PartitionKey
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -16,6 +18,7 @@ from barnabas.wire.messages.fetch import (
     FetchResponse,
     FetchResponseEpochEndOffset,
     FetchResponseLeaderIdAndEpoch,
+    FetchResponseNodeEndpoint,
     FetchResponsePartitionData,
     FetchResponseSnapshotId,
 )
@@ -29,7 +32,9 @@ if TYPE_CHECKING:
 Answers: TypeAlias = "dict[PartitionKey, tuple[FetchPartition, FetchResponsePartitionData]]"
 
 READ_COMMITTED = 1
+FIRST_VERSION_WITH_RACK = 11
 FIRST_VERSION_WITH_TOPIC_IDS = 13
+FIRST_VERSION_WITH_LEADERS = 16
 
 # Shared by all responses: never modified.
 _NO_DIVERGENCE = FetchResponseEpochEndOffset()
@@ -57,14 +62,19 @@ class Attempt:
 class FetchPlan:
     """The partitions of one Fetch, and its limits."""
 
+    is_follower = False
+
     __slots__ = (
         "broker",
         "cold",
+        "ctx",
         "is_committed",
+        "leaders",
         "max_bytes",
         "may_be_cold",
         "min_bytes",
         "partitions",
+        "request",
         "session",
         "uses_topic_ids",
         "wants_session",
@@ -77,6 +87,7 @@ class FetchPlan:
         partitions: dict[PartitionKey, FetchPartition],
         session: FetchSession | None,
     ) -> None:
+        self.ctx = ctx
         self.broker: Broker = ctx.broker
         self.uses_topic_ids = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
         self.is_committed = request.isolation_level == READ_COMMITTED
@@ -84,11 +95,24 @@ class FetchPlan:
         self.max_bytes = min(request.max_bytes, ctx.broker.config[FETCH_MAX_BYTES])
         self.partitions = partitions
         self.session = session
+        self.request = request
         self.wants_session = False
+        self.leaders: Collection[int] = ()
+        """Of partitions that are led elsewhere."""
         self.may_be_cold = False
         """Whether `read` leaves out partitions whose lookup would wait for the disk, and adds them to `cold`."""
         self.cold: dict[PartitionKey, Callable[[], None]] = {}
         """What these partitions have to read from the disk first, in a thread."""
+
+    @property
+    def names_leaders(self) -> bool:
+        """Whether the client's version can be told who leads instead."""
+        return self.ctx.api_version >= FIRST_VERSION_WITH_LEADERS
+
+    @classmethod
+    def resumed(cls, ctx: RequestContext, request: FetchRequest, session: FetchSession) -> FetchPlan:
+        """The plan for a fetch in a session."""
+        return cls(ctx, request, session.partitions, session)
 
     def begin(self) -> Attempt:
         """An attempt that has read nothing yet; it is final without partitions."""
@@ -126,12 +150,22 @@ class FetchPlan:
 
     def _failed(self, wanted: FetchPartition, error: Exception) -> FetchResponsePartitionData:
         """The answer of a partition that could not be read, which is reported if the disk or a bug is the reason."""
+        if self.names_leaders and isinstance(error, KafkaError) and error.code in MOVED:
+            return self._moved(wanted, error.code)
         cause = error.__cause__ if isinstance(error, KafkaError) else error
         if isinstance(cause, OSError):
             self.find(wanted).report_unreadable(cause)
         elif cause is error:
             log_failure(f"Reading the partition {wanted.topic}-{wanted.index}", error)
         return failed(wanted.index, error_code_of(error))
+
+    def _moved(self, wanted: FetchPartition, code: ErrorCode) -> FetchResponsePartitionData:
+        """The answer of a partition that is led by another broker, or in another epoch (KIP-951)."""
+        answer = failed(wanted.index, code)
+        leader, epoch = leader_of(self.broker, wanted.topic, wanted.topic_id, wanted.index)
+        answer.current_leader = FetchResponseLeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+        self.leaders = {*self.leaders, leader}
+        return answer
 
     def end_of(self, log: Log) -> int:
         """The offset up to which the client may read: the last stable offset, or the high watermark."""
@@ -147,6 +181,11 @@ class FetchPlan:
     def _read_one(self, attempt: Attempt, key: PartitionKey, wanted: FetchPartition) -> FetchResponsePartitionData:
         partition = self.find(wanted)
         partition.check_epoch(wanted.current_leader_epoch)
+        if partition.has_peers:
+            preferred = self._check_peers(partition, wanted)
+            if preferred is not None:
+                attempt.is_final = True
+                return preferred
         log = partition.log
         diverging = _NO_DIVERGENCE
         if wanted.last_fetched_epoch >= 0:
@@ -186,6 +225,33 @@ class FetchPlan:
             records=records,
         )
 
+    def _check_peers(self, partition: Partition, wanted: FetchPartition) -> FetchResponsePartitionData | None:
+        """A consumer reads a partition that has other replicas: the answer that sends it to one of them, if any.
+
+        KafkaError(NOT_LEADER_OR_FOLLOWER) when the client may read from the leader only (KIP-392, version 11).
+        """
+        if self.is_follower:
+            return None  # `find` has checked it
+        if not partition.is_leader:
+            if self.ctx.api_version < FIRST_VERSION_WITH_RACK:
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return None
+        rack_id = self.request.rack_id
+        if not rack_id or self.broker.config[REPLICA_SELECTOR_CLASS] is None:
+            return None
+        from barnabas.broker.apis.preferred_replica import preferred_replica
+
+        replica = preferred_replica(self.broker, partition, wanted.fetch_offset, rack_id)
+        if replica is None:
+            return None
+        log = partition.log
+        answer = failed(wanted.index, ErrorCode.NONE)
+        answer.preferred_read_replica = replica
+        answer.high_watermark = log.high_watermark
+        answer.last_stable_offset = log.last_stable_offset
+        answer.log_start_offset = log.log_start_offset
+        return answer
+
     def respond(self, attempt: Attempt) -> FetchResponse:
         """The response: in a session only partitions with changes, otherwise all."""
         response = FetchResponse()
@@ -195,6 +261,8 @@ class FetchPlan:
             response.session_id = self.session.session_id
         elif self.wants_session:
             response.session_id = self._create_session(answers)
+        if self.leaders:
+            response.node_endpoints = endpoints_of(self.ctx, self.leaders, FetchResponseNodeEndpoint)
         topics = response.responses
         current: bytes | str | None = None
         for key, (wanted, answer) in answers.items():
@@ -218,7 +286,10 @@ class FetchPlan:
 
     def _create_session(self, answers: Answers) -> int:
         session_id = self.broker.fetch_sessions.create(
-            self.partitions, uses_topic_ids=self.uses_topic_ids, is_follower=False, now=self.broker.loop.now()
+            self.partitions,
+            uses_topic_ids=self.uses_topic_ids,
+            is_follower=self.is_follower,
+            now=self.broker.loop.now(),
         )
         if session_id != NO_SESSION:
             for wanted, answer in answers.values():
@@ -231,6 +302,8 @@ def _divergence(partition: Partition, wanted: FetchPartition) -> FetchResponseEp
     found = partition.log.end_offset_for_epoch(wanted.last_fetched_epoch)
     epoch, end_offset = found
     if epoch == -1 or end_offset == -1:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    if wanted.fetch_offset < partition.log.log_start_offset:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         return FetchResponseEpochEndOffset(epoch=epoch, end_offset=end_offset)

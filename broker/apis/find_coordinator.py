@@ -32,7 +32,7 @@ def _whole_request_failed(request: FindCoordinatorRequest, error: KafkaError) ->
     parts=Parts("coordinator_keys", "coordinators", distinct=distinct_names),
 )
 def find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse | DelayedResponse:
-    """Return this broker, which has all coordinators; the first request creates their internal topic."""
+    """Return the broker that leads the key's partition; the first request creates the internal topic."""
     has_keys = ctx.api_version >= FIRST_VERSION_WITH_KEYS
     keys = request.coordinator_keys if has_keys else [request.key]
     refused = {key: error for key in keys if (error := _key_error(ctx, request.key_type, key)) is not None}
@@ -102,11 +102,19 @@ def _find(
     try:
         if error is not None:
             raise error
-        runtime.check_available(str(_share_partition(key)) if key_type == SHARE_KEY else key)
+        found = runtime.find(str(_share_partition(key)) if key_type == SHARE_KEY else key)
+        node_id, host, port, _ = _endpoint(ctx, found)
     except KafkaError as refused:
         return _failed(key, refused)
-    node_id, host, port, _ = ctx.broker.endpoints(ctx)[0]
     return Coordinator(key=key, node_id=node_id, host=host, port=port)
+
+
+def _endpoint(ctx: RequestContext, broker_id: int) -> tuple[int, str, int, str | None]:
+    """The address of a broker; KafkaError COORDINATOR_NOT_AVAILABLE if it is not alive, or not on this listener."""
+    for endpoint in ctx.broker.endpoints(ctx):
+        if endpoint[0] == broker_id:
+            return endpoint
+    raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 def _failed(key: str, error: KafkaError) -> Coordinator:

@@ -50,7 +50,11 @@ _FIRST_VERSION_OF = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 FIRST_VERSION_WITH_LEADER_EPOCH = 4
+FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 READ_COMMITTED = 1
+CONSUMER = -1
+DEBUGGING_REPLICA = -2
+"""Replica ids that are no broker's: a consumer, and a tool that reads from any replica."""
 PARTITION_UNITS = 5
 """The work of a lookup that reads nothing, in units of `LookupBudget`."""
 UNKNOWN = (-1, -1, -1)
@@ -96,11 +100,22 @@ def _look_up(
         if requested.timestamp < 0 and ctx.api_version < _FIRST_VERSION_OF.get(requested.timestamp, 32767):
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         partition = ctx.broker.partitions.get(topic, requested.partition_index)
-        partition.check_epoch(requested.current_leader_epoch)
-        is_committed = request.isolation_level == READ_COMMITTED
-        timestamp, offset, epoch = yield from _offset_of(partition, requested.timestamp, is_committed, budget)
+        if request.replica_id == DEBUGGING_REPLICA:
+            partition.check_epoch(requested.current_leader_epoch)
+        else:
+            partition.check_leader(requested.current_leader_epoch)
+        if request.replica_id != CONSUMER:
+            limit = partition.log.log_end_offset
+        else:
+            is_committed = request.isolation_level == READ_COMMITTED
+            limit = partition.log.last_stable_offset if is_committed else partition.log.high_watermark
+        is_behind = request.replica_id == CONSUMER and partition.is_behind_its_epoch
+        timestamp, offset, epoch = yield from _offset_of(partition, requested.timestamp, limit, is_behind, budget)
     except KafkaError as error:
-        return _failed(requested.partition_index, error.code)
+        code = error.code
+        if code == ErrorCode.OFFSET_NOT_AVAILABLE and ctx.api_version < FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE:
+            code = ErrorCode.LEADER_NOT_AVAILABLE
+        return _failed(requested.partition_index, code)
     except OSError as error:
         if partition.is_closed:  # its files were removed between two steps
             return _failed(requested.partition_index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -115,12 +130,16 @@ def _look_up(
 
 
 def _offset_of(
-    partition: Partition, timestamp: int, is_committed: bool, budget: LookupBudget
+    partition: Partition, timestamp: int, limit: int, is_behind: bool, budget: LookupBudget
 ) -> Generator[None, None, tuple[int, int, int]]:
-    """(timestamp, offset, leader epoch) for a timestamp or a special timestamp."""
+    """(timestamp, offset, leader epoch) for a timestamp or a special timestamp; `limit` is the end of what is told.
+
+    With `is_behind` the leader does not know yet what is committed: OFFSET_NOT_AVAILABLE for what may be above (R15).
+    """
     log = partition.log
-    limit = log.last_stable_offset if is_committed else log.high_watermark
     if timestamp == LATEST:
+        if is_behind:
+            raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
         return -1, limit, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return -1, log.log_start_offset, log.earliest().leader_epoch
@@ -131,6 +150,8 @@ def _offset_of(
     else:
         found = yield from log.offset_for_timestamp(timestamp, budget)
     if found is None or found[0] >= limit:
+        if is_behind:
+            raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
         return UNKNOWN
     offset, found_timestamp, epoch = found
     return found_timestamp, offset, epoch
@@ -160,7 +181,7 @@ def _end_of_epoch(
     answer = OffsetForLeaderEpochResponseEpochEndOffset(partition=requested.partition)
     try:
         partition = ctx.broker.partitions.get(topic, requested.partition)
-        partition.check_epoch(requested.current_leader_epoch)
+        partition.check_leader(requested.current_leader_epoch)
     except KafkaError as error:
         answer.error_code = int(error.code)
         return answer

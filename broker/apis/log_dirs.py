@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.sliced_response import respond_in_steps
@@ -17,12 +17,15 @@ from barnabas.wire.messages.log_dirs import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import RequestContext
+    from barnabas.broker.context import Broker, RequestContext
     from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.broker.replicas.partition import Partition
+    from barnabas.storage.future_logs import FutureLog
     from barnabas.storage.log_dir import LogDir
 
 PARTITIONS_OF_A_STEP = 500
+
+_Futures: TypeAlias = "dict[LogDir, dict[str, list[tuple[Partition, FutureLog]]]]"
 
 
 @api(DescribeLogDirsRequest)
@@ -45,9 +48,12 @@ def _steps(ctx: RequestContext, request: DescribeLogDirsRequest) -> Generator[No
             log_dir = ctx.broker.log_dirs.dir_of(partition.topic, partition.index)
             if log_dir is not None:
                 by_directory[log_dir].setdefault(partition.topic, []).append(partition)
+    futures = _futures(ctx.broker, wanted)
     response = DescribeLogDirsResponse()
     for log_dir, topics in by_directory.items():
         described = yield from _describe(log_dir, topics)
+        if not described.error_code:
+            _add_futures(described, futures.get(log_dir, {}))
         response.results.append(described)
     return response
 
@@ -79,3 +85,33 @@ def _describe(log_dir: LogDir, topics: dict[str, list[Partition]]) -> Generator[
                 )
             )
     return result
+
+
+def _futures(broker: Broker, wanted: set[tuple[str, int]] | None) -> _Futures:
+    """The future replicas by directory and topic."""
+    futures: _Futures = {}
+    for (topic, index), future in broker.log_dirs.futures.logs.items():
+        if wanted is None or (topic, index) in wanted:
+            found = broker.partitions.find(topic, index)
+            if found is not None:
+                futures.setdefault(future.log_dir, {}).setdefault(topic, []).append((found, future))
+    return futures
+
+
+def _add_futures(result: DescribeLogDirsResult, futures: dict[str, list[tuple[Partition, FutureLog]]]) -> None:
+    """Add the future replicas in a directory, with how far they are behind the current ones."""
+    by_name = {topic.name: topic for topic in result.topics}
+    for name, found in futures.items():
+        answers = by_name.get(name)
+        if answers is None:
+            answers = DescribeLogDirsTopic(name=name)
+            result.topics.append(answers)
+        answers.partitions += [
+            DescribeLogDirsPartition(
+                partition_index=partition.index,
+                partition_size=future.log.size_bytes,
+                offset_lag=max(0, partition.log.log_end_offset - future.log.log_end_offset),
+                is_future_key=True,
+            )
+            for partition, future in found
+        ]

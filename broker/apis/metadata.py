@@ -3,8 +3,9 @@
 v0 an empty list requests all topics, from v1 on null does; v4 the client can forbid auto-creation; v8 authorized
 operations (KIP-430); v10 topic ids; v12 topics by id. A topic that the request creates is described in the same
 response; with the profile `kafka` the response is UNKNOWN_TOPIC_OR_PARTITION first, as in Kafka, and the client asks
-again. The brokers' addresses are those advertised for the client's listener; without advertised.listeners, the address
-that the client dialled.
+again. The brokers are those that are live, with the addresses advertised for the client's listener; without
+advertised.listeners, this broker's is the address that the client dialled. The controller is any live broker, since
+each forwards requests to the controller, as with Kafka's KRaft.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.authorized_operations import cluster_operations, topic_operations
 from barnabas.broker.apis.missing_topics import missing_topic_error
 from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.replica_view import NO_BROKER, ReplicaView
 from barnabas.broker.apis.sliced_response import respond_in_steps
 from barnabas.broker.config.keys.general import AUTO_CREATE_TOPICS_ENABLE
 from barnabas.broker.net.delayed_response import DelayedResponse
@@ -41,6 +43,7 @@ logger = logging.getLogger("kafka.server.DefaultAutoTopicCreationManager")
 ERRORS_LOGGED = 10
 """How many topics of one request that cannot be created have a line in the log."""
 PARTITIONS_OF_A_STEP = 1000
+FIRST_VERSION_WITH_LISTENER_ERRORS = 6
 TOPIC_IN_PARTITIONS = 5
 """A topic takes as long as this number of its partitions, which take about a microsecond each."""
 
@@ -74,7 +77,7 @@ def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse 
             errors = dict.fromkeys(to_create, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         delayed.follow(respond_in_steps(ctx, _steps(ctx, request, errors)))
 
-    ctx.broker.controller.auto_create(to_create, delayed.guard(created))
+    ctx.broker.metadata.auto_create(to_create, delayed.guard(created))
     return delayed
 
 
@@ -94,10 +97,11 @@ def _steps(
 ) -> Generator[None, None, MetadataResponse]:
     """Make the response; `errors` are those of topics that were to be created."""
     topics: list[MetadataResponseTopic] = []
+    view = ReplicaView(ctx, lists_listener_errors=ctx.api_version >= FIRST_VERSION_WITH_LISTENER_ERRORS)
     if request.topics is None or (ctx.api_version == 0 and not request.topics):
-        answers = (_describe(ctx, topic, request) for topic in list(ctx.broker.image.topics.values()))
+        answers = (_describe(ctx, view, topic, request) for topic in list(ctx.broker.image.topics.values()))
     else:
-        answers = (_answer(ctx, request, topic, errors) for topic in request.topics)
+        answers = (_answer(ctx, view, request, topic, errors) for topic in request.topics)
     left = PARTITIONS_OF_A_STEP
     for topic in answers:
         if left <= 0:
@@ -108,44 +112,49 @@ def _steps(
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node_id, host=host, port=port, rack=rack)
-            for node_id, host, port, rack in ctx.broker.endpoints(ctx)
+            for node_id, host, port, rack in view.brokers
         ],
         cluster_id=ctx.broker.cluster_id,
-        controller_id=ctx.broker.node_id,
+        controller_id=ctx.broker.any_live_broker(),
         topics=topics,
         cluster_authorized_operations=cluster_operations(request.include_cluster_authorized_operations),
     )
 
 
 def _answer(
-    ctx: RequestContext, request: MetadataRequest, wanted: MetadataRequestTopic, errors: Mapping[str, KafkaError]
+    ctx: RequestContext,
+    view: ReplicaView,
+    request: MetadataRequest,
+    wanted: MetadataRequestTopic,
+    errors: Mapping[str, KafkaError],
 ) -> MetadataResponseTopic:
     """Describe one topic by name or id."""
     image = ctx.broker.image
     if wanted.name is None or (wanted.topic_id != ZERO_UUID and not wanted.name):
         topic = image.topics_by_id.get(wanted.topic_id)
         if topic is not None:
-            return _describe(ctx, topic, request)
+            return _describe(ctx, view, topic, request)
         name = None if ctx.api_version >= 12 else ""
         return MetadataResponseTopic(error_code=int(ErrorCode.UNKNOWN_TOPIC_ID), name=name, topic_id=wanted.topic_id)
     failed = errors.get(wanted.name)
     topic = image.topics.get(wanted.name)
     if topic is not None and failed is None:
-        return _describe(ctx, topic, request)
+        return _describe(ctx, view, topic, request)
     error = missing_topic_error(wanted.name) if failed is None else failed.code
     return MetadataResponseTopic(error_code=int(error), name=wanted.name, is_internal=wanted.name in INTERNAL_TOPICS)
 
 
-def _describe(ctx: RequestContext, topic: TopicImage, request: MetadataRequest) -> MetadataResponseTopic:
-    offline = ctx.broker.partitions.offline
+def _describe(
+    ctx: RequestContext, view: ReplicaView, topic: TopicImage, request: MetadataRequest
+) -> MetadataResponseTopic:
+    describe = _describe_partition if ctx.api_version else _describe_reachable
+    shows_all = view.shows_all  # most requests of a single node: nothing to look up for each partition
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[
-            _describe_offline(ctx, index, partition)
-            if partition.leader < 0 or (topic.name, index) in offline
-            else MetadataResponsePartition(
+            MetadataResponsePartition(
                 error_code=0,
                 partition_index=index,
                 leader_id=partition.leader,
@@ -153,20 +162,37 @@ def _describe(ctx: RequestContext, topic: TopicImage, request: MetadataRequest) 
                 replica_nodes=list(partition.replicas),
                 isr_nodes=list(partition.isr),
             )
+            if shows_all and partition.leader >= 0
+            else describe(view, topic.name, index, partition)
             for index, partition in topic.partitions.items()
         ],
         topic_authorized_operations=topic_operations(request.include_topic_authorized_operations),
     )
 
 
-def _describe_offline(ctx: RequestContext, index: int, partition: PartitionImage) -> MetadataResponsePartition:
-    """Describe a partition without leader: its log is offline (v5 lists offline replicas, KIP-112)."""
+def _describe_partition(
+    view: ReplicaView, topic: str, index: int, partition: PartitionImage
+) -> MetadataResponsePartition:
+    error = view.leader_error(topic, index, partition)
     return MetadataResponsePartition(
-        error_code=int(ErrorCode.LEADER_NOT_AVAILABLE),
+        error_code=int(error),
         partition_index=index,
-        leader_id=-1,
+        leader_id=NO_BROKER if error else partition.leader,
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
-        offline_replicas=[ctx.broker.node_id] if ctx.broker.node_id in partition.replicas else [],
+        offline_replicas=view.offline_replicas(topic, index, partition),
     )
+
+
+def _describe_reachable(
+    view: ReplicaView, topic: str, index: int, partition: PartitionImage
+) -> MetadataResponsePartition:
+    """As version 0 has it: only replicas that can be reached, with REPLICA_NOT_AVAILABLE if that leaves some out."""
+    described = _describe_partition(view, topic, index, partition)
+    described.replica_nodes = view.reachable(partition.replicas)
+    described.isr_nodes = view.reachable(partition.isr)
+    left_out = len(partition.replicas) - len(described.replica_nodes) + len(partition.isr) - len(described.isr_nodes)
+    if not described.error_code and left_out:
+        described.error_code = int(ErrorCode.REPLICA_NOT_AVAILABLE)
+    return described

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.current_leaders import MOVED, endpoints_of, leader_of
 from barnabas.broker.apis.produce_response import (
     NO_LEADER,
     Appends,
     LateAppend,
     Verify,
     failed,
+    is_stored,
     rejected,
     respond,
 )
@@ -25,6 +27,8 @@ from barnabas.wire.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    ProduceResponseLeaderIdAndEpoch,
+    ProduceResponseNodeEndpoint,
     TopicProduceData,
     TopicProduceResponse,
 )
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.partition import Partition
     from barnabas.coord.transactions.transaction import TopicPartition
 
+FIRST_VERSION_WITH_LEADERS = 10
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 ADMIN_CLIENT_ID = "__admin_client"
 NO_TRANSACTIONAL_ID = "The records are transactional, but the request has no transactional id."
@@ -59,6 +64,8 @@ def append_all(
         answers = [_append(ctx, request, topic, data, refused, appends) for data in topic.partition_data]
         responses.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
     response = ProduceResponse(responses=responses)
+    if appends.leaders:
+        response.node_endpoints = endpoints_of(ctx, appends.leaders, ProduceResponseNodeEndpoint)
     if appends.late:
         from barnabas.broker.apis.produce_late import append_late
 
@@ -89,7 +96,7 @@ def _append(
     except RecordValidationError as error:
         return rejected(data.index, error, partition)
     except KafkaError as error:
-        return failed(data.index, error)
+        return failed(data.index, error) if error.code not in MOVED else _moved(ctx, topic, data.index, error, appends)
     except UnfinishedCheck as check:
         answer = PartitionProduceResponse(index=data.index, current_leader=NO_LEADER)
         appends.late.append(LateAppend(partition, data, check, answer))
@@ -101,8 +108,20 @@ def _append(
         log_start_offset=info.log_start_offset,
         current_leader=NO_LEADER,
     )
-    if info.last_offset >= partition.log.high_watermark:
+    if info.last_offset >= partition.log.high_watermark and not is_stored(partition, request, info.last_offset):
         appends.uncommitted.append((partition, info.last_offset, answer))
+    return answer
+
+
+def _moved(
+    ctx: RequestContext, topic: TopicProduceData, index: int, error: KafkaError, appends: Appends
+) -> PartitionProduceResponse:
+    """The answer of a partition that is led by another broker (KIP-951)."""
+    answer = failed(index, error)
+    if ctx.api_version >= FIRST_VERSION_WITH_LEADERS:
+        leader, epoch = leader_of(ctx.broker, topic.name, topic.topic_id, index)
+        answer.current_leader = ProduceResponseLeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+        appends.leaders = {*appends.leaders, leader}
     return answer
 
 
@@ -115,9 +134,9 @@ def find(ctx: RequestContext, topic: TopicProduceData, index: int) -> Partition:
     """The partition to append to. KafkaError if it is not served here, or internal."""
     partitions = ctx.broker.partitions
     if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        partition = partitions.get_by_id(topic.topic_id, index)
+        partition = partitions.get_leader_by_id(topic.topic_id, index)
     else:
-        partition = partitions.get(topic.name, index)
+        partition = partitions.get_leader(topic.name, index)
     if partition.is_internal and ctx.client_id != ADMIN_CLIENT_ID:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Clients may not write to {partition.topic}.")
     return partition

@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.produce_response import Appends, Errors, LateAppend, Verify, failed, rejected, respond
+from barnabas.broker.apis.produce_response import (
+    Appends,
+    Errors,
+    LateAppend,
+    Verify,
+    failed,
+    is_stored,
+    rejected,
+    respond,
+)
 from barnabas.broker.apis.sliced_response import respond_in_steps
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.storage.batch_content import RecordValidationError
@@ -91,7 +100,7 @@ def _append_validated(
             error = errors.get((partition.topic, partition.index))
             if error is not None:
                 raise error
-            if partition.is_closed:
+            if partition.is_closed or not partition.is_leader:
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             if request.acks == -1:
                 partition.check_in_sync_replicas()
@@ -103,7 +112,7 @@ def _append_validated(
         answer.base_offset = info.first_offset
         answer.log_append_time_ms = info.log_append_time_ms
         answer.log_start_offset = info.log_start_offset
-        if info.last_offset >= partition.log.high_watermark:
+        if info.last_offset >= partition.log.high_watermark and not is_stored(partition, request, info.last_offset):
             appends.uncommitted.append((partition, info.last_offset, answer))
 
 

@@ -1,14 +1,15 @@
 """The response to a Produce request, and what it waits for.
 
-Acks 1 and -1 are answered when the records are committed: immediately, or after the flush that the topic's flush policy
-requires (Kafka with flush.messages=1 also flushes before both). The answer to a duplicate batch waits for the original
-batch. With acks=0 there is no response (R13).
+Acks=-1 is answered when the records are committed: immediately, after the flush that the topic's flush policy requires,
+or when the followers have them (R12). Acks=1 waits for the leader's part of that only (Kafka with flush.messages=1 also
+flushes before both). The answer to a duplicate batch waits for the original batch. With acks=0 there is no response
+(R13).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -39,17 +40,18 @@ Verify: TypeAlias = "Callable[[Sequence[LateAppend], Callable[[Errors], None], D
 """Checks batches that are about to be appended, and calls its second argument with the errors of those that may not;
 the third is the response that waits for it."""
 
-_Uncommitted: TypeAlias = "tuple[Partition, int, PartitionProduceResponse]"
+Uncommitted: TypeAlias = "tuple[Partition, int, PartitionProduceResponse]"
 
 
 class Appends(Budget):
     """The appends of one request: the budget of their validation, and those that are not done or not committed."""
 
-    __slots__ = ("late", "uncommitted")
+    __slots__ = ("late", "leaders", "uncommitted")
 
     def __init__(self) -> None:
         super().__init__()
-        self.uncommitted: list[_Uncommitted] = []
+        self.leaders: Collection[int] = ()  # of partitions that are led elsewhere
+        self.uncommitted: list[Uncommitted] = []
         self.late: list[LateAppend] = []
 
 
@@ -74,7 +76,19 @@ def respond(
                     return None
         return None
     uncommitted = appends.uncommitted
-    return DelayedProduce(response, uncommitted).delayed if uncommitted else response
+    if not uncommitted:
+        return response
+    for partition, _, _ in uncommitted:
+        if partition.leading is not None:
+            from barnabas.broker.apis.replicated_produce import ReplicatedProduce
+
+            return ReplicatedProduce(ctx, request, response, uncommitted).delayed
+    return DelayedProduce(response, uncommitted).delayed
+
+
+def is_stored(partition: Partition, request: ProduceRequest, last_offset: int) -> bool:
+    """Whether acks=1 is satisfied although the record is not committed: the leader has it, followers may not (R13)."""
+    return request.acks == 1 and partition.leading is not None and last_offset < partition.leading.own_end
 
 
 class DelayedProduce:
@@ -82,7 +96,7 @@ class DelayedProduce:
 
     __slots__ = ("_left", "_response", "delayed")
 
-    def __init__(self, response: ProduceResponse, uncommitted: list[_Uncommitted]) -> None:
+    def __init__(self, response: ProduceResponse, uncommitted: list[Uncommitted]) -> None:
         self.delayed = DelayedResponse(send_before_close=True)
         self._response = response
         self._left = len(uncommitted)

@@ -2,8 +2,9 @@
 
 A handler is a plain function `handler(ctx, request) -> response | DelayedResponse | None`, marked with
 `@api(RequestClass)`; None means that there is no response (Produce with acks=0). A module of handlers is imported with
-its first request, to keep the start fast. `SERVED` is the only list of the APIs that are served; ApiVersions answers
-from it, with the versions of the message declarations.
+its first request, to keep the start fast. `BROKER_APIS` and `CONTROLLER_APIS` are the only lists of the APIs that are
+served on the two kinds of listeners; ApiVersions answers from them, with the versions of the message declarations. An
+API of both lists may have a handler for each: `@api(..., listener=CONTROLLER)`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from barnabas.broker.apis.parts import in_parts
 from barnabas.wire.api_keys import ApiKey
@@ -28,7 +29,14 @@ R = TypeVar("R", bound=Message)
 Handler = Callable[["RequestContext", Any], "Message | DelayedResponse | None"]
 ErrorShape = Callable[[Any, KafkaError], "Message | None"]
 
-SERVED: dict[ApiKey, str] = {
+BROKER: Final = "broker"
+"""The listeners for clients and other brokers."""
+CONTROLLER: Final = "controller"
+"""The listeners of `controller.listener.names`."""
+FORWARDING: Final = "forwarding"
+"""The listeners of a broker without a controller in its process: `FORWARDED` has other handlers there."""
+
+BROKER_APIS: Final[dict[ApiKey, str]] = {
     ApiKey.PRODUCE: "produce",
     ApiKey.FETCH: "fetch",
     ApiKey.LIST_OFFSETS: "list_offsets",
@@ -56,14 +64,20 @@ SERVED: dict[ApiKey, str] = {
     ApiKey.TXN_OFFSET_COMMIT: "txn_offset_commit",
     ApiKey.DESCRIBE_CONFIGS: "configs",
     ApiKey.ALTER_CONFIGS: "configs",
+    ApiKey.ALTER_REPLICA_LOG_DIRS: "alter_log_dirs",
     ApiKey.DESCRIBE_LOG_DIRS: "log_dirs",
     ApiKey.SASL_AUTHENTICATE: "sasl",
     ApiKey.CREATE_PARTITIONS: "topics",
     ApiKey.DELETE_GROUPS: "group_admin",
     ApiKey.INCREMENTAL_ALTER_CONFIGS: "configs",
+    ApiKey.ELECT_LEADERS: "cluster_admin",
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: "cluster_admin",
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: "cluster_admin",
     ApiKey.OFFSET_DELETE: "offset_delete",
+    ApiKey.DESCRIBE_QUORUM: "quorum",
     ApiKey.UPDATE_FEATURES: "features",
     ApiKey.DESCRIBE_CLUSTER: "describe_cluster",
+    ApiKey.UNREGISTER_BROKER: "cluster_admin",
     ApiKey.DESCRIBE_PRODUCERS: "producers",
     ApiKey.DESCRIBE_TRANSACTIONS: "transaction_admin",
     ApiKey.LIST_TRANSACTIONS: "transaction_admin",
@@ -85,20 +99,78 @@ SERVED: dict[ApiKey, str] = {
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: "share_group_offsets",
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: "share_group_offsets",
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: "share_group_offsets",
+    ApiKey.ADD_RAFT_VOTER: "quorum",
+    ApiKey.REMOVE_RAFT_VOTER: "quorum",
 }
-"""The APIs that are served, each with its module in `broker.apis`."""
+"""The APIs that brokers serve, each with its module in `broker.apis`."""
 
-_handlers: dict[int, tuple[Handler, ErrorShape | None]] = {}
+FORWARDED: Final = frozenset(
+    {
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.UNREGISTER_BROKER,
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.REMOVE_RAFT_VOTER,
+    }
+)
+"""The APIs of brokers that only the controller can answer: a broker without one sends them on in an Envelope."""
+
+CONTROLLER_APIS: Final[dict[ApiKey, str]] = {
+    ApiKey.FETCH: "controller.fetch",
+    ApiKey.SASL_HANDSHAKE: "sasl",
+    ApiKey.API_VERSIONS: "controller.api_versions",
+    ApiKey.CREATE_TOPICS: "topics",
+    ApiKey.DELETE_TOPICS: "topics",
+    ApiKey.DESCRIBE_CONFIGS: "configs",
+    ApiKey.ALTER_CONFIGS: "configs",
+    ApiKey.SASL_AUTHENTICATE: "sasl",
+    ApiKey.CREATE_PARTITIONS: "topics",
+    ApiKey.ELECT_LEADERS: "controller.requests",
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: "configs",
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: "controller.requests",
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: "controller.requests",
+    ApiKey.UNREGISTER_BROKER: "controller.requests",
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: "controller.requests",
+    ApiKey.DESCRIBE_QUORUM: "quorum",
+    ApiKey.ALTER_PARTITION: "controller.requests",
+    ApiKey.UPDATE_FEATURES: "features",
+    ApiKey.ENVELOPE: "controller.envelope",
+    ApiKey.FETCH_SNAPSHOT: "controller.fetch_snapshot",
+    ApiKey.DESCRIBE_CLUSTER: "controller.describe_cluster",
+    ApiKey.BROKER_REGISTRATION: "controller.requests",
+    ApiKey.BROKER_HEARTBEAT: "controller.requests",
+    ApiKey.ALLOCATE_PRODUCER_IDS: "controller.requests",
+    ApiKey.ADD_RAFT_VOTER: "quorum",
+    ApiKey.REMOVE_RAFT_VOTER: "quorum",
+    ApiKey.UPDATE_RAFT_VOTER: "controller.update_voter",
+}
+"""The APIs that controllers serve, each with its module in `broker.apis`."""
+
+_SERVED: Final = {
+    BROKER: BROKER_APIS,
+    CONTROLLER: CONTROLLER_APIS,
+    FORWARDING: BROKER_APIS | dict.fromkeys(FORWARDED, "forwarding"),
+}
+_handlers: dict[tuple[str, int], tuple[Handler, ErrorShape | None]] = {}
 
 
 def api(
     request_class: type[R],
     *,
+    listener: str = BROKER,
     on_error: ErrorShape | None = None,
     needs: Callable[[Broker], None] | None = None,
     parts: Parts | Sequence[Parts] = (),
 ) -> Callable[[Handler], Handler]:
-    """Register the decorated function for a request.
+    """Register the decorated function for a request on one kind of listener.
 
     `needs(broker)` raises KafkaError while the API is not enabled. `on_error(request, error)` returns the response for
     an error of the whole request; by default the top-level `error_code` and `error_message` of the response are set, or
@@ -117,7 +189,7 @@ def api(
             needs(ctx.broker)
             return whole(ctx, request)
 
-        _handlers[request_class.api_key] = (whole if needs is None else when_enabled, on_error)
+        _handlers[listener, request_class.api_key] = (whole if needs is None else when_enabled, on_error)
         return handler
 
     return register
@@ -138,7 +210,7 @@ def _error_response(
 
 
 class Route:
-    """Handler and codecs of one API in one version."""
+    """Handler and codecs of one API in one version, on one kind of listener."""
 
     __slots__ = (
         "api_key",
@@ -153,17 +225,12 @@ class Route:
         "response_is_flexible",
     )
 
-    def __init__(self, api_key: ApiKey, api_version: int) -> None:
-        if api_key not in _handlers:
-            try:
-                import_module(f"barnabas.broker.apis.{SERVED[api_key]}")
-            except OSError as error:  # no descriptor is left to read it
-                raise ProtocolError(f"{api_key.name} cannot be served now: {error}") from error
+    def __init__(self, api_key: ApiKey, api_version: int, listener: str = BROKER) -> None:
         request_class, response_class = message_for(api_key)
         self.api_key = api_key
         self.api_version = api_version
         self.name = api_key.name
-        self.handler, self.on_error = _handlers[api_key]
+        self.handler, self.on_error = _handler(api_key, listener)
         self.request_codec = request_class.codec(api_version)
         self.response_codec = response_class.codec(api_version)
         self.response_class = response_class
@@ -175,7 +242,16 @@ class Route:
         return _error_response(self.response_class, self.on_error, request, error)
 
 
-_routes: dict[int, Route] = {}
+def _handler(api_key: ApiKey, listener: str) -> tuple[Handler, ErrorShape | None]:
+    """The handler of an API: that of its kind of listener, else the brokers' one."""
+    module = _SERVED[listener][api_key]
+    kind = listener if module.startswith(listener) else BROKER
+    if (kind, api_key) not in _handlers:
+        try:
+            import_module(f"barnabas.broker.apis.{module}")
+        except OSError as error:  # no descriptor is left to read it
+            raise ProtocolError(f"{api_key.name} cannot be served now: {error}") from error
+    return _handlers[kind, api_key]
 
 
 def served_versions(api_key: ApiKey) -> tuple[int, int]:
@@ -184,19 +260,32 @@ def served_versions(api_key: ApiKey) -> tuple[int, int]:
     return request_class.min_version, request_class.max_version - request_class.latest_version_unstable
 
 
-def route_for(api_key: int, api_version: int) -> Route:
-    """The route of a request. ProtocolError if its API or version is not served."""
-    route = _routes.get(api_key << 16 | api_version)
-    if route is not None:
+class Routes:
+    """The routes of one kind of listener, each made when it is first needed."""
+
+    __slots__ = ("_listener", "_routes")
+
+    def __init__(self, listener: str) -> None:
+        self._listener = listener
+        self._routes: dict[int, Route] = {}
+
+    def find(self, api_key: int, api_version: int) -> Route:
+        """The route of a request. ProtocolError if its API or version is not served here."""
+        route = self._routes.get(api_key << 16 | api_version)
+        if route is not None:
+            return route
+        try:
+            key = ApiKey(api_key)
+        except ValueError:
+            raise ProtocolError(f"unknown API key {api_key}") from None
+        if key not in _SERVED[self._listener]:
+            raise ProtocolError(f"{key.name} is not served")
+        first, last = served_versions(key)
+        if not first <= api_version <= last:
+            raise ProtocolError(f"{key.name} version {api_version} is not served (only {first} to {last})")
+        route = self._routes[api_key << 16 | api_version] = Route(key, api_version, self._listener)
         return route
-    try:
-        key = ApiKey(api_key)
-    except ValueError:
-        raise ProtocolError(f"unknown API key {api_key}") from None
-    if key not in SERVED:
-        raise ProtocolError(f"{key.name} is not served")
-    first, last = served_versions(key)
-    if not first <= api_version <= last:
-        raise ProtocolError(f"{key.name} version {api_version} is not served (only {first} to {last})")
-    route = _routes[api_key << 16 | api_version] = Route(key, api_version)
-    return route
+
+
+ROUTES: Final = {listener: Routes(listener) for listener in _SERVED}
+"""The routes by kind of listener."""

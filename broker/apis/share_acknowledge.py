@@ -14,12 +14,14 @@ from barnabas.broker.apis.share_acknowledgements import (
     end_session,
     lock_timeout_ms,
 )
+from barnabas.broker.apis.share_leaders import MOVED, name_leaders
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.sharing.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, SharedPartition
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.share_groups import (
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
+    ShareAcknowledgeResponseNodeEndpoint,
     ShareAcknowledgeResponsePartitionData,
     ShareAcknowledgeTopicResponse,
 )
@@ -51,12 +53,19 @@ def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> 
 
     def respond(errors: Errors) -> None:
         topics: dict[bytes, ShareAcknowledgeTopicResponse] = {}
-        for (topic_id, index), error in errors.items():
+        moved = []
+        for shared, error in errors.items():
+            topic_id, index = shared
             topic = topics.setdefault(topic_id, ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=[]))
-            topic.partitions.append(ShareAcknowledgeResponsePartitionData(partition_index=index, error_code=int(error)))
+            data = ShareAcknowledgeResponsePartitionData(partition_index=index, error_code=int(error))
+            topic.partitions.append(data)
+            if error in MOVED:
+                moved.append((shared, data))
         delayed.resolve(
             ShareAcknowledgeResponse(
-                acquisition_lock_timeout_ms=lock_timeout_ms(broker, session), responses=list(topics.values())
+                acquisition_lock_timeout_ms=lock_timeout_ms(broker, session),
+                responses=list(topics.values()),
+                node_endpoints=name_leaders(ctx, moved, ShareAcknowledgeResponseNodeEndpoint),
             )
         )
 

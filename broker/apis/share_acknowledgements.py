@@ -57,13 +57,23 @@ def acknowledge(
             found = acknowledgements(batches, may_renew=may_renew)
             live = broker.share_partitions.find(SharePartitionKey(session.group_id, *partition))
             if live is None:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                raise _not_served(broker, partition)
             live.acknowledge(session.member_id, found, settle)
         except KafkaError as error:
             settle(error.code)
     open_count -= 1
     if not open_count:
         then(errors)
+
+
+def _not_served(broker: Broker, partition: SharedPartition) -> KafkaError:
+    """Why a share partition is not here: its leader is another broker, or nobody has fetched from it."""
+    try:
+        broker.partitions.get_leader_by_id(partition.topic_id, partition.partition)
+    except KafkaError as error:
+        if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            return error
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def end_session(broker: Broker, session: ShareSession, then: Callable[[], None]) -> None:

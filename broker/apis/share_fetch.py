@@ -21,6 +21,7 @@ from barnabas.broker.apis.share_acknowledgements import (
     end_session,
     lock_timeout_ms,
 )
+from barnabas.broker.apis.share_leaders import MOVED, name_leaders
 from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.sharing.delayed_share_fetch import DelayedShareFetch
@@ -31,6 +32,7 @@ from barnabas.wire.messages.share_groups import (
     ShareFetchableTopicResponse,
     ShareFetchRequest,
     ShareFetchResponse,
+    ShareFetchResponseNodeEndpoint,
     ShareFetchResponsePartitionData,
 )
 
@@ -169,6 +171,14 @@ class _ShareFetchResponder:
             acquisition_lock_timeout_ms=lock_timeout_ms(self._ctx.broker, self._session),
             responses=_by_topic(partitions.items()),
         )
+        moved = [
+            (shared, data)
+            for shared, data in partitions.items()
+            if (data.error_code or data.acknowledge_error_code)
+            and (data.error_code in MOVED or data.acknowledge_error_code in MOVED)
+        ]
+        if moved:
+            self._response.node_endpoints = name_leaders(self._ctx, moved, ShareFetchResponseNodeEndpoint)
         self.delayed.resolve(self._response)
 
 

@@ -5,7 +5,7 @@ KIP-932. DescribeShareGroupOffsets v1 returns the lag (KIP-1226). The share coor
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -70,14 +70,16 @@ def describe_share_group_offsets(ctx: RequestContext, request: DescribeShareGrou
         one: DescribeShareGroupOffsetsResponsePartition,
         summary: ReadShareGroupStateSummaryResponsePartitionResult,
     ) -> None:
+        _fill_in(ctx, name, one, summary, delayed.guard(one_done))
+
+    def one_done() -> None:
         nonlocal missing
-        _fill_in(ctx, name, one, summary)
         missing -= 1
         if not missing:
             delayed.resolve(response)
 
     for key, name, one in wanted:
-        ctx.broker.share_coordinators.read_summary(key, delayed.guard(partial(summarized, name, one)))
+        ctx.broker.share_states.read_summary(key, delayed.guard(partial(summarized, name, one)))
     return delayed
 
 
@@ -124,21 +126,39 @@ def _fill_in(
     name: str,
     one: DescribeShareGroupOffsetsResponsePartition,
     summary: ReadShareGroupStateSummaryResponsePartitionResult,
+    done: Callable[[], None],
 ) -> None:
-    """Set offset, leader epoch and lag from the share coordinator's summary; an error leaves the offset unknown."""
+    """Set offset, leader epoch and lag from the share coordinator's summary; an error leaves the offset unknown.
+
+    The end of a partition that another broker leads is asked of it.
+    """
     if summary.error_code:
+        done()
         return
     one.start_offset, one.leader_epoch = summary.start_offset, summary.leader_epoch
     if summary.start_offset == NO_OFFSET or summary.delivery_complete_count == NO_COUNT:
+        done()
+        return
+
+    def known(end: int | KafkaError) -> None:
+        if isinstance(end, KafkaError):
+            one.start_offset, one.leader_epoch = 0, 0
+            one.error_code, one.error_message = int(end.code), end.message
+        else:
+            lag = end - summary.start_offset - summary.delivery_complete_count
+            one.lag = max(-MAX_LAG, min(lag, MAX_LAG))  # a client can set any start offset
+        done()
+
+    partition = ctx.broker.image.partition(name, one.partition_index)
+    if partition is not None and partition.leader not in (-1, ctx.broker.node_id):
+        ctx.broker.latest_offsets.ask(partition.leader, name, one.partition_index, known)
         return
     try:
-        log = ctx.broker.partitions.get(name, one.partition_index).log
+        end = ctx.broker.partitions.get_leader(name, one.partition_index).log.high_watermark
     except KafkaError as error:
-        one.start_offset, one.leader_epoch = 0, 0
-        one.error_code, one.error_message = int(error.code), error.message
-        return
-    lag = log.high_watermark - summary.start_offset - summary.delivery_complete_count
-    one.lag = max(-MAX_LAG, min(lag, MAX_LAG))  # a client can set any start offset
+        known(error)
+    else:
+        known(end)
 
 
 @api(

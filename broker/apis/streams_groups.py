@@ -30,13 +30,11 @@ from barnabas.wire.messages.streams_groups import (
 from barnabas.wire.messages.topics import (
     CreatableTopic,
     CreatableTopicConfig,
-    CreateTopicsRequest,
     CreateTopicsResponse,
 )
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.coord.cluster.local_controller import Outcome
 
 logger = logging.getLogger("kafka.server.AutoTopicCreation")
 
@@ -77,12 +75,10 @@ def streams_group_heartbeat(ctx: RequestContext, request: StreamsGroupHeartbeatR
 
 def _create_missing(ctx: RequestContext, group_id: str, then: Callable[[str], None]) -> None:
     """Create the missing internal topics of a group; `then` gets the failures as text, empty if there are none."""
-    controller = ctx.broker.controller
 
-    def validate() -> Outcome[CreateTopicsResponse]:
+    def topics() -> list[CreatableTopic]:
         missing = ctx.broker.group_coordinators.coordinator_of(group_id).streams_groups.missing_topics(group_id)
-        request = CreateTopicsRequest(topics=[_creatable(topic) for topic in missing])
-        return controller.local.create_topics(request, controller.topic_defaults())
+        return [_creatable(topic) for topic in missing]
 
     def created(response: CreateTopicsResponse | KafkaError) -> None:
         if isinstance(response, KafkaError):
@@ -98,7 +94,7 @@ def _create_missing(ctx: RequestContext, group_id: str, then: Callable[[str], No
             logger.warning("Cannot create an internal topic of streams group %r: %s", group_id, failure)
         then(", ".join(failed))
 
-    controller.commit(validate, created)
+    ctx.broker.metadata.create_topics(topics, created)
 
 
 def _creatable(topic: InternalTopic) -> CreatableTopic:

@@ -103,7 +103,7 @@ class _MarkersResponder:
     def write(self, broker: Broker, topic: str, answer: WritableTxnMarkerPartitionResult, marker: Marker) -> None:
         """Write one marker and wait until it is committed."""
         try:
-            partition = broker.partitions.get(topic, answer.partition_index)
+            partition = broker.partitions.get_leader(topic, answer.partition_index)
             offset = broker.transaction_coordinators.markers.write(partition, marker)
         except KafkaError as error:
             answer.error_code = int(error.code)

@@ -2,7 +2,8 @@
 
 A partition must belong to the transaction before it gets the first data of it: otherwise it would never get a marker.
 For clients with Produce v12 and TxnOffsetCommit v5 or later the broker adds the partition; older clients have added it
-themselves, which is verified. No check is needed once a partition has data of the transaction: its end is the marker.
+themselves, which is verified. The coordinator may be another broker (`coordinators.transaction_requests`). No check is
+needed once a partition has data of the transaction: its end is the marker.
 """
 
 from __future__ import annotations
@@ -33,8 +34,15 @@ TRANSACTION_VERSION = 2
 """The transaction.version of clients for which the broker adds partitions."""
 
 NO_COORDINATOR = frozenset(
-    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
 )
+"""The coordinator could not be asked; another attempt may succeed."""
 
 
 def add_or_verify(
@@ -78,8 +86,13 @@ def add_or_verify(
         return coordinator.verify_partitions(transactional_id, *producer, partitions, answer)
 
     def send() -> None:
+        coordinators = broker.transaction_coordinators
+        leader = coordinators.leader_of(transactional_id)
+        if leader >= 0 and leader != broker.node_id:
+            coordinators.requests.send(leader, transactional_id, producer, list(partitions), answer, adds=adds)
+            return
         try:
-            broker.transaction_coordinators.handle(transactional_id, event)
+            coordinators.handle(transactional_id, event)
         except KafkaError as error:
             then(dict.fromkeys(partitions, error.code))
 

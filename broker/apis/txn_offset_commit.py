@@ -101,7 +101,11 @@ def _add_or_verify(
     broker = ctx.broker
     adds = ctx.api_version >= FIRST_OFFSETS_THAT_ADD
     index = broker.group_coordinators.partition_of(request.group_id)
-    is_verified = has_open_transaction(broker.partitions.get(GROUP_METADATA_TOPIC, index), *producer)
+    try:
+        partition = broker.partitions.get_leader(GROUP_METADATA_TOPIC, index)
+    except KafkaError:
+        raise KafkaError(ErrorCode.NOT_COORDINATOR) from None
+    is_verified = has_open_transaction(partition, *producer)
     if is_verified or not (adds or broker.config[TRANSACTION_PARTITION_VERIFICATION_ENABLE]):
         verified({})
     else:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.config.keys import BROKER_KEYS
-from barnabas.broker.config.keys.controller import CONTROLLER_QUORUM_VOTERS
-from barnabas.broker.config.keys.general import PROCESS_ROLES
 from barnabas.broker.config.keys.groups import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
 from barnabas.broker.config.keys.network import (
     INTER_BROKER_LISTENER_NAME,
@@ -25,6 +23,7 @@ from barnabas.broker.config.listeners import (
     parse_protocol_map,
 )
 from barnabas.broker.config.profiles import CLAMPED_IN_DEV
+from barnabas.broker.config.roles import check_roles
 from barnabas.broker.config.server_config import base_key
 from barnabas.storage.topic_keys import SYNONYMS
 from barnabas.wire.configdef import ConfigError
@@ -39,30 +38,33 @@ def check(config: ServerConfig) -> None:
         key = base_key(name)
         if key is not None:
             value = key.parse(text)
-            if config.profile == "dev" and name in CLAMPED_IN_DEV and value > 1:
+            if config.clamps_replicas and name in CLAMPED_IN_DEV and value > 1:
                 config.warnings.append(f"{name}={value} is larger than the number of brokers: 1 is used (profile dev)")
-    _check_roles(config)
+    if config.node_id < 0:
+        raise ConfigError(f"node.id must be at least 0, not {config.node_id}")
     _check_retention(config)
     _check_groups(config)
     endpoints = parse_endpoints(LISTENERS.name, config[LISTENERS])
     check_ports(endpoints)
-    if not config.listeners:
-        raise ConfigError("listeners must have at least one listener for clients")
-    if len(endpoints) > len(config.listeners):
-        unopened = ",".join(str(e) for e in endpoints if e not in config.listeners)
+    check_roles(config, endpoints)
+    opened = [*config.listeners, *config.controller_listeners]
+    if len(endpoints) > len(opened):
+        unopened = ",".join(str(e) for e in endpoints if e not in opened)
         config.warnings.append(f"Controller listener {unopened} is not opened: the controller is in this process")
     _check_connections(config)
     protocols = parse_protocol_map(config[LISTENER_SECURITY_PROTOCOL_MAP])
-    check_protocols(config.listeners, protocols)
+    if LISTENER_SECURITY_PROTOCOL_MAP.name not in config.static:  # as in Kafka
+        protocols |= {endpoint.name: "PLAINTEXT" for endpoint in config.controller_listeners}
+    check_protocols(opened, protocols)
     check_advertised(list(config.advertised_listeners.values()), config.listeners)
 
 
 def _check_connections(config: ServerConfig) -> None:
     """The limits of connections, and the names of listeners in keys."""
-    names = [endpoint.name for endpoint in config.listeners]
+    names = [endpoint.name for endpoint in (*config.listeners, *config.controller_listeners)]
     check_broker_configs({key.name: config[key] for key in (MAX_CONNECTIONS_PER_IP, MAX_CONNECTIONS_PER_IP_OVERRIDES)})
     inter_broker = config[INTER_BROKER_LISTENER_NAME]
-    if inter_broker is not None and inter_broker.upper() not in names:
+    if inter_broker is not None and "broker" in config.roles and inter_broker.upper() not in names:
         raise ConfigError(
             "inter.broker.listener.name must be a listener name defined in listeners. "
             f"The valid options based on currently configured listeners are {','.join(names)}, not {inter_broker}"
@@ -112,15 +114,3 @@ def _check_groups(config: ServerConfig) -> None:
         from barnabas.broker.config.group_limits import check_limits
 
         check_limits(config.__getitem__)
-
-
-def _check_roles(config: ServerConfig) -> None:
-    if config.node_id < 0:
-        raise ConfigError(f"node.id must be at least 0, not {config.node_id}")
-    if set(config[PROCESS_ROLES]) != {"broker", "controller"}:
-        raise ConfigError(
-            f"process.roles={','.join(config[PROCESS_ROLES])} is not supported: "
-            "Barnabas runs as broker and controller in one process (process.roles=broker,controller)"
-        )
-    if len(config[CONTROLLER_QUORUM_VOTERS]) > 1:
-        raise ConfigError("controller.quorum.voters has several nodes, but Barnabas runs as a single node")

@@ -1,8 +1,8 @@
 """Parses and checks `listeners`, `advertised.listeners` and `listener.security.protocol.map`.
 
 Only PLAINTEXT listeners are supported; a listener with TLS or SASL is rejected, because opening it without would be
-worse. The controller listeners of a combined node (process.roles=broker,controller) are accepted but not opened: the
-controller is in this process. Source: Kafka 4.4 `KafkaConfig.listeners`.
+worse. Without process.roles a controller listener is accepted but not opened: the controller is in this process.
+Source: Kafka 4.4 `KafkaConfig.listeners`.
 """
 
 from __future__ import annotations

@@ -29,10 +29,12 @@ def load(
     profile: str = "dev",
     *,
     in_container: bool = False,
+    defaults: Mapping[str, str] | None = None,
 ) -> ServerConfig:
     """Read the static settings: those of the command line (`sets`), the environment and a properties file.
 
-    In a container the listeners have other defaults (`profiles.CONTAINER`), unless `listeners` is set.
+    `defaults` are weaker than every setting. In a container the listeners have other defaults
+    (`profiles.CONTAINER`), unless `listeners` is set.
     Raises ConfigError if the broker cannot start with them.
     """
     from_environment, ignored = settings_from_environment(environment)
@@ -43,6 +45,8 @@ def load(
     config = ServerConfig(settings, profile, environment.get("CLUSTER_ID") or None)
     if in_container and LISTENERS.name not in settings:
         config.set_defaults(CONTAINER)
+    if defaults:
+        config.set_defaults(defaults)
     config.warnings.extend(warnings)
     check(config)
     config.warnings.extend(f"{variable} is for Kafka's JVM and ignored" for variable in ignored)

@@ -14,12 +14,16 @@ class ServeOptions:
 
     `sets` has the config keys of the command line: those of `--set`, and those set by `--listen` (listeners) and
     `--data-dir` (log.dirs). `environment` is the whole environment of the process.
+    `defaults` are weaker than every setting of the user; `is_temporary`: the data is removed at the end, by whoever
+    starts this node. A supervisor of a cluster sets both.
     """
 
     __slots__ = (
         "config_file",
+        "defaults",
         "environment",
         "in_container",
+        "is_temporary",
         "log_format",
         "log_level",
         "profile",
@@ -38,6 +42,8 @@ class ServeOptions:
         log_format: str = "kafka",
         log_level: str | None = None,
         in_container: bool = False,
+        defaults: Mapping[str, str] | None = None,
+        is_temporary: bool = False,
     ) -> None:
         self.sets: Mapping[str, str] = {} if sets is None else sets
         self.config_file = config_file
@@ -47,3 +53,5 @@ class ServeOptions:
         self.log_format = log_format
         self.log_level = log_level
         self.in_container = in_container
+        self.defaults: Mapping[str, str] = {} if defaults is None else defaults
+        self.is_temporary = is_temporary

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar, cast
 
 from barnabas.broker.config.keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS
 from barnabas.broker.config.keys.controller import CONTROLLER_LISTENER_NAMES
-from barnabas.broker.config.keys.general import BROKER_ID, NODE_ID
+from barnabas.broker.config.keys.general import BROKER_ID, NODE_ID, PROCESS_ROLES
 from barnabas.broker.config.keys.log import (
     LOG_DIR,
     LOG_DIRS,
@@ -35,6 +35,8 @@ DYNAMIC_BROKER_CONFIG: Final = 2
 DYNAMIC_DEFAULT_BROKER_CONFIG: Final = 3
 STATIC_BROKER_CONFIG: Final = 4
 DEFAULT_CONFIG: Final = 5
+
+_BOTH_ROLES: Final = frozenset({"broker", "controller"})
 
 SYNC_INTERVAL_MS: Final = 1000
 """log.flush.interval.ms with `barnabas.log.sync=interval` if none of Kafka's flush intervals is set."""
@@ -77,7 +79,7 @@ class ServerConfig:
         if text is None:
             return key.default
         value = key.parse(text)
-        if self.profile == "dev" and key.name in CLAMPED_IN_DEV and isinstance(value, int):
+        if self.clamps_replicas and key.name in CLAMPED_IN_DEV and isinstance(value, int):
             return cast("T", min(value, 1))
         return value
 
@@ -162,10 +164,33 @@ class ServerConfig:
         return self[LOG_DIR] if self.text(LOG_DIR.name) is not None else ()
 
     @property
+    def clamps_replicas(self) -> bool:
+        """Whether numbers of replicas are reduced to the one broker that a node without process.roles is."""
+        return self.profile == "dev" and PROCESS_ROLES.name not in self.static
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """The roles of this process: `broker`, `controller` or both."""
+        return frozenset(self[PROCESS_ROLES])
+
+    @property
+    def is_standalone(self) -> bool:
+        """Whether this process is a cluster of its own: broker and controller, without a controller listener."""
+        return self.roles == _BOTH_ROLES and not self.controller_listeners
+
+    @property
     def listeners(self) -> list[Endpoint]:
         """The listeners for clients, in the configured order, without those of the controller."""
-        unopened = {name.upper() for name in self[CONTROLLER_LISTENER_NAMES]}
-        return [e for e in parse_endpoints(LISTENERS.name, self[LISTENERS]) if e.name not in unopened]
+        others = {name.upper() for name in self[CONTROLLER_LISTENER_NAMES]}
+        return [e for e in parse_endpoints(LISTENERS.name, self[LISTENERS]) if e.name not in others]
+
+    @property
+    def controller_listeners(self) -> list[Endpoint]:
+        """The listeners for brokers and tools that this process opens as a controller; needs process.roles."""
+        if PROCESS_ROLES.name not in self.static or "controller" not in self.roles:
+            return []
+        names = {name.upper() for name in self[CONTROLLER_LISTENER_NAMES]}
+        return [e for e in parse_endpoints(LISTENERS.name, self[LISTENERS]) if e.name in names]
 
     @property
     def advertised_listeners(self) -> dict[str, Endpoint]:
@@ -175,8 +200,15 @@ class ServerConfig:
         return {e.name: e for e in parse_endpoints(ADVERTISED_LISTENERS.name, items) if e.name not in unopened}
 
     @property
+    def advertised_controller_listeners(self) -> dict[str, Endpoint]:
+        """Advertised addresses of the controller's listeners, by name."""
+        names = {name.upper() for name in self[CONTROLLER_LISTENER_NAMES]}
+        items = self[ADVERTISED_LISTENERS] or ()
+        return {e.name: e for e in parse_endpoints(ADVERTISED_LISTENERS.name, items) if e.name in names}
+
+    @property
     def controller_listener(self) -> Endpoint | None:
-        """The configured controller listener, which is not opened here; None if there is none."""
+        """The configured controller listener, as advertised; None if there is none."""
         named = {e.name: e for e in parse_endpoints(LISTENERS.name, self[LISTENERS])}
         items = self[ADVERTISED_LISTENERS] or ()
         named |= {e.name: e for e in parse_endpoints(ADVERTISED_LISTENERS.name, items)}

@@ -19,13 +19,16 @@ _RECORD_OVERHEAD: Final = 32
 """Upper bound for the lengths, attributes and deltas of one record, in bytes."""
 
 
-def append_records(partition: Partition, result: Result, at: Moment, codec: int) -> int:
+def append_records(partition: Partition, leader_epoch: int, result: Result, at: Moment, codec: int) -> int:
     """Append the records of `result` in one write and return the offset of the first.
 
-    They are split into batches of at most `max.message.bytes`. Raises KafkaError if the append fails.
+    They are split into batches of at most `max.message.bytes`. Raises KafkaError if the append fails:
+    NOT_LEADER_OR_FOLLOWER if this broker does not lead in `leader_epoch`, NOT_ENOUGH_REPLICAS as for acks=all (G2, T1).
     """
-    if partition.is_closed:
+    if partition.is_closed or not partition.is_leader or partition.leader_epoch != leader_epoch:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if len(partition.replicas) > 1:
+        partition.check_in_sync_replicas()
     settings: dict[str, Any] = {"codec": codec}
     if result.producer is not None:
         producer_id, producer_epoch = result.producer

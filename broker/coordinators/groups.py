@@ -16,6 +16,7 @@ from barnabas.broker.config.keys.groups import (
     GROUP_MAX_SIZE,
     GROUP_MIN_SESSION_TIMEOUT_MS,
     OFFSET_METADATA_MAX_BYTES,
+    OFFSETS_COMMIT_TIMEOUT_MS,
     OFFSETS_RETENTION_MINUTES,
     OFFSETS_TOPIC_COMPRESSION_CODEC,
 )
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.loading import Event
     from barnabas.broker.coordinators.replay import Replay
     from barnabas.broker.coordinators.services import BrokerServices
-    from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
+    from barnabas.broker.coordinators.share_states import ShareStates
     from barnabas.broker.steps import Steps
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.groups.coordinator import GroupCoordinator
@@ -117,7 +118,7 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
     def __init__(
         self,
         services: BrokerServices,
-        shares: ShareCoordinators,
+        shares: ShareStates,
         group_configs: Callable[[], GroupConfigs],
         random_bytes: Callable[[int], bytes],
     ) -> None:
@@ -126,6 +127,7 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
         config = services.config
         self._config = _group_config(config)
         self.codec = codec_of(config, OFFSETS_TOPIC_COMPRESSION_CODEC)
+        self.write_timeout_s = config[OFFSETS_COMMIT_TIMEOUT_MS] / 1000
         _check_share_assignors(config[GROUP_SHARE_ASSIGNORS])
         self._topics = ClusterTopics(services.image)
         self._group_configs = group_configs

@@ -45,6 +45,8 @@ class Loading(Generic[C]):
     ) -> None:
         """`begin` makes the coordinator, and an iterator that replays the log and yields the records so far."""
         self.partition = partition
+        self.leader_epoch = partition.leader_epoch
+        """The epoch in which this broker leads the partition; the coordinator is discarded when that has ended."""
         self.count = 0
         """Records read so far."""
         self.deferred: list[Event[C]] = list(deferred)
@@ -130,11 +132,17 @@ class BackgroundLoading(Generic[C]):
         if loading is not None:
             loading.deferred[:0] = events
 
-    def discard(self, index: int) -> None:
-        """Stop loading the coordinator of a partition, if it is being loaded."""
+    def get(self, index: int) -> Loading[C] | None:
+        """The coordinator of a partition that is being loaded, or will be; else None."""
+        return self._unfinished.get(index)
+
+    def discard(self, index: int) -> list[Event[C]]:
+        """Stop loading the coordinator of a partition, if it is being loaded; returns the events it has deferred."""
         loading = self._unfinished.pop(index, None)
-        if loading is not None:
-            loading.cancel()
+        if loading is None:
+            return []
+        loading.cancel()
+        return loading.deferred
 
     def cancel(self) -> None:
         """Stop loading."""

@@ -50,6 +50,8 @@ class MarkerWriter:
         after: KafkaError INVALID_PRODUCER_EPOCH (T8, T9). Also raises TRANSACTION_COORDINATOR_FENCED, and what an
         append raises.
         """
+        if len(partition.replicas) > 1:
+            partition.check_in_sync_replicas()
         log = partition.log
         entry = log.producers.producers.get(marker.producer_id)
         if (

@@ -38,9 +38,9 @@ def replay_log(partition: Partition, replay: Replay) -> Iterator[int]:
     Includes records that are appended while this runs. Records that cannot be parsed are skipped with an error in the
     log.
     """
-    log = partition.log
-    offset, count = log.log_start_offset, 0
-    while offset < log.log_end_offset:
+    offset, count = partition.log.log_start_offset, 0
+    while offset < partition.log.log_end_offset:
+        log = partition.log  # it may move to another log directory meanwhile
         slice_ = log.read(offset, READ_BYTES, limit_offset=log.log_end_offset, min_one_batch=True).slice
         if slice_ is None:
             break

@@ -7,8 +7,10 @@ coordinator.
 Invariant: a coordinator's durable state is what its log says. If an exception leaves that in doubt, the coordinator is
 unloaded and loaded again from its log.
 
-A coordinator is created from the log of its partition when it is first needed. At start, coordinators with a log are
-created right away, because their timeouts run; large logs are loaded beside the serving loop (`loading`).
+A coordinator is where its partition is led: created from the log when this broker becomes the leader, beside the
+serving loop (`loading`), and unloaded when it is not the leader any more, with everybody who waits answered
+NOT_COORDINATOR (`role_changed`). It writes only in the leader epoch that it was loaded in. An empty log has its
+coordinator when it is first needed. At start, small logs are read before the broker serves, because timeouts run.
 """
 
 from __future__ import annotations
@@ -51,6 +53,8 @@ class CoordinatorRuntime(Generic[C]):
     """The internal topic that they write to."""
     codec: int = Codec.NONE
     """Compression of the batches that they write."""
+    write_timeout_s: float
+    """How long an answer waits for the followers of its partition, seconds."""
 
     def __init__(self, services: BrokerServices) -> None:
         self._services = services
@@ -81,15 +85,55 @@ class CoordinatorRuntime(Generic[C]):
     # ---- loading
 
     def load(self) -> None:
-        """Load the coordinators that have a log, or start to; called once, when the partitions are open."""
+        """Load the coordinators that have a log, or start to; called once, when the partitions are open.
+
+        From now on they follow who leads their partitions.
+        """
+        self._services.partitions.on_role_change.append(self.role_changed)
+        self._services.partitions.on_removed.append(self._removed)
         partitions = self._services.partitions.of_topic(self.topic)
-        written = [one for one in partitions if one.log.log_end_offset > one.log.log_start_offset]
+        written = [one for one in partitions if one.is_leader and _has_records(one)]
         is_small = sum(one.log.size_bytes for one in written) <= SYNCHRONOUS_LOAD_BYTES
         for partition in written:
             if is_small:
                 self._load_now(partition)
             else:
                 self._loading.start(partition.index, self._loading_of(partition))
+
+    def role_changed(self, partition: Partition) -> None:
+        """Load the coordinator of a partition that this broker leads now, unload that of one it leads no longer.
+
+        If the only change since is one more leader epoch, nobody else has led meanwhile, and the coordinator stays.
+        """
+        if partition.topic != self.topic:
+            return
+        index = partition.index
+        current = self._shards.get(index) or self._loading.get(index)
+        if (
+            current is not None
+            and partition.is_leader
+            and current.partition is partition
+            and partition.leader_epoch - current.leader_epoch <= 1
+        ):
+            current.leader_epoch = partition.leader_epoch
+            return
+        deferred = self._loading.discard(index)
+        shard = self._shards.pop(index, None)
+        if shard is not None:
+            logger.info("This broker is not the leader of %r in epoch %d any more", partition, shard.leader_epoch)
+            self._unload(shard)
+        if partition.is_leader and _has_records(partition):
+            self._loading.start(index, self._loading_of(partition, deferred))
+
+    def _removed(self, partition: Partition) -> None:
+        """Unload the coordinator of a partition that this broker holds no longer, at the end of the turn."""
+        if partition.topic == self.topic:
+            self._loop.call_after_turn(partial(self._unload_closed, partition))
+
+    def _unload_closed(self, partition: Partition) -> None:
+        current = self._shards.get(partition.index) or self._loading.get(partition.index)
+        if current is not None and current.partition is partition:
+            self.partition_failed(partition.index)
 
     def _loading_of(self, partition: Partition, deferred: Iterable[Event[C]] = ()) -> Loading[C]:
         def begin() -> tuple[C, Iterator[int]]:
@@ -117,6 +161,10 @@ class CoordinatorRuntime(Generic[C]):
         None if it has failed already, and is loaded again.
         """
         coordinator, at = loading.coordinator, self._moment()
+        partition = loading.partition
+        if partition.is_closed or not partition.is_leader or partition.leader_epoch != loading.leader_epoch:
+            logger.info("What was loaded from %r is discarded: its leader has changed", partition)
+            return None
         try:
             if loading.count:
                 summary = self._summary(coordinator)
@@ -125,7 +173,7 @@ class CoordinatorRuntime(Generic[C]):
         except Exception as error:
             self._load_failed(loading, error)
             return None
-        shard = self._shards[index] = Shard(coordinator, loading.partition)
+        shard = self._shards[index] = Shard(coordinator, partition, loading.leader_epoch)
         self._process(shard, result, at)
         for event in loading.deferred:
             self._handle_for_all(shard, event, at)
@@ -140,7 +188,7 @@ class CoordinatorRuntime(Generic[C]):
         self._load_again(loading.partition, loading.deferred)
 
     def _load_again(self, partition: Partition, deferred: Iterable[Event[C]] = ()) -> None:
-        if partition.is_closed:
+        if partition.is_closed or not partition.is_leader:
             return
         delay_s = self._backoff.next_delay_s(partition.index, self._loop.now())
         logger.error("The coordinator of %r is loaded from its log again in %g s", partition, delay_s)
@@ -200,18 +248,29 @@ class CoordinatorRuntime(Generic[C]):
             if number % CALLS_OF_A_STEP == 0:
                 yield
 
-    def check_available(self, key: str) -> None:
-        """Check that a key can have a coordinator, for FindCoordinator, when the topic exists.
+    def find(self, key: str) -> int:
+        """The broker that has a key's coordinator, for FindCoordinator, when the topic exists.
 
-        KafkaError COORDINATOR_NOT_AVAILABLE if not.
+        KafkaError COORDINATOR_NOT_AVAILABLE if none has it.
         """
         topic = self._services.image().topics.get(self.topic)
         if topic is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.topic} was deleted.")
         partition_count = self._partition_count or len(topic.partitions)
         index = coordinator_partition(key, partition_count)
-        if (self.topic, index) in self._services.partitions.offline:
+        leader = topic.partitions[index].leader
+        if leader < 0:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.topic}-{index} has no leader.")
+        if (self.topic, index) in self._services.partitions.offline and leader == self._services.config.node_id:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.topic}-{index} is offline.")
+        return leader
+
+    def leader_of(self, key: str) -> int:
+        """The broker that leads the partition of a key: -1 while there is none, also while the topic does not exist."""
+        topic = self._services.image().topics.get(self.topic)
+        if topic is None:
+            return -1
+        return topic.partitions[self.partition_of(key)].leader
 
     def coordinator_of(self, key: str) -> C:
         """The coordinator of a key, for reading.
@@ -238,13 +297,12 @@ class CoordinatorRuntime(Generic[C]):
 
     def _shard(self, index: int) -> Shard[C]:
         try:
-            partition = self._services.partitions.get(self.topic, index)
+            partition = self._services.partitions.get_leader(self.topic, index)
         except KafkaError:
             raise KafkaError(ErrorCode.NOT_COORDINATOR) from None
         if index in self._loading:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        log = partition.log
-        if log.log_end_offset > log.log_start_offset and log.size_bytes > SYNCHRONOUS_LOAD_BYTES:
+        if _has_records(partition) and partition.log.size_bytes > SYNCHRONOUS_LOAD_BYTES:
             self._loading.start(index, self._loading_of(partition))
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         shard = self._load_now(partition)
@@ -381,6 +439,8 @@ class CoordinatorRuntime(Generic[C]):
         log = shard.partition.log
         if log.high_watermark == log.log_end_offset:
             self._finish(shard, result)
+        elif shard.partition.has_peers and result.replies:
+            self._await_followers(shard, result)
         else:  # also without records: the answer may depend on earlier records that are not committed yet
             shard.partition.when_committed(log.log_end_offset - 1, lambda error: self._decided(shard, result, error))
 
@@ -392,12 +452,35 @@ class CoordinatorRuntime(Generic[C]):
         if not result.records:
             return result
         try:
-            first_offset = append_records(shard.partition, result, at, self.codec)
+            first_offset = append_records(shard.partition, shard.leader_epoch, result, at, self.codec)
         except KafkaError as error:
             logger.error("Cannot write to %r: %s", shard.partition, error)
             return shard.coordinator.append_failed(result, error.code, at)
         self._replay(shard, result, first_offset, at)
         return result
+
+    def _await_followers(self, shard: Shard[C], result: Result) -> None:
+        """Answer a result when the followers have its records, or with an error after `write_timeout_s`.
+
+        Its records stay, and what follows their commit is done when they are committed after all.
+        """
+        is_late = False
+
+        def decided(error: ErrorCode) -> None:
+            timer.cancel()
+            if not is_late:
+                self._decided(shard, result, error)
+            elif not error:
+                self._continue_committed(shard, result)
+
+        def out_of_time() -> None:
+            nonlocal is_late
+            is_late = True
+            logger.warning("Records of %r were not replicated in %g s", shard.partition, self.write_timeout_s)
+            release_replies(shard.coordinator.commit_failed(result, ErrorCode.REQUEST_TIMED_OUT))
+
+        timer = self._loop.timers.at(self._loop.now() + self.write_timeout_s, out_of_time)
+        shard.partition.when_committed(shard.partition.log.log_end_offset - 1, decided)
 
     def _decided(self, shard: Shard[C], result: Result, error: ErrorCode) -> None:
         """The records of `result`, and all before them, are committed, or with an error never will be."""
@@ -408,6 +491,9 @@ class CoordinatorRuntime(Generic[C]):
 
     def _finish(self, shard: Shard[C], result: Result) -> None:
         release_replies(result)
+        self._continue_committed(shard, result)
+
+    def _continue_committed(self, shard: Shard[C], result: Result) -> None:
         try:
             self._committed(shard, result)
         except Exception as error:
@@ -415,6 +501,10 @@ class CoordinatorRuntime(Generic[C]):
 
     def _moment(self) -> Moment:
         return Moment(self._loop.now(), self._loop.now_ms())
+
+
+def _has_records(partition: Partition) -> bool:
+    return partition.log.log_end_offset > partition.log.log_start_offset
 
 
 def _ignore(_: None) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.loop import Loop
+    from barnabas.broker.net.network_client import NetworkClient
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.wire.errors import KafkaError
@@ -25,3 +26,5 @@ class BrokerServices(NamedTuple):
     """Whether a topic exists and its partitions are open."""
     create_topics: Callable[[Iterable[str], Callable[[Mapping[str, KafkaError]], None]], None]
     """Creates those of the named topics that do not exist, then calls back with the errors by name."""
+    client: Callable[[int, str], NetworkClient]
+    """The connection to another broker for a purpose; only called in a cluster."""

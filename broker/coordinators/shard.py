@@ -43,11 +43,13 @@ C = TypeVar("C", bound=Coordinator)
 class Shard(Generic[C]):
     """One coordinator with its partition and its timer."""
 
-    __slots__ = ("coordinator", "partition", "timer")
+    __slots__ = ("coordinator", "leader_epoch", "partition", "timer")
 
-    def __init__(self, coordinator: C, partition: Partition) -> None:
+    def __init__(self, coordinator: C, partition: Partition, leader_epoch: int) -> None:
         self.coordinator = coordinator
         self.partition = partition
+        self.leader_epoch = leader_epoch
+        """The epoch in which this broker leads the partition; the coordinator writes in no other."""
         self.timer: Timer | None = None
 
     @property

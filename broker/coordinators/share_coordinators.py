@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from barnabas.broker.config.keys.share_and_streams import (
     SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT,
     SHARE_COORDINATOR_STATE_TOPIC_COMPRESSION_CODEC,
+    SHARE_COORDINATOR_WRITE_TIMEOUT_MS,
 )
 from barnabas.broker.coordinators.append import codec_of
 from barnabas.broker.coordinators.runtime import CoordinatorRuntime
@@ -58,6 +59,7 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
     def __init__(self, services: BrokerServices) -> None:
         super().__init__(services)
         self.codec = codec_of(services.config, SHARE_COORDINATOR_STATE_TOPIC_COMPRESSION_CODEC)
+        self.write_timeout_s = services.config[SHARE_COORDINATOR_WRITE_TIMEOUT_MS] / 1000
         self.on_reset: list[Callable[[SharePartitionKey, int], None]] = []
         """Called when a share partition is initialized again with a state epoch, or deleted (then with epoch 0).
 

@@ -18,7 +18,7 @@ from barnabas.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinators.loading import Event
-    from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
+    from barnabas.broker.coordinators.share_states import ShareStates
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.coordinator import GroupCoordinator
     from barnabas.coord.groups.share.result import ShareGroupResult
@@ -34,7 +34,7 @@ HandleEvent: TypeAlias = "Callable[[str, Event[GroupCoordinator]], None]"
 class ShareGroupStates:
     """The tasks of all share groups of this broker."""
 
-    def __init__(self, handle: HandleEvent, shares: ShareCoordinators) -> None:
+    def __init__(self, handle: HandleEvent, shares: ShareStates) -> None:
         """`handle` gives an event to the coordinator of a group id (`GroupCoordinators.handle`)."""
         self._handle = handle
         self._shares = shares

@@ -1,7 +1,7 @@
 """Runs the transaction coordinators: one `TransactionCoordinator` for each partition of `__transaction_state`.
 
 Markers are written when the outcome of a transaction is committed, and retried until the marker of every partition is
-committed too (T4). On one node all partitions are local: one that is offline is retried, a deleted one needs no marker.
+committed too (T4): here, or by the broker that leads the partition. A deleted partition needs no marker.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import logging
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.config.keys.general import REQUEST_TIMEOUT_MS
 from barnabas.broker.config.keys.own import TRANSACTIONAL_IDS_MAX
 from barnabas.broker.config.keys.transactions import (
     TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS,
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from barnabas.broker.coordinators.markers import MarkerWriter, OnOffsetsEnded
+    from barnabas.broker.coordinators.remote_markers import RemoteMarkers
     from barnabas.broker.coordinators.replay import Replay
     from barnabas.broker.coordinators.services import BrokerServices
+    from barnabas.broker.coordinators.transaction_requests import TransactionRequests
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.machine import Moment, Result
     from barnabas.coord.transactions.config import TransactionConfig
@@ -41,10 +44,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.coordinator.transaction.TransactionCoordinator")
 
-MARKER_RETRY_S = 1.0
-"""Time between two attempts to write a marker."""
+MARKER_RETRY_S = 0.1
+MAX_MARKER_RETRY_S = 1.0
+"""Time until a marker is tried again: it doubles with each attempt."""
 
-_LATE_MARKER_ERRORS = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
+LATE_MARKER_ERRORS = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 """The partition has no open transaction that this marker could end."""
 
 
@@ -58,6 +62,7 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
     ) -> None:
         """`on_offsets_ended` is called for markers in `__consumer_offsets`."""
         super().__init__(services)
+        self.write_timeout_s = services.config[REQUEST_TIMEOUT_MS] / 1000
         self._new_producer_id = new_producer_id
         self._on_offsets_ended = on_offsets_ended
 
@@ -67,6 +72,24 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
         from barnabas.broker.coordinators.markers import MarkerWriter
 
         return MarkerWriter(self._loop, self._on_offsets_ended)
+
+    @cached_property
+    def remote_markers(self) -> RemoteMarkers:
+        """Sends markers to other brokers; imported with the first one."""
+        from barnabas.broker.coordinators.remote_markers import RemoteMarkers
+
+        services = self._services
+        timeout_s = services.config[REQUEST_TIMEOUT_MS] / 1000
+        return RemoteMarkers(self._loop, lambda node_id: services.client(node_id, "transaction-markers"), timeout_s)
+
+    @cached_property
+    def requests(self) -> TransactionRequests:
+        """Asks the coordinators of other brokers; imported with the first request."""
+        from barnabas.broker.coordinators.transaction_requests import TransactionRequests
+
+        services = self._services
+        timeout_s = services.config[REQUEST_TIMEOUT_MS] / 1000
+        return TransactionRequests(self._loop, lambda node_id: services.client(node_id, "transactions"), timeout_s)
 
     @cached_property
     def _config(self) -> TransactionConfig:
@@ -127,17 +150,54 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
             self._write_markers(shard, markers, sorted(markers.partitions))
 
     def _write_markers(
-        self, shard: Shard[TransactionCoordinator], markers: Markers, partitions: Sequence[TopicPartition]
+        self,
+        shard: Shard[TransactionCoordinator],
+        markers: Markers,
+        partitions: Sequence[TopicPartition],
+        attempt: int = 0,
     ) -> None:
-        """Write markers into `partitions`, and report those that are committed to the coordinator."""
+        """Have markers written into `partitions` by their leaders, and report those that are committed."""
         if not self._is_current(shard):
             return
-        done = [one for one in partitions if self._write_one(shard, markers, one)]
+        image, node_id = self._services.image(), self._services.config.node_id
+        done: list[TopicPartition] = []
+        again: list[TopicPartition] = []
+        remote: dict[int, list[TopicPartition]] = {}
+        for target in partitions:
+            partition = image.partition(*target)
+            if partition is None:
+                done.append(target)  # deleted: needs no marker
+            elif partition.leader == node_id:
+                if self._write_one(shard, markers, target, attempt):
+                    done.append(target)
+            elif partition.leader < 0:
+                again.append(target)
+            else:
+                remote.setdefault(partition.leader, []).append(target)
+        for leader, targets in remote.items():
+            decided = partial(self._remote_decided, shard, markers, attempt)
+            self.remote_markers.write(leader, markers, shard.leader_epoch, targets, decided)
+        self._retry_later(shard, markers, again, attempt)
         if done:
             self._report(shard, markers, done)
 
-    def _write_one(self, shard: Shard[TransactionCoordinator], markers: Markers, target: TopicPartition) -> bool:
-        """Write one marker; returns whether it is done, because it is committed or not needed."""
+    def _remote_decided(
+        self,
+        shard: Shard[TransactionCoordinator],
+        markers: Markers,
+        attempt: int,
+        done: Sequence[TopicPartition],
+        again: Sequence[TopicPartition],
+    ) -> None:
+        """Another broker has written markers, or could not."""
+        self._retry_later(shard, markers, again, attempt)
+        if done and self._is_current(shard):
+            self._report(shard, markers, done)
+
+    def _write_one(
+        self, shard: Shard[TransactionCoordinator], markers: Markers, target: TopicPartition, attempt: int
+    ) -> bool:
+        """Write one marker here; returns whether it is done, because it is committed or not needed."""
         from barnabas.broker.coordinators.markers import Marker
 
         topic, index = target
@@ -145,16 +205,14 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
             markers.producer_id,
             markers.producer_epoch,
             markers.is_commit,
-            shard.partition.leader_epoch,
+            shard.leader_epoch,
             markers.transaction_version,
         )
         try:
-            partition = self._services.partitions.get(topic, index)
+            partition = self._services.partitions.get_leader(topic, index)
             offset = self.markers.write(partition, marker)
         except KafkaError as error:
-            if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                return True
-            if error.code in _LATE_MARKER_ERRORS:
+            if error.code in LATE_MARKER_ERRORS:
                 logger.error(
                     "%s-%d rejected the marker of transactional id %r: %s",
                     topic,
@@ -163,30 +221,43 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
                     error,
                 )
                 return True
-            self._retry_later(shard, markers, target)
+            self._retry_later(shard, markers, [target], attempt)
             return False
         except Exception as error:
             what = f"Writing the marker of transactional id {markers.transactional_id!r} to {topic}-{index}"
             log_failure(what, error)
-            self._retry_later(shard, markers, target)
+            self._retry_later(shard, markers, [target], attempt)
             return False
         if offset < partition.log.high_watermark:
             return True
-        partition.when_committed(offset, partial(self._marker_decided, shard, markers, target))
+        partition.when_committed(offset, partial(self._marker_decided, shard, markers, target, attempt))
         return False
 
     def _marker_decided(
-        self, shard: Shard[TransactionCoordinator], markers: Markers, target: TopicPartition, error: ErrorCode
+        self,
+        shard: Shard[TransactionCoordinator],
+        markers: Markers,
+        target: TopicPartition,
+        attempt: int,
+        error: ErrorCode,
     ) -> None:
         """A marker is committed, or with an error never will be."""
         if error:
-            self._retry_later(shard, markers, target)
+            self._retry_later(shard, markers, [target], attempt)
         elif self._is_current(shard):
             self._report(shard, markers, [target])
 
-    def _retry_later(self, shard: Shard[TransactionCoordinator], markers: Markers, target: TopicPartition) -> None:
-        retry_at = self._loop.now() + MARKER_RETRY_S
-        self._loop.timers.at(retry_at, lambda: self._write_markers(shard, markers, [target]))
+    def _retry_later(
+        self,
+        shard: Shard[TransactionCoordinator],
+        markers: Markers,
+        targets: Sequence[TopicPartition],
+        attempt: int,
+    ) -> None:
+        """Try markers again; who leads their partitions is looked up then."""
+        if targets:
+            retry_at = self._loop.now() + min(MAX_MARKER_RETRY_S, MARKER_RETRY_S * 2 ** min(attempt, 10))
+            self._loop.timers.at(retry_at, lambda: self._write_markers(shard, markers, targets, attempt + 1))
 
     def _report(self, shard: Shard[TransactionCoordinator], markers: Markers, done: Iterable[TopicPartition]) -> None:
         at = self._moment()

@@ -11,18 +11,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from barnabas.broker.config.keys import BROKER_KEYS
 from barnabas.broker.config.keys.general import BROKER_RACK, DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
 from barnabas.broker.config.listeners import Endpoint
-from barnabas.broker.config.server_config import UNUSED
-from barnabas.broker.guarded import call_guarded, log_failure
 from barnabas.broker.metadata.change_queue import Answer, ChangeQueue
+from barnabas.broker.metadata.loader import MetadataLoader
 from barnabas.broker.metadata.metadata_log import MetadataLog
 from barnabas.broker.steps import run_in_place
-from barnabas.coord.cluster.delta import ClusterDelta
-from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.node_records import (
     SUPPORTED_FEATURES,
     allocate_producer_ids,
@@ -30,8 +26,6 @@ from barnabas.coord.cluster.node_records import (
     registration_records,
     shutdown_records,
 )
-from barnabas.coord.cluster.resources import BROKER, GROUP, TOPIC
-from barnabas.storage.topic_keys import TOPIC_KEYS
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import BrokerEndpoint
 from barnabas.wire.types import uuid_from_text
@@ -40,19 +34,26 @@ if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
+    from barnabas.broker.metadata.controller_quorum import ControllerQuorum
     from barnabas.broker.steps import StepRunner, Steps
+    from barnabas.coord.cluster.cluster_controller import ClusterController
+    from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.local_controller import LocalController, Outcome
     from barnabas.coord.cluster.topic_changes import TopicDefaults
+    from barnabas.coord.machine import Moment
     from barnabas.storage.log_dirs import LogDirs
+    from barnabas.wire.messages.configs import (
+        DescribeConfigsRequest,
+        DescribeConfigsResponse,
+        ListConfigResourcesRequest,
+        ListConfigResourcesResponse,
+    )
     from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsResponse
+    from barnabas.wire.schema import Message
 
 R = TypeVar("R")
-T = TypeVar("T")
 
 logger = logging.getLogger("kafka.server.Controller")
-
-CONFIGS_PER_STEP: Final = 200
-"""The number of resources whose changed configs are looked at in one step."""
 
 _WILDCARDS: Final = {"", "0.0.0.0", "::"}
 
@@ -64,29 +65,33 @@ class Controller:
     """Feature levels this broker can work with, lowest and highest."""
 
     def __init__(
-        self, loop: Loop, config: ServerConfig, log_dirs: LogDirs, failures: LogDirFailures, runner: StepRunner
+        self,
+        loop: Loop,
+        config: ServerConfig,
+        log_dirs: LogDirs,
+        failures: LogDirFailures,
+        runner: StepRunner,
+        *,
+        cluster_id: str,
+        is_of_cluster: bool = False,
     ) -> None:
+        self._loop = loop
+        self._cluster_id = cluster_id
         self._config = config
         self._log_dirs = log_dirs
-        self._log = MetadataLog(loop, config, log_dirs, failures)
+        self._log = MetadataLog(loop, config, log_dirs, failures, is_of_cluster=is_of_cluster)
         self._queue = ChangeQueue(runner)
-        self._creating: frozenset[str] = frozenset()
+        self.loader = MetadataLoader(config)
         self._is_snapshot_queued = False
-        self._warned: set[tuple[int, str]] = set()
-        self.on_change: list[Callable[[ClusterDelta], Steps[None] | None]] = []
-        """Called in order with every change of the image, before the request that caused it is answered.
-
-        A subscriber whose part is long returns it as a generator of steps.
-        """
-        self.on_config_change: list[Callable[[set[str]], Steps[None] | None]] = []
-        """Called with the names of broker configs that a request has changed, after they are effective."""
-        self.on_group_config_change: list[Callable[[ClusterDelta], None]] = []
-        """Called when configs of groups or of the broker have changed, after they are effective."""
+        self.on_change = self.loader.on_change
+        self.on_config_change = self.loader.on_config_change
+        self.on_group_config_change = self.loader.on_group_config_change
+        self.has_topic = self.loader.has_topic
 
     @property
     def image(self) -> ClusterImage:
         """The cluster's metadata as of now."""
-        return self._log.image
+        return self.loader.image
 
     @cached_property
     def local(self) -> LocalController:
@@ -98,19 +103,36 @@ class Controller:
         schema = config_schema([endpoint.name for endpoint in config.listeners])
         return LocalController(self.image, schema, config, config.node_id, self._log_dirs.new_id)
 
+    @cached_property
+    def cluster(self) -> ClusterController:
+        """Validates requests of brokers, and those about several of them."""
+        from barnabas.broker.metadata.controller_requests import cluster_controller
+
+        return cluster_controller(self.image, self._config, self._cluster_id, self._log_dirs.new_id)
+
+    @cached_property
+    def quorum(self) -> ControllerQuorum:
+        """What is known of the readers of the metadata log; of a single node there are none."""
+        from barnabas.broker.metadata.controller_quorum import ControllerQuorum
+
+        return ControllerQuorum(
+            self._loop, self._log, self._config.node_id, self._cluster_id, uuid_from_text(self._log.directory_id)
+        )
+
     def open(self) -> None:
         """Read the metadata; a new log gets its first records, partitions without a leader get this node.
 
         After a crash every partition gets a new leader epoch.
         """
         self._log.open()
+        self.loader.image = self._log.image
         if self._log.is_new:
             run_in_place(self._log.write(self._log.bootstrap_records(), False))
         else:
             crashed = not all(log_dir.had_clean_shutdown for log_dir in self._log_dirs.dirs)
             records = election_records(self.image, self._config.node_id, after_crash=crashed)
             run_in_place(self._log.write(records, False))
-        self._apply_dynamic_configs()
+        self.loader.apply_dynamic_configs()
 
     def register_broker(self, listeners: Sequence[Endpoint]) -> None:
         """Register this node with its bound addresses and its log directories; part of the start.
@@ -161,6 +183,23 @@ class Controller:
         self._queue.add(lambda: self._change(validate), answer)
         self._write_snapshot_if_due()
 
+    def request(self, message: Message, version: int, answer: Answer[Any]) -> None:
+        """Answer a request of `controller_requests`; errors of the whole request are KafkaError."""
+        from barnabas.broker.metadata.controller_requests import validate
+
+        self.commit(lambda: validate(self, message, version), answer)
+
+    def at(self) -> Moment:
+        """This moment, on both clocks."""
+        from barnabas.coord.machine import Moment
+
+        return Moment(self._loop.now(), self._loop.now_ms())
+
+    @property
+    def next_offset(self) -> int:
+        """The offset that the next record of the metadata log will have."""
+        return self._log.end_offset
+
     def _write_snapshot_if_due(self) -> None:
         """Write a snapshot when the changes that wait now are in effect."""
         if self._log.is_snapshot_due and not self._is_snapshot_queued:
@@ -176,43 +215,8 @@ class Controller:
             outcome = yield from outcome
         if outcome.records:
             delta = yield from self._log.write(outcome.records)
-            self._creating = frozenset(topic.name for topic in delta.created_topics.values())
-            try:
-                yield from self._apply(delta)
-            finally:
-                self._creating = frozenset()
+            yield from self.loader.publish(delta)
         return outcome.response
-
-    def _apply(self, delta: ClusterDelta) -> Steps[None]:
-        for subscriber in self.on_change:
-            yield from _guarded_steps("Applying a change of the metadata", subscriber, delta)
-        for count, (kind, name) in enumerate(delta.changed_configs, 1):
-            self._warn_unused(kind, name)
-            if count % CONFIGS_PER_STEP == 0:
-                yield None
-        if any(kind == BROKER for kind, _ in delta.changed_configs):
-            changed = self._apply_dynamic_configs()
-            for listener in self.on_config_change:
-                yield from _guarded_steps("Applying changed configs of the broker", listener, changed)
-        if any(kind in {BROKER, GROUP} for kind, _ in delta.changed_configs):
-            for follower in self.on_group_config_change:
-                call_guarded("Applying changed configs of groups", follower, delta)
-
-    def _apply_dynamic_configs(self) -> set[str]:
-        """Make the dynamic configs of the image effective; the names of those whose value has changed."""
-        own = self.image.config(BROKER, str(self._config.node_id))
-        return self._config.set_dynamic(own, self.image.config(BROKER, ""))
-
-    def _warn_unused(self, kind: int, name: str) -> None:
-        """Warn once about every config that was set and is not acted on."""
-        keys = TOPIC_KEYS if kind == TOPIC else BROKER_KEYS
-        for config, value in self.image.config(kind, name).items():
-            key = keys.get(config)
-            if key is None or key.used or key.parse(value) == key.default:
-                continue
-            if (kind, config) not in self._warned:
-                self._warned.add((kind, config))
-                logger.warning("Config %s (set on %r) is %s", config, name, UNUSED)
 
     # What the broker itself requests
 
@@ -224,13 +228,9 @@ class Controller:
         return TopicDefaults(
             config[NUM_PARTITIONS],
             config[DEFAULT_REPLICATION_FACTOR],
-            clamps_replicas=config.profile == "dev",
+            clamps_replicas=config.clamps_replicas,
             ignores_case=self._log_dirs.ignores_case,
         )
-
-    def has_topic(self, name: str) -> bool:
-        """Whether a topic exists and its creation is in effect: its partitions are open."""
-        return name in self.image.topics and name not in self._creating
 
     def auto_create(self, names: Iterable[str], then: Callable[[Mapping[str, KafkaError]], None]) -> None:
         """Create the topics that are missing; `then` is called when all are in effect, with the errors by name.
@@ -260,6 +260,18 @@ class Controller:
 
         self.commit(validate, lambda outcome: then(_creation_errors([name], outcome).get(name)))
 
+    def create_topics(self, topics: Callable[[], list[CreatableTopic]], then: Answer[CreateTopicsResponse]) -> None:
+        """Create topics that the broker itself needs; `topics` is called when all earlier changes are in effect."""
+        self.commit(lambda: self._creation(topics()), then)
+
+    def describe_configs(self, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+        """DescribeConfigs (32) of all resource types but broker loggers."""
+        return self.local.describe_configs(request)
+
+    def list_config_resources(self, request: ListConfigResourcesRequest, version: int) -> ListConfigResourcesResponse:
+        """ListConfigResources (74)."""
+        return self.local.list_config_resources(request, version)
+
     def _creation(self, topics: list[CreatableTopic]) -> Outcome[CreateTopicsResponse]:
         from barnabas.wire.messages.topics import CreateTopicsRequest
 
@@ -275,16 +287,6 @@ class Controller:
             return Outcome(records, (block.start, len(block)))
 
         self.commit(validate, answer)
-
-
-def _guarded_steps(what: str, subscriber: Callable[[T], Steps[None] | None], change: T) -> Steps[None]:
-    """Call a subscriber and do its steps; an exception is logged and does not stop the others."""
-    try:
-        steps = subscriber(change)
-        if steps is not None:
-            yield from steps
-    except Exception as error:
-        log_failure(what, error)
 
 
 def _creation_errors(names: Iterable[str], outcome: CreateTopicsResponse | KafkaError) -> dict[str, KafkaError]:

@@ -13,40 +13,37 @@ failed sync the state on disk is unknown: the log accepts no more writes. KIP-59
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.config.keys.controller import (
-    METADATA_LOG_DIR,
     METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS,
-    METADATA_LOG_SEGMENT_BYTES,
-    METADATA_LOG_SEGMENT_MS,
 )
+from barnabas.broker.config.keys.general import MIN_INSYNC_REPLICAS
+from barnabas.broker.metadata.metadata_dir import open_metadata_log, write_snapshot
 from barnabas.broker.metadata.quorum_state import check_servable, new_quorum, read_election, write_epoch
-from barnabas.broker.metadata.snapshots import NewSnapshot, load_newest
+from barnabas.broker.metadata.snapshots import load_newest, snapshot_ids
 from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
 from barnabas.coord.cluster.metadata_batches import build_metadata_batch_in_steps, leader_change_batch, replay_batches
-from barnabas.coord.cluster.node_records import bootstrap_records
+from barnabas.coord.cluster.node_records import bootstrap_records, cluster_bootstrap_records
 from barnabas.coord.cluster.replay import replay_in_steps
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
-from barnabas.storage import layout
-from barnabas.storage.log_config import LogConfig
-from barnabas.wire.configdef import INT_MAX, ConfigError
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import AbortTransactionRecord
 from barnabas.wire.schema import Message
-from barnabas.wire.types import ONE_UUID
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
     from barnabas.broker.steps import Steps
+    from barnabas.coord.cluster.quorum import Quorum
+    from barnabas.storage.log import Log
     from barnabas.storage.log_dir import LogDir
     from barnabas.storage.log_dirs import LogDirs
+    from barnabas.wire.messages.raft_records import VotersRecordEndpoint
 
 logger = logging.getLogger("kafka.server.MetadataLog")
 
@@ -56,14 +53,31 @@ READ_BYTES: Final = 1 << 20
 class MetadataLog:
     """The metadata log, and the image that replaying its records gives."""
 
-    def __init__(self, loop: Loop, config: ServerConfig, log_dirs: LogDirs, failures: LogDirFailures) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        config: ServerConfig,
+        log_dirs: LogDirs,
+        failures: LogDirFailures,
+        *,
+        is_of_cluster: bool = False,
+    ) -> None:
+        """`is_of_cluster`: other brokers read the log, and the snapshot before the newest is kept for them."""
+        self._is_of_cluster = is_of_cluster
+        self.voter_endpoint: VotersRecordEndpoint | None = None
+        """The address of this controller as advertised, if it is not the configured one."""
         self._loop = loop
         self._config = config
         self._log_dirs = log_dirs
         self._failures = failures
         self.image = ClusterImage()
+        self.snapshots: list[tuple[int, int]] = []
+        """(end offset, epoch) of the snapshots that can be read, oldest first; not the one that begins a new log."""
+        self.on_commit: list[Callable[[], None]] = []
+        """Called when the high watermark has moved, before the records are replayed."""
         self._bootstrap: ClusterImage | None = None
         self._has_failed = False
+        self._bytes_since_snapshot = 0
 
     def open(self) -> None:
         """Load the newest snapshot and replay the log after it, then begin a new epoch.
@@ -74,27 +88,23 @@ class MetadataLog:
         has_metadata = (CLUSTER_METADATA_TOPIC, 0) in found
         if found and not has_metadata:
             raise self._partitions_without_metadata()
-        self._log = self._log_dirs.open_log(
-            CLUSTER_METADATA_TOPIC,
-            0,
-            self._log_config(),
-            topic_id=ONE_UUID,
-            now_ms=self._loop.now_ms(),
-            now=self._loop.now(),
-            home=self._new_log_dir(),
-        )
+        self._log = open_metadata_log(self._loop, self._config, self._log_dirs)
         self._load_snapshot()
         self._replay_log()
+        newest = self.snapshots[-1][0] if self.snapshots else 0
+        self._bytes_since_snapshot = sum(segment.size for segment in self._log.segments.from_offset(newest))
         if self.is_new and len(found) > has_metadata:
             raise self._partitions_without_metadata()
         election = read_election(self._log)
-        check_servable(self.image, self._config.node_id, election.voter_ids)
+        check_servable(self.image, self._config.node_id, election.voter_ids, is_of_cluster=self._is_of_cluster)
+        before = self.image.quorum
         if self.is_new:
             bootstrap = self._bootstrap
-            self.image.quorum = (
-                new_quorum(self._config, self._dir().directory_id) if bootstrap is None else bootstrap.quorum
-            )
-        self._begin_epoch(election.epoch)
+            configured = new_quorum(self._config, self._dir().directory_id, self.voter_endpoint)
+            self.image.quorum = configured if bootstrap is None else bootstrap.quorum
+        if self.voter_endpoint is not None:
+            self.image.quorum = self.image.quorum.at(self._config.node_id, self.voter_endpoint)
+        self._begin_epoch(election.epoch, written=self.image.quorum if self.image.quorum != before else None)
 
     def _partitions_without_metadata(self) -> UnknownMetadataError:
         """The error that prevents a start that would set aside every partition as a stray."""
@@ -103,16 +113,6 @@ class MetadataLog:
             f"There are partitions in {paths}, but no metadata of them ({CLUSTER_METADATA_TOPIC}-0): "
             "is it in another metadata.log.dir?"
         )
-
-    def _new_log_dir(self) -> LogDir:
-        """The log directory for a new metadata log: metadata.log.dir, else the first."""
-        dirs, path = self._log_dirs.dirs, self._config[METADATA_LOG_DIR]
-        if path is None:
-            return dirs[0]
-        for log_dir in dirs:
-            if str(Path(path).absolute()) == log_dir.path:
-                return log_dir
-        raise ConfigError(f"metadata.log.dir={path} must be one of log.dirs")
 
     def _replay_log(self) -> None:
         offset = self.image.offset + 1
@@ -130,13 +130,6 @@ class MetadataLog:
             offset = self.image.offset + 1
         self._log_dirs.deleted_topics |= delta.removed_topic_ids
 
-    def _log_config(self) -> LogConfig:
-        config = LogConfig()
-        config.segment_bytes = self._config[METADATA_LOG_SEGMENT_BYTES]
-        config.segment_ms = self._config[METADATA_LOG_SEGMENT_MS]
-        config.max_message_bytes = INT_MAX
-        return config
-
     @property
     def is_new(self) -> bool:
         """Whether nothing has been written to this log yet."""
@@ -148,6 +141,8 @@ class MetadataLog:
         Kafka reads that snapshot only once, so its records must be in the log.
         """
         if self._bootstrap is None:
+            if self._is_of_cluster:
+                return cluster_bootstrap_records(str(self._config[MIN_INSYNC_REPLICAS]))
             return bootstrap_records()
         from barnabas.coord.cluster.image_records import image_records
 
@@ -158,12 +153,27 @@ class MetadataLog:
         """The offset that the next record will have."""
         return self._log.log_end_offset
 
-    def _begin_epoch(self, voted_epoch: int) -> None:
+    @property
+    def high_watermark(self) -> int:
+        """The end of the records that are committed."""
+        return self._log.high_watermark
+
+    @property
+    def directory_id(self) -> str:
+        """The id of the log directory that the metadata log is in."""
+        return self._dir().directory_id
+
+    @property
+    def log(self) -> Log:
+        """The log on disk, for readers."""
+        return self._log
+
+    def _begin_epoch(self, voted_epoch: int, *, written: Quorum | None) -> None:
+        """Begin an epoch; `written` is the quorum that becomes part of the log."""
         image = self.image
         image.epoch = max(image.epoch, voted_epoch) + 1
         node_id, now_ms = self._config.node_id, self._loop.now_ms()
         write_epoch(self._log, image.quorum, node_id, image.epoch)
-        written = image.quorum if self.is_new else None
         self._append(leader_change_batch(leader_id=node_id, epoch=image.epoch, now_ms=now_ms, quorum=written))
         self._log.high_watermark = self._log.log_end_offset
         image.offset = self._log.log_end_offset - 1
@@ -189,6 +199,8 @@ class MetadataLog:
         if sync:
             yield from self._sync()
         self._log.high_watermark = self._log.log_end_offset
+        for committed in self.on_commit:
+            committed()
         yield from replay_in_steps(self.image, records, delta)
         self.image.offset = self._log.log_end_offset - 1
         self._log_dirs.deleted_topics |= delta.removed_topic_ids
@@ -207,6 +219,7 @@ class MetadataLog:
                 now=self._loop.now(),
                 origin="coordinator",
             )
+            self._bytes_since_snapshot += len(batch)
         except KafkaError as error:
             if isinstance(error.__cause__, OSError):
                 self._failures.report(self._dir(), "write to the metadata log", error.__cause__)
@@ -229,19 +242,24 @@ class MetadataLog:
         assert log_dir is not None
         return log_dir
 
+    def sync(self) -> None:
+        """Sync what was written without; part of a start. KafkaError(KAFKA_STORAGE_ERROR) when the disk fails."""
+        run_in_place(self._sync())
+
     def _load_snapshot(self) -> None:
         loaded = load_newest(self._log)
         if loaded is not None:
             image, end_offset = loaded
             if end_offset:
                 self.image = image
+                self.snapshots = [one for one in snapshot_ids(self._log) if one[0] >= self._log.log_start_offset]
             else:
                 self._bootstrap = image
 
     @property
     def is_snapshot_due(self) -> bool:
-        """Whether the log has grown so far that a snapshot is to be written."""
-        is_large = self._log.size_bytes > self._config[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS]
+        """Whether the log has grown so far since the newest snapshot that another is to be written."""
+        is_large = self._bytes_since_snapshot > self._config[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS]
         return is_large and not self._has_failed and not self.image.is_in_transaction
 
     def snapshot(self) -> Steps[None]:
@@ -253,13 +271,9 @@ class MetadataLog:
 
     def _snapshot(self) -> Steps[None]:
         yield from self._sync()  # a snapshot must not contain records that the log can still lose
-        log, image, loop = self._log, self.image, self._loop
-        snapshot = NewSnapshot(log, image)
-        yield from snapshot.encode(loop.now_ms())
-        yield snapshot.write
-        log.roll(loop.now())
-        log.advance_log_start_offset(image.offset + 1)
-        yield from self._failures.write_checkpoint(layout.LOG_START_CHECKPOINT)
-        deleted = log.delete_segments_below(image.offset + 1)
-        self._log_dirs.deletions.schedule(deleted, loop.now() + log.config.file_delete_delay_ms / 1000)
-        logger.info("Wrote snapshot %s of the metadata", snapshot.name)
+        kept = self.snapshots[-1:] if self._is_of_cluster else []
+        written = (self.image.offset + 1, self.image.epoch)
+        parts = (self._loop, self._log_dirs, self._failures, self._log, self.image)
+        yield from write_snapshot(*parts, kept[0] if kept else None)
+        self.snapshots = [*kept, written]
+        self._bytes_since_snapshot = 0

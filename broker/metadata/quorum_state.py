@@ -43,23 +43,38 @@ def write_epoch(log: Log, quorum: Quorum, node_id: int, epoch: int) -> None:
     replace_file(log.files, f"{log.directory}/{QUORUM_STATE}", quorum.state_file(node_id, epoch))
 
 
-def new_quorum(config: ServerConfig, directory_id: str) -> Quorum:
-    """The quorum that Kafka has with the same configuration: the configured voters, else this node's voter record."""
-    endpoint = config.controller_listener
+def new_quorum(config: ServerConfig, directory_id: str, bound: VotersRecordEndpoint | None = None) -> Quorum:
+    """The quorum that Kafka has with the same configuration: the configured voters, else this node's voter record.
+
+    `bound` is the address of the controller listener, if it is open.
+    """
+    endpoint = bound or config.controller_listener
     if endpoint is None or config[CONTROLLER_QUORUM_VOTERS]:
         return Quorum()
     address = VotersRecordEndpoint(name=endpoint.name, host=endpoint.host or "localhost", port=endpoint.port)
     return standalone(config.node_id, uuid_from_text(directory_id), address)
 
 
-def check_servable(image: ClusterImage, node_id: int, configured_voters: frozenset[int]) -> None:
-    """UnknownMetadataError for metadata of a cluster with other nodes, or of a version that is not supported."""
-    others = (configured_voters | image.quorum.voter_ids | image.brokers.keys()) - {node_id}
+def check_servable(
+    image: ClusterImage, node_id: int, configured_voters: frozenset[int], *, is_of_cluster: bool = False
+) -> None:
+    """UnknownMetadataError for metadata that others have to serve, or of a version that is not supported.
+
+    That is the metadata of a quorum with other voters, and without `is_of_cluster` of a cluster with other brokers.
+    """
+    voters = (configured_voters | image.quorum.voter_ids) - {node_id}
+    if voters and is_of_cluster:
+        nodes = ",".join(map(str, sorted(voters)))
+        raise UnknownMetadataError(
+            f"The metadata is of a quorum with other voters ({nodes}) than {node_id}: the controller of Barnabas is a "
+            "quorum of one"
+        )
+    others = set() if is_of_cluster else (voters | image.brokers.keys()) - {node_id}
     if others:
         nodes = ",".join(map(str, sorted(others)))
         raise UnknownMetadataError(
             f"The metadata is of a cluster with other nodes ({nodes}) beside {node_id}: "
-            "Barnabas runs as a single node so far"
+            "it needs process.roles with a controller listener"
         )
     lowest, highest = SUPPORTED_FEATURES[METADATA_VERSION_FEATURE]
     level = image.features.get(METADATA_VERSION_FEATURE, highest)

@@ -28,10 +28,17 @@ def load_newest(log: Log) -> tuple[ClusterImage, int] | None:
     return load_checkpoint(files.read_file(f"{directory}/{name}"), end_offset, epoch), end_offset
 
 
+def snapshot_ids(log: Log) -> list[tuple[int, int]]:
+    """(end offset, epoch) of the snapshots, oldest first, without the one that begins a new log."""
+    found = (parse_checkpoint_name(name) for name, _ in log.files.list_files(log.directory))
+    return sorted(parsed for parsed in found if parsed is not None and parsed[0])
+
+
 class NewSnapshot:
     """A snapshot of an image that does not change while it is encoded."""
 
-    def __init__(self, log: Log, image: ClusterImage) -> None:
+    def __init__(self, log: Log, image: ClusterImage, kept: tuple[int, int] | None = None) -> None:
+        """`kept` is (end offset, epoch) of the older snapshot that is not removed."""
         self._log = log
         self._image = image
         self._content: list[bytes] = []
@@ -39,6 +46,7 @@ class NewSnapshot:
 
         self.name = checkpoint_name(image.offset + 1, image.epoch)
         """The name of the file."""
+        self._kept = {self.name} if kept is None else {self.name, checkpoint_name(*kept)}
 
     def encode(self, now_ms: int) -> Generator[None, None, None]:
         """Encode the image, in steps."""
@@ -61,6 +69,11 @@ class NewSnapshot:
         """Write the file durably and remove older snapshots; may be called in a thread. OSError when the disk fails."""
         files, directory = self._log.files, self._log.directory
         replace_file(files, f"{directory}/{self.name}", b"".join(self._content))
-        for other, _ in files.list_files(directory):
-            if parse_checkpoint_name(other) is not None and other != self.name:
-                files.unlink(f"{directory}/{other}")
+        remove_older(self._log, self._kept)
+
+
+def remove_older(log: Log, kept: set[str]) -> None:
+    """Remove the snapshots other than these. OSError when the disk fails."""
+    for other, _ in log.files.list_files(log.directory):
+        if parse_checkpoint_name(other) is not None and other not in kept:
+            log.files.unlink(f"{log.directory}/{other}")

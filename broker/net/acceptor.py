@@ -16,6 +16,7 @@ from barnabas.broker.net.poller import READ
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
+    from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.poller import Poller
 
 logger = logging.getLogger("kafka.network.SocketServer")
@@ -36,13 +37,17 @@ _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Listener:
-    """A listening socket and the name of its listener."""
+    """A listening socket, the name of its listener, and who serves its connections."""
 
-    __slots__ = ("is_held", "is_polled", "name", "socket")
+    __slots__ = ("dispatch", "is_held", "is_polled", "name", "socket")
 
-    def __init__(self, name: str, listening: socket.socket) -> None:
+    def __init__(
+        self, name: str, listening: socket.socket, dispatch: Callable[[Connection, memoryview], None] | None = None
+    ) -> None:
+        """`dispatch` serves one request frame of a connection; None: as of the other listeners (`Reactor`)."""
         self.name = name
         self.socket = listening
+        self.dispatch = dispatch
         self.is_held = False  # by a limit
         self.is_polled = False
 
@@ -175,8 +180,11 @@ class Acceptor:
         self.listeners.clear()
 
 
-def bind(host: str, port: int, backlog: int) -> socket.socket:
-    """A listening socket; an empty host means all interfaces. OSError when the address cannot be bound."""
+def bind(host: str, port: int, backlog: int | None) -> socket.socket:
+    """A listening socket; an empty host means all interfaces. OSError when the address cannot be bound.
+
+    Without a backlog it is bound only: connections are refused until `start_listening`.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     if not host:
         family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
@@ -190,8 +198,14 @@ def bind(host: str, port: int, backlog: int) -> socket.socket:
         if family == socket.AF_INET6 and not host:
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         listening.bind((host, port))
-        listening.listen(max(backlog, 511))  # a burst of clients after a restart exceeds Kafka's default of 50
+        if backlog is not None:
+            start_listening(listening, backlog)
     except BaseException:
         listening.close()
         raise
     return listening
+
+
+def start_listening(bound: socket.socket, backlog: int) -> None:
+    """Let the system queue connections. OSError when another process listens on the address by now."""
+    bound.listen(max(backlog, 511))  # a burst of clients after a restart exceeds Kafka's default of 50

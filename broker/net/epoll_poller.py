@@ -37,7 +37,9 @@ class EpollPoller:
         self._targets[fd] = target
 
     def unregister(self, fd: int) -> None:
-        """Stop watching a descriptor."""
+        """Stop watching a descriptor; nothing is watched after `close`."""
+        if self._epoll.closed:
+            return
         del self._targets[fd]
         self._epoll.unregister(fd)
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from barnabas.broker.guarded import call_guarded
 from barnabas.broker.net.acceptor import Acceptor, Listener
 from barnabas.broker.net.channel import TURN_BYTES, Channel
 from barnabas.broker.net.connection import SHARE_S, Connection
@@ -90,11 +91,18 @@ class Reactor:
         self._in_turn = False
         self._sleep: trio.CancelScope | None = None
         self._closed: trio.Event | None = None
+        self.on_close: list[Callable[[], None]] = []
+        """Called when `run` ends, before the poller is closed."""
 
     @property
     def connection_count(self) -> int:
         """The number of open connections."""
         return len(self._channels)
+
+    @property
+    def poller(self) -> Poller:
+        """What watches the sockets; `Outgoing` adds its own."""
+        return self._poller
 
     def set_limits(self, limits: Limits) -> None:
         """Replace the limits of connections; those that are open stay open. The others are of the start."""
@@ -265,7 +273,7 @@ class Reactor:
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         local = accepted.getsockname()
         connection = Connection(
-            self._dispatch,
+            listener.dispatch or self._dispatch,
             listener=listener.name,
             peer=(host, peer[1]),
             local=(_plain(local[0]), local[1]),
@@ -467,6 +475,8 @@ class Reactor:
             await self._closed.wait()
 
     def _close_all(self) -> None:
+        for close in self.on_close:
+            call_guarded("Closing what the event loop polls", close)
         self.stop_accepting()
         for channel in list(self._channels.values()):
             self._close(channel)

@@ -45,7 +45,9 @@ class SelectorPoller:
             self._selector.modify(fd, _SELECT_OF[interest], target)
 
     def unregister(self, fd: int) -> None:
-        """Stop watching a descriptor."""
+        """Stop watching a descriptor; nothing is watched after `close`."""
+        if self._selector.get_map() is None:
+            return
         if fd in self._silent:
             self._silent.remove(fd)
         else:

@@ -96,13 +96,16 @@ class LogCleaner:
             log = partition.log
             if "compact" not in log.config.cleanup_policy or log.synced_offset >= log.segments.active.base_offset:
                 continue
+            if self._is_moving(partition):
+                continue
             try:
                 job = log.start_flush(log.segments.active.base_offset)
                 if job is not None:
                     await trio.to_thread.run_sync(job.run)
                     log.finish_flush(job)
             except OSError as error:
-                self._disk_failed(partition, error)
+                if partition.log is log:  # else it has moved to another log directory meanwhile
+                    self._disk_failed(partition, error)
 
     def _choose(self) -> tuple[Partition, Cleanable] | None:
         """The log with the highest dirty ratio among those that are due, marked as being cleaned; None if none is."""
@@ -112,7 +115,7 @@ class LogCleaner:
             log = partition.log
             if "compact" not in log.config.cleanup_policy or partition in self._busy or partition in self._uncleanable:
                 continue
-            if self._not_before.get(partition, now) > now:
+            if self._not_before.get(partition, now) > now or self._is_moving(partition):
                 continue
             try:
                 part = cleanable(log, self._cleaned_offsets.get(partition), now_ms)
@@ -132,6 +135,10 @@ class LogCleaner:
             self._busy.add(best[0])
             best[0].log.is_cleaning = True
         return best
+
+    def _is_moving(self, partition: Partition) -> bool:
+        """Whether the log is copied to another directory, as a whole: as in Kafka it is cleaned when it is there."""
+        return (partition.topic, partition.index) in self._log_dirs.futures.logs
 
     def _limits(self) -> CleanerLimits:
         config = self._config

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from barnabas.broker.replicas.follower_watch import FollowerWatch
     from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchResponsePartitionData
 
 INITIAL_EPOCH = 0
@@ -47,10 +48,13 @@ class FetchPartition:
         self.index = asked.partition
         self.high_watermark = -1
         self.log_start_offset = -1
+        self.current_leader_epoch = asked.current_leader_epoch
         self.update(asked)
 
     def update(self, asked: FetchRequestFetchPartition) -> None:
-        """Take over the values of a request."""
+        """Take over the values of a request. In another leader epoch nothing counts as reported."""
+        if asked.current_leader_epoch != self.current_leader_epoch:
+            self.high_watermark = self.log_start_offset = -1
         self.fetch_offset = asked.fetch_offset
         self.max_bytes = asked.partition_max_bytes
         self.current_leader_epoch = asked.current_leader_epoch
@@ -65,18 +69,40 @@ class FetchPartition:
         if answer.log_start_offset != self.log_start_offset:
             self.log_start_offset = answer.log_start_offset
             has_changed = True
-        if answer.preferred_read_replica != -1 or answer.diverging_epoch.epoch != -1:
+        if answer.preferred_read_replica != -1:
             has_changed = True
-        if answer.error_code:
-            self.high_watermark = -1  # so that the recovery from the error is reported as well
+        if answer.error_code or answer.diverging_epoch.epoch != -1:
+            self.high_watermark = -1  # so that the recovery is reported as well
             has_changed = True
         return has_changed
+
+
+class FollowerPartition(FetchPartition):
+    """One partition that a follower reads, and what it says of its replica."""
+
+    __slots__ = ("follower_high_watermark", "follower_log_start_offset")
+
+    def update(self, asked: FetchRequestFetchPartition) -> None:
+        """Take over the values of a request."""
+        super().update(asked)
+        self.follower_log_start_offset = asked.log_start_offset
+        self.follower_high_watermark = asked.high_watermark
 
 
 class FetchSession:
     """The partitions that one client reads."""
 
-    __slots__ = ("created", "epoch", "is_follower", "last_used", "partitions", "session_id", "uses_topic_ids")
+    __slots__ = (
+        "created",
+        "epoch",
+        "is_closed",
+        "is_follower",
+        "last_used",
+        "partitions",
+        "session_id",
+        "uses_topic_ids",
+        "watch",
+    )
 
     def __init__(
         self,
@@ -94,20 +120,28 @@ class FetchSession:
         self.epoch = 1
         self.created = now
         self.last_used = now
+        self.is_closed = False
+        self.watch: FollowerWatch | None = None
+        """Of a follower's session: which of its partitions a fetch has to read."""
 
     def update(self, request: FetchRequest) -> None:
         """Add, change and remove the partitions that an incremental request names."""
         partitions = self.partitions
         for key, topic, topic_id, asked in requested_partitions(request, uses_topic_ids=self.uses_topic_ids):
             known = partitions.get(key)
+            if self.watch is not None:
+                self.watch.changed[key] = None
             if known is None:
-                partitions[key] = FetchPartition(topic, topic_id, asked)
+                kind = FollowerPartition if self.is_follower else FetchPartition
+                partitions[key] = kind(topic, topic_id, asked)
             else:
                 known.update(asked)
         for forgotten in request.forgotten_topics_data:
             name = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
             for index in forgotten.partitions:
                 partitions.pop((name, index), None)
+                if self.watch is not None:
+                    self.watch.changed.pop((name, index), None)
 
     def move_to_end(self, key: PartitionKey) -> None:
         """The partition had records: the others are read first next time."""
@@ -139,7 +173,9 @@ class FetchSessions:
 
     def close(self, session_id: int) -> None:
         """Remove a session, if it exists."""
-        self._sessions.pop(session_id, None)
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.is_closed = True
 
     def resume(self, request: FetchRequest, *, uses_topic_ids: bool, now: float) -> FetchSession | None:
         """The session of an incremental request, updated by the request; None if it has no partitions any more.

@@ -25,8 +25,8 @@ class FlushedPartition(Protocol):
     is_closed: bool
     bytes_appended: int
 
-    def advance_high_watermark(self, offset: int, bytes_appended: int) -> None:
-        """Commit everything below `offset`."""
+    def advance_own_end(self, offset: int, bytes_appended: int) -> None:
+        """What this replica has ends at `offset`; without followers it is committed."""
 
     def fail(self, reason: str) -> None:
         """Take the partition offline."""
@@ -41,6 +41,7 @@ class FlushPolicy:
         "_request_flush",
         "_timer",
         "bytes_written",
+        "is_held",
         "messages",
         "partition",
         "seconds",
@@ -54,9 +55,21 @@ class FlushPolicy:
         self.seconds = inf
         """The longest time that a record waits for its flush to start."""
         self.bytes_written = self._bytes_in_job = partition.bytes_appended
+        self.is_held = False
+        """Whether no flush is begun, while a copy of the log takes its place."""
         self._loop = loop
         self._request_flush = request_flush
         self._timer: Timer | None = None
+
+    def applied(self) -> None:
+        """The policy is new or has changed: what the log has already is flushed too, even if nothing is appended.
+
+        A follower does not fetch before its flush: it would wait for ever.
+        """
+        if self.partition.log.unflushed >= self.messages:
+            self._request_flush(self)
+        else:
+            self._set_timer()
 
     def appended(self, size: int) -> None:
         """`size` bytes have been appended to the log: commit them, or request a flush first."""
@@ -64,7 +77,7 @@ class FlushPolicy:
         partition = self.partition
         log = partition.log
         if log.unflushed < self.messages:
-            partition.advance_high_watermark(log.log_end_offset, self.bytes_written)
+            partition.advance_own_end(log.log_end_offset, self.bytes_written)
             self._set_timer()
         else:
             self._request_flush(self)
@@ -82,10 +95,27 @@ class FlushPolicy:
         if job is not None:
             log.finish_flush(job)
         if job is None or log.unflushed < self.messages:
-            partition.advance_high_watermark(log.log_end_offset, self.bytes_written)
+            partition.advance_own_end(log.log_end_offset, self.bytes_written)
             self._set_timer()
         else:
-            partition.advance_high_watermark(min(job.offset, log.synced_offset), self._bytes_in_job)
+            partition.advance_own_end(min(job.offset, log.synced_offset), self._bytes_in_job)
+
+    def hold(self) -> None:
+        """Begin no flush before `release`: what is appended meanwhile waits for its acknowledgement."""
+        self.is_held = True
+
+    def release(self, request_flush: Callable[[FlushPolicy], None]) -> None:
+        """Request flushes again, with `request_flush`: the log may be in another directory now.
+
+        One is requested at once, even if the log is flushed: what was flushed meanwhile is not acknowledged yet.
+        """
+        self.is_held = False
+        self._request_flush = request_flush
+        request_flush(self)
+
+    def is_flushed_by(self, request_flush: Callable[[FlushPolicy], None]) -> bool:
+        """Whether flushes are requested with this function: else the log has moved to another directory."""
+        return self._request_flush == request_flush
 
     def _set_timer(self) -> None:
         if self._timer is None and self.seconds < inf and self.partition.log.unflushed:

@@ -84,8 +84,8 @@ class Flusher:
 
     def _begin(self, policy: FlushPolicy) -> FlushJob | None:
         """A partition's part of the flush that starts; None when there is nothing to flush, or not yet."""
-        if policy.partition.is_closed:
-            return None
+        if policy.partition.is_closed or policy.is_held or not policy.is_flushed_by(self.request):
+            return None  # a flush that is held back, or of a log that has moved away, is requested again
         try:
             job = policy.begin()
         except OSError as error:
@@ -119,6 +119,10 @@ class Flusher:
             self._failures.report(self._log_dir, f"sync of {policy.partition!r}", error)
             self._start_after(RETRY_S)
 
+    def _is_here(self, policy: FlushPolicy) -> bool:
+        """Whether the partition is still served from this directory."""
+        return not policy.partition.is_closed and policy.is_flushed_by(self.request)
+
     def _start_after(self, delay_s: float) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
@@ -132,13 +136,13 @@ class Flusher:
                 self._retry(policy, failure)
             return
         for policy, job in flushes:
-            if not policy.partition.is_closed:  # else its directory has been renamed for deletion
+            if self._is_here(policy):  # else its directory has been renamed for deletion
                 failure = failure or job.missing
         if failure is not None:
             self._failures.take_offline(self._log_dir, "sync", failure)
             return
         for policy, job in flushes:
-            if not policy.partition.is_closed:
+            if self._is_here(policy):
                 self._commit(policy, job)
         if self._requested and not self._is_scheduled:
             self._is_scheduled = True

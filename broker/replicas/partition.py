@@ -1,8 +1,10 @@
-"""One partition led by this broker: its log, its leader epoch, its high watermark and the waits for it.
+"""One replica of a partition: its log, who leads it, its high watermark and the waits for it.
 
-On a single node this broker leads everything and the ISR is itself, so the high watermark is the log end offset, or
-less while a flush policy asks for a flush first (`broker.replicas.flush_policy`). When it advances, waiting readers are
-woken once, at the end of the loop's turn, so a burst of produce requests costs a reader one response; callbacks of
+A `Partition` exists for every replica that this broker has; what it may do follows from the metadata: it leads, it
+follows another broker, or it has no leader (`update`). A partition with one replica has no `leading`: its high
+watermark is the log end offset, or less while a flush policy asks for a flush first (`flush_policy`). Otherwise its
+followers take part (`leading`), or its leader tells it (`follow_high_watermark`). When it advances, waiting readers
+are woken once, at the end of the loop's turn, so a burst of produce requests costs a reader one response; callbacks of
 `when_committed` are called immediately (R12, R13, G2).
 """
 
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.config.keys.own import ALWAYS
 from barnabas.broker.guarded import log_failure
 from barnabas.broker.replicas.flush_policy import FlushPolicy
+from barnabas.coord.cluster.topic_image import NO_LEADER
 from barnabas.coord.topic_names import INTERNAL_TOPICS
 from barnabas.wire.configdef import LONG_MAX
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -22,7 +25,13 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
+    from barnabas.broker.replicas.committed_bytes import CommittedBytes
+    from barnabas.broker.replicas.fetch_sessions import PartitionKey
     from barnabas.broker.replicas.flusher import Flusher
+    from barnabas.broker.replicas.follower_watch import FollowerWatch
+    from barnabas.broker.replicas.leader_state import Follower
+    from barnabas.broker.replicas.leading import Leading
+    from barnabas.coord.cluster.topic_image import PartitionImage
     from barnabas.storage.append import AppendInfo
     from barnabas.storage.batch_check import Origin
     from barnabas.storage.batch_content import Budget
@@ -30,26 +39,40 @@ if TYPE_CHECKING:
 
 
 class Partition:
-    """One partition led by this broker."""
+    """One replica of a partition."""
 
     __slots__ = (
         "_awaiting",
         "_failures",
         "_is_waking",
+        "_lead",
         "_loop",
         "_on_failure",
+        "adding_replicas",
         "bytes_appended",
+        "committed_bytes",
+        "elr",
+        "end_waiters",
         "flush_policy",
+        "has_peers",
         "index",
         "is_closed",
         "is_internal",
+        "is_leader",
+        "is_waking_followers",
         "isr",
         "leader_epoch",
+        "leader_id",
+        "leading",
         "log",
+        "on_own_end",
+        "partition_epoch",
+        "removing_replicas",
         "replicas",
         "topic",
         "topic_id",
         "waiters",
+        "watches",
     )
 
     def __init__(
@@ -62,8 +85,13 @@ class Partition:
         loop: Loop,
         failures: LogDirFailures,
         on_failure: Callable[[Partition, str], None],
+        lead: Callable[[Partition], Leading],
     ) -> None:
-        """`on_failure` takes the partition offline; its second argument is the reason."""
+        """`on_failure` takes the partition offline; its second argument is the reason.
+
+        `lead` makes the leader's side when this broker begins to lead the partition with followers.
+        """
+        self._lead = lead
         self._loop = loop
         self._failures = failures
         self._on_failure = on_failure
@@ -72,17 +100,179 @@ class Partition:
         self.topic_id = topic_id
         self.is_internal = topic in INTERNAL_TOPICS
         self.log = log
-        self.leader_epoch = 0
+        self.is_leader = False
+        self.has_peers = False
+        """Whether it has other replicas; without any, all that readers and writers need is here."""
+        self.leading: Leading | None = None
+        """The leader's side while this broker leads the partition with followers."""
+        self.committed_bytes: CommittedBytes | None = None
+        self.leader_id = NO_LEADER
+        self.leader_epoch = -1
+        self.partition_epoch = -1
         self.replicas: Sequence[int] = ()
         self.isr: Sequence[int] = ()
+        self.elr: Sequence[int] = ()
+        self.adding_replicas: Sequence[int] = ()
+        self.removing_replicas: Sequence[int] = ()
         self.bytes_appended = 0  # up to the high watermark, since the broker started
         self.waiters: dict[object, Callable[[Partition], None]] = {}  # the key is the waiter itself
+        self.end_waiters: dict[object, Callable[[Partition], None]] = {}  # followers, which read up to the log end
+        self.watches: dict[FollowerWatch, PartitionKey] = {}  # of followers that wait for any change
         self.flush_policy: FlushPolicy | None = None  # None: records are acknowledged without a flush
-        self.is_closed = False  # deleted or offline
+        self.is_closed = False  # deleted, moved to other brokers or offline
+        self.on_own_end: Callable[[Partition], None] | None = None
+        """A follower's: called when `own_end` has advanced, which is what its next fetch may say it has."""
         self._awaiting: list[tuple[int, Callable[[ErrorCode], None]]] = []
-        self._is_waking = False
-        log.high_watermark = log.log_end_offset
+        self._is_waking = self.is_waking_followers = False
         log.on_damage = self.fail
+
+    # -- roles
+
+    def update(self, assigned: PartitionImage, node_id: int) -> bool:
+        """Take over what the metadata says of the partition; whether its leader or its leader epoch has changed.
+
+        A state that is older than the one known is ignored: the controller's answer may be ahead of the metadata (R11).
+        """
+        if assigned.partition_epoch <= self.partition_epoch:
+            self.elr = assigned.elr  # a ClearElrRecord counts as no change
+            return False
+        was_leader = self.is_leader
+        is_new_epoch = assigned.leader_epoch != self.leader_epoch
+        has_changed = is_new_epoch or assigned.leader != self.leader_id
+        self.leader_id = assigned.leader
+        self.leader_epoch = assigned.leader_epoch
+        self.partition_epoch = assigned.partition_epoch
+        self.replicas = assigned.replicas
+        self.isr = assigned.isr
+        self.elr = assigned.elr
+        self.adding_replicas = assigned.adding_replicas
+        self.removing_replicas = assigned.removing_replicas
+        self.is_leader = assigned.leader == node_id
+        if self.is_leader and len(assigned.replicas) == 1:
+            if self.has_peers or not was_leader:
+                self._lead_alone()
+        else:
+            self._take_part(assigned, is_new_epoch=is_new_epoch, is_new_leader=not was_leader)
+        if was_leader and not self.is_leader:
+            self._resign()
+        if has_changed:
+            self._wake_all()
+        return has_changed
+
+    def _lead_alone(self) -> None:
+        """This replica is the only one: its own end is the high watermark."""
+        counted, self.committed_bytes = self.committed_bytes, None
+        leading, self.leading = self.leading, None
+        self.has_peers = False
+        if counted is None:
+            self.log.high_watermark = self.log.log_end_offset  # what a start has found is flushed
+        else:
+            self.advance_high_watermark(self.own_end, counted.total)
+        if leading is not None:
+            for offset, then in leading.take_stored_waits():
+                self.when_committed(offset, then)
+            leading.stop(ErrorCode.NONE)
+
+    def _take_part(self, assigned: PartitionImage, *, is_new_epoch: bool, is_new_leader: bool) -> None:
+        """There are other replicas: lead them, or follow the leader."""
+        self.has_peers = True
+        log = self.log
+        if self.committed_bytes is None:
+            from barnabas.broker.replicas.committed_bytes import CommittedBytes
+
+            policy = self.flush_policy
+            total = self.bytes_appended if policy is None else policy.bytes_written
+            self.committed_bytes = CommittedBytes(total, log.high_watermark, log.log_end_offset)
+        if self.is_leader:
+            if self.leading is None:
+                self.leading = self._lead(self)
+                is_new_leader = True
+            self.leading.update(assigned, is_new_epoch=is_new_epoch, is_new_leader=is_new_leader)
+
+    def _resign(self) -> None:
+        """This broker leads no longer: nobody here can say whether what waits will be committed (R14)."""
+        leading, self.leading = self.leading, None
+        if leading is not None:
+            leading.stop(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        awaiting, self._awaiting = self._awaiting, []
+        for _, then in awaiting:
+            self._decide(then, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _wake_all(self) -> None:
+        """Readers look again at the end of the turn: who leads the partition has changed."""
+        if self.waiters:
+            self._loop.call_after_turn(self.wake)
+        self.wake_followers()
+
+    @property
+    def own_end(self) -> int:
+        """The end of what this replica has: of what it has flushed if a flush policy asks for that."""
+        policy = self.flush_policy
+        if policy is None or self.log.unflushed < policy.messages:
+            return self.log.log_end_offset
+        return self.log.synced_offset
+
+    @property
+    def min_in_sync(self) -> int:
+        """The replicas that have to be in sync: min.insync.replicas, at most all (Kafka's `effectiveMinIsr`)."""
+        return min(self.log.config.min_insync_replicas, len(self.replicas))
+
+    @property
+    def is_behind_its_epoch(self) -> bool:
+        """Whether a new leader's high watermark is below the start of its epoch: more may be committed (R15)."""
+        return self.leading is not None and self.leading.state.epoch_start_offset > self.log.high_watermark
+
+    # -- followers
+
+    def appended_as_follower(self, size: int) -> None:
+        """`size` bytes from the leader have been appended to the log: have them flushed if the policy asks for it."""
+        if self.committed_bytes is not None:
+            self.committed_bytes.appended(self.log.log_end_offset, size)
+        if self.flush_policy is not None:
+            self.flush_policy.appended(size)
+
+    def follow_high_watermark(self, offset: int) -> None:
+        """A follower's high watermark: the leader's, as far as this replica has the records (R8)."""
+        self.commit(min(offset, self.log.log_end_offset))
+
+    def follower_fetched(
+        self, replica_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now: float
+    ) -> None:
+        """A follower has everything below `fetch_offset` (R4). KafkaError when it does not follow this leader."""
+        follower = self.check_follower(replica_id, self.leader_epoch)
+        assert self.leading is not None
+        self.leading.follower_fetched(follower, broker_epoch, fetch_offset, log_start_offset, now)
+
+    def check_follower(self, broker_id: int, current_leader_epoch: int) -> Follower:
+        """A follower that fetches. KafkaError when this leader does not know it (yet): it asks again."""
+        follower = None if self.leading is None else self.leading.state.followers.get(broker_id)
+        if follower is None:
+            unknown = ErrorCode.UNKNOWN_LEADER_EPOCH if current_leader_epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            raise KafkaError(unknown, f"Broker {broker_id} is no replica of {self.topic}-{self.index}")
+        return follower
+
+    def wake_followers(self) -> None:
+        """Wake the fetches of followers at the end of the turn: the log has grown, or who leads it has changed."""
+        if not self.is_waking_followers and (self.end_waiters or self.watches):
+            self.is_waking_followers = True
+            self._loop.call_after_turn(self._wake_followers)
+
+    def _wake_followers(self) -> None:
+        self.is_waking_followers = False
+        self._call_all(self.end_waiters)
+        for watch, key in list(self.watches.items()):
+            watch.woken(self, key)
+
+    def mark_followers(self) -> None:
+        """The next fetches of followers look at the partition: they may be told, or join the ISR."""
+        for watch, key in list(self.watches.items()):
+            watch.mark(self, key)
+
+    def truncated(self) -> None:
+        """The follower's log has been truncated: readers look again."""
+        if self.committed_bytes is not None:
+            self.committed_bytes.truncated(self.log.log_end_offset)
+        self._wake_all()
 
     def append(
         self,
@@ -117,6 +307,10 @@ class Partition:
         except OSError as error:
             self.report_failure("write", error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        if self.leading is not None:
+            if not info.duplicate:
+                self._replicate(len(records))
+            return info
         if self.flush_policy is not None:
             if not info.duplicate:
                 self.flush_policy.appended(len(records))
@@ -127,6 +321,13 @@ class Partition:
             self._is_waking = True
             self._loop.call_after_turn(self.wake)
         return info
+
+    def _replicate(self, size: int) -> None:
+        assert self.committed_bytes is not None
+        self.committed_bytes.appended(self.log.log_end_offset, size)
+        self.wake_followers()
+        assert self.leading is not None
+        self.leading.appended(size)
 
     def report_failure(self, operation: str, error: BaseException | None) -> None:
         """Report a failed `operation` on the log if `error` comes from the disk; it may fail the log directory."""
@@ -139,6 +340,23 @@ class Partition:
             self._failures.report_unreadable(self.topic, self.index, self.log.directory, error)
 
     # -- commitment
+
+    def advance_own_end(self, offset: int, bytes_appended: int) -> None:
+        """What this replica has ends at `offset` now, `bytes_appended` bytes since the broker started (flushes)."""
+        if self.leading is not None:
+            self.leading.own_end_advanced(offset)
+        elif self.is_leader:
+            self.advance_high_watermark(offset, bytes_appended)
+        elif self.on_own_end is not None:
+            self.on_own_end(self)
+
+    def commit(self, offset: int) -> None:
+        """Commit everything below `offset` of a partition that has other replicas."""
+        counted = self.committed_bytes
+        if counted is not None:
+            if self.watches:
+                self.mark_followers()
+            self.advance_high_watermark(offset, counted.below(offset))
 
     def advance_high_watermark(self, offset: int, bytes_appended: int) -> None:
         """Commit everything below `offset`, which is `bytes_appended` bytes since the broker started."""
@@ -162,6 +380,19 @@ class Partition:
             then(ErrorCode.NONE)
         else:
             self._awaiting.append((offset, then))
+
+    def when_stored(self, offset: int, then: Callable[[ErrorCode], None]) -> None:
+        """Call `then` once this replica has the record at `offset`, flushed if the flush policy asks for it (R13)."""
+        if self.leading is not None:
+            self.leading.when_stored(offset, then)
+        else:
+            self.when_committed(offset, then)
+
+    def forget(self, then: Callable[[ErrorCode], None]) -> None:
+        """Do not call `then`, which waits for something, any more: its time is up."""
+        self._awaiting = [waiter for waiter in self._awaiting if waiter[1] is not then]
+        if self.leading is not None:
+            self.leading.forget(then)
 
     def _release(self, high_watermark: int) -> None:
         """Call the callbacks of offsets below the new high watermark."""
@@ -190,7 +421,7 @@ class Partition:
         policy, self.flush_policy = self.flush_policy, None
         if policy is not None:
             policy.cancel()
-            self.advance_high_watermark(self.log.log_end_offset, policy.bytes_written)
+            self.advance_own_end(self.log.log_end_offset, policy.bytes_written)
 
     def fail(self, reason: str) -> None:
         """Take the partition offline; `reason` is a sentence about what happened to its log."""
@@ -202,15 +433,22 @@ class Partition:
         self.is_closed = True
         if self.flush_policy is not None:
             self.flush_policy.cancel()
+        leading, self.leading = self.leading, None
+        if leading is not None:
+            leading.stop(error)
         awaiting, self._awaiting = self._awaiting, []
         for _, then in awaiting:
             self._decide(then, error)
         self._loop.call_after_turn(self.wake)
+        self.wake_followers()
 
     def wake(self) -> None:
         """Call everything in `waiters`: the partition has changed."""
         self._is_waking = False
-        for woken in list(self.waiters.values()):
+        self._call_all(self.waiters)
+
+    def _call_all(self, waiters: dict[object, Callable[[Partition], None]]) -> None:
+        for woken in list(waiters.values()):
             try:
                 woken(self)
             except Exception as failure:
@@ -231,12 +469,19 @@ class Partition:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
         raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
+    def check_leader(self, current_leader_epoch: int) -> None:
+        """As `check_epoch`; then KafkaError(NOT_LEADER_OR_FOLLOWER) unless this broker leads the partition (R3)."""
+        if current_leader_epoch not in (-1, self.leader_epoch):
+            self.check_epoch(current_leader_epoch)
+        if not self.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
     def check_in_sync_replicas(self) -> None:
         """Raise KafkaError for acks=all while fewer than min.insync.replicas replicas are in sync (R12).
 
         min.insync.replicas is capped at the number of replicas (Kafka's `effectiveMinIsr`).
         """
-        required = min(self.log.config.min_insync_replicas, len(self.replicas))
+        required = self.min_in_sync
         if len(self.isr) < required:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,

@@ -10,17 +10,19 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.config.keys.general import PRODUCER_ID_EXPIRATION_MS
 from barnabas.broker.config.keys.own import LOG_READ_CHECK_CRCS, LOG_SYNC, PRODUCE_VALIDATION
+from barnabas.broker.guarded import call_guarded
 from barnabas.broker.log_dir_failures import NO_DESCRIPTORS, is_transient
 from barnabas.broker.replicas.log_starts import LogStarts
 from barnabas.broker.replicas.offline_partitions import OfflinePartitions
 from barnabas.broker.replicas.partition import Partition
 from barnabas.broker.replicas.syncfs_choice import MANY_FILES
 from barnabas.coord.cluster.resources import TOPIC
+from barnabas.coord.cluster.topic_image import NO_LEADER
 from barnabas.storage.checkpoint_files import CHECKPOINT_NAMES
 from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
@@ -32,16 +34,26 @@ if TYPE_CHECKING:
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.flusher import Flusher
+    from barnabas.broker.replicas.isr_changes import Send
+    from barnabas.broker.replicas.leading import Leading
+    from barnabas.broker.replicas.replication import Replication
     from barnabas.broker.steps import StepRunner, Steps
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.topic_image import TopicImage
+    from barnabas.storage.log import Log
     from barnabas.storage.log_dir import LogDir
     from barnabas.storage.log_dirs import LogDirs
     from barnabas.storage.log_state import TornTail
     from barnabas.storage.new_directories import NewDirectories
+    from barnabas.wire.messages.replication import AlterPartitionRequest
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
+
+NOBODY = -2
+"""No broker has this id, nor is it that of a partition without a leader."""
+
+DELETED = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 NEW_PER_STEP = 100
 """The number of new partitions whose directories are made together in a thread."""
@@ -75,15 +87,53 @@ class Partitions:
         self._log_dirs = log_dirs
         self._failures = failures
         self._flushers = flushers
+        self._runner = runner
         self._log_starts = LogStarts(loop, log_dirs, failures, runner, lambda: self)
         self._by_name: dict[str, _Topic] = {}
         self._by_id: dict[bytes, _Topic] = {}
         self._is_loading = True
         self._offline = OfflinePartitions(loop, log_dirs)
+        self._damaged: set[tuple[bytes, int]] = set()  # offline because of their logs, by topic id
         self.offline: Mapping[tuple[str, int], str] = self._offline.reasons
         """(topic, index) of the partitions that cannot be served -> reason; iteration and `get` leave them out."""
         self.on_failure: dict[str, Callable[[int], None]] = {}
         """By topic: called at the end of the turn with the index of a partition that is not served any more."""
+        self.on_role_change: list[Callable[[Partition], None]] = []
+        """Called with each partition whose leader or leader epoch has changed, after its state is set: it leads,
+        follows or has no leader. A partition that was just opened counts as changed."""
+        self.on_removed: list[Callable[[Partition], None]] = []
+        """Called with each partition that this broker holds no longer: deleted, moved to other brokers, or offline."""
+        self._image: ClusterImage | None = None
+        self.incarnation_id: bytes | None = None
+        """Of a broker in a cluster: it leads nothing before the metadata has the registration of this incarnation.
+
+        The leader epochs before that belong to its predecessor, whose records a crash may have taken."""
+        self.send_to_controller: Send = _no_controller
+        """Sends a request to the active controller: `ControllerChannel.send`."""
+
+    @cached_property
+    def replication(self) -> Replication:
+        """What partitions with followers share; made when this broker leads the first one."""
+        from barnabas.broker.replicas.replication import Replication
+
+        return Replication(
+            self._loop,
+            self._config,
+            self._runner,
+            image=self._current_image,
+            partitions=lambda: self,
+            send=self._send,
+        )
+
+    def _lead(self, partition: Partition) -> Leading:
+        return self.replication.lead(partition)
+
+    def _send(self, request: AlterPartitionRequest, then: Callable[[Any], None]) -> None:
+        self.send_to_controller(request, then)
+
+    def _current_image(self) -> ClusterImage:
+        assert self._image is not None
+        return self._image
 
     def __iter__(self) -> Iterator[Partition]:
         for topic in self._by_name.values():
@@ -94,7 +144,12 @@ class Partitions:
         try:
             return self._by_name[topic].partitions[index]
         except KeyError:
-            raise self._offline.error(topic, index) from None
+            raise self._error(topic, index) from None
+
+    def find(self, topic: str, index: int) -> Partition | None:
+        """A partition by name; None if it is not served here."""
+        found = self._by_name.get(topic)
+        return None if found is None else found.partitions.get(index)
 
     def get_by_id(self, topic_id: bytes, index: int) -> Partition:
         """A partition by topic id; KafkaError(UNKNOWN_TOPIC_ID), else as `get`."""
@@ -104,7 +159,33 @@ class Partitions:
         try:
             return topic.partitions[index]
         except KeyError:
-            raise self._offline.error(topic.name, index) from None
+            raise self._error(topic.name, index) from None
+
+    def get_leader(self, topic: str, index: int) -> Partition:
+        """A partition that this broker leads, by name; KafkaError(NOT_LEADER_OR_FOLLOWER), else as `get`."""
+        try:
+            partition = self._by_name[topic].partitions[index]
+        except KeyError:
+            raise self._error(topic, index) from None
+        if not partition.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return partition
+
+    def get_leader_by_id(self, topic_id: bytes, index: int) -> Partition:
+        """A partition that this broker leads, by topic id; KafkaError(NOT_LEADER_OR_FOLLOWER), else as `get_by_id`."""
+        partition = self.get_by_id(topic_id, index)
+        if not partition.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return partition
+
+    def _error(self, topic: str, index: int) -> KafkaError:
+        """The error for a partition that this broker does not have (Kafka's `getPartitionOrError`)."""
+        error = self._offline.error(topic, index)
+        if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self._image is not None:
+            found = self._image.partition(topic, index)
+            if found is not None and self._config.node_id not in found.replicas:
+                return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return error
 
     def of_topic(self, name: str) -> list[Partition]:
         """The partitions of a topic; none if there is no such topic."""
@@ -115,6 +196,7 @@ class Partitions:
 
     def load(self, image: ClusterImage) -> None:
         """Open the logs of the partitions that `image` assigns to this broker; set aside other directories (R22)."""
+        self._image = image
         for topic in image.topics.values():
             self._open_topic(image, topic, topic.partitions)
         self._flush_loaded()
@@ -141,7 +223,9 @@ class Partitions:
 
     def apply(self, image: ClusterImage, delta: ClusterDelta) -> Steps[None]:
         """Apply a change of the image, in steps; done before the request that caused it is answered."""
+        self._image = image
         yield from self._remove(list(delta.deleted_topics.values()))
+        yield from self._remove_replicas(delta)
         changed = [*delta.new_partitions.items(), *delta.changed_partitions.items()]
         configs: dict[bytes, LogConfig] = {}
         for at in range(0, len(changed), NEW_PER_STEP):
@@ -156,6 +240,8 @@ class Partitions:
         for resource_type, name in delta.changed_configs:
             if resource_type == TOPIC and name in image.topics:  # else it was deleted with its configs
                 yield from self.update_configs(image, name)
+        if delta.changed_brokers and "replication" in self.__dict__:
+            yield from self.replication.brokers_changed()
 
     def _make_directories(self, batch: Sequence[tuple[TopicImage, int]]) -> Steps[NewDirectories]:
         """Make the directories of those of these partitions that are new, in a thread."""
@@ -202,17 +288,32 @@ class Partitions:
             if partition is None:
                 return
             topic.partitions[index] = partition
-        assigned = wanted.partitions[index]
-        partition.leader_epoch = assigned.leader_epoch
-        partition.replicas = assigned.replicas
-        partition.isr = assigned.isr
+        if partition.update(wanted.partitions[index], self._leading_id()):
+            self._tell(self.on_role_change, partition)
+
+    def _leading_id(self) -> int:
+        """The id under which this broker leads partitions."""
+        node_id = self._config.node_id
+        if self.incarnation_id is not None:
+            registered = self._current_image().brokers.get(node_id)
+            if registered is None or registered.incarnation_id != self.incarnation_id:
+                return NOBODY
+            self.incarnation_id = None
+        return node_id
+
+    @staticmethod
+    def _tell(subscribers: Sequence[Callable[[Partition], None]], partition: Partition) -> None:
+        for subscriber in subscribers:
+            call_guarded("Following a change of a partition", subscriber, partition)
 
     def _open(
         self, topic: TopicImage, index: int, config: LogConfig, directories: NewDirectories | None = None
     ) -> Partition | None:
         """Open a partition's log; None when the partition is offline. `directories` were just made."""
         if (topic.name, index) in self.offline:
-            return None
+            if (topic.topic_id, index) not in self._damaged or not self._may_refill(topic, index):
+                return None
+            self._give_up(topic, index, self.offline[topic.name, index])
         try:
             if directories is not None:
                 self._check_made(topic.name, index, directories)
@@ -226,13 +327,10 @@ class Partitions:
                 producer_expiration_ms=self._config[PRODUCER_ID_EXPIRATION_MS],
                 made=directories,
             )
-        except (DamagedLog, CorruptCheckpoint, KafkaError, OSError) as error:  # KafkaError: no directory works
-            if not (isinstance(error, OSError) and is_transient(error)):
-                self._offline.add(topic.name, index, str(error))
-            elif self._is_loading and error.errno in NO_DESCRIPTORS:
-                raise  # descriptors are not freed before the start is over
-            else:
-                self._offline.add_for_now(topic, index, error)
+        except (DamagedLog, CorruptCheckpoint) as error:
+            return self._open_damaged(topic, index, config, str(error))
+        except (KafkaError, OSError) as error:  # KafkaError: no directory works
+            self._not_opened(topic, index, error)
             return None
         log.checks_reads = self._config[LOG_READ_CHECK_CRCS]
         if not self._is_loading:
@@ -247,9 +345,42 @@ class Partitions:
             loop=self._loop,
             failures=self._failures,
             on_failure=self.take_offline,
+            lead=self._lead,
         )
         self._apply_flush_policy(partition)
         return partition
+
+    def _open_damaged(self, topic: TopicImage, index: int, config: LogConfig, reason: str) -> Partition | None:
+        """A damaged log is offline, unless its leader can fill it again: then nobody has to look at it."""
+        self._damaged.add((topic.topic_id, index))
+        if self._may_refill(topic, index):
+            self._offline.add_quietly(topic.name, index, reason)
+            return self._open(topic, index, config)
+        self._offline.add(topic.name, index, reason)
+        return None
+
+    def _not_opened(self, topic: TopicImage, index: int, error: KafkaError | OSError) -> None:
+        """Keep the partition offline: until the broker is started again, or for now if the error may pass."""
+        if not (isinstance(error, OSError) and is_transient(error)):
+            self._offline.add(topic.name, index, str(error))
+        elif self._is_loading and error.errno in NO_DESCRIPTORS:
+            raise error  # descriptors are not freed before the start is over
+        else:
+            self._offline.add_for_now(topic, index, error)
+
+    def _may_refill(self, topic: TopicImage, index: int) -> bool:
+        """Whether a damaged log may be given up: another broker leads, and does not count on this replica (L2)."""
+        assigned, node_id = topic.partitions[index], self._config.node_id
+        return (
+            self._log_dirs.are_replicas and assigned.leader not in {NO_LEADER, node_id} and node_id not in assigned.isr
+        )
+
+    def _give_up(self, topic: TopicImage, index: int, reason: str) -> None:
+        """Set a damaged log aside, so that it is made anew and filled by its leader."""
+        logger.warning("Partition %s-%d is filled from its leader again, since %s", topic.name, index, reason)
+        self._damaged.discard((topic.topic_id, index))
+        self._offline.remove(topic.name, index)
+        self._log_dirs.give_up(topic.name, index)
 
     def _check_made(self, topic: str, index: int, directories: NewDirectories) -> None:
         """Raise the error with which making the directory of a new partition has failed, if it has."""
@@ -274,6 +405,15 @@ class Partitions:
         log_dir = self._log_dirs.dir_of(partition.topic, partition.index)
         if log_dir is not None:
             partition.apply_flush_policy(self._config[LOG_SYNC], self._flushers[log_dir])
+            if partition.flush_policy is not None and not self._is_loading:  # `_flush_loaded` does it then
+                partition.flush_policy.applied()
+
+    def moved(self, partition: Partition, log: Log) -> None:
+        """The log of a partition is in another log directory now."""
+        partition.log = log
+        log_dir = self._log_dirs.dir_of(partition.topic, partition.index)
+        if partition.flush_policy is not None and log_dir is not None:
+            partition.flush_policy.release(self._flushers[log_dir].request)
 
     def forget_expired_producers(self) -> Steps[None]:
         """Drop the state of idempotent producers that wrote nothing for `producer.id.expiration.ms` (I6)."""
@@ -287,6 +427,7 @@ class Partitions:
     def take_offline(self, partition: Partition, reason: str) -> None:
         """Stop serving a partition; everything that waits for it gets KAFKA_STORAGE_ERROR."""
         self._stop_serving(partition)
+        self._damaged.add((partition.topic_id, partition.index))
         self._offline.add(partition.topic, partition.index, reason)
 
     def reopen(self, image: ClusterImage) -> None:
@@ -324,6 +465,7 @@ class Partitions:
         if callback is not None:
             self._loop.call_after_turn(partial(callback, partition.index))
         partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
+        self._tell(self.on_removed, partition)
 
     def _forget_topic(self, deleted: TopicImage) -> _Topic | None:
         """Find the partitions of a topic no longer, by its name or id."""
@@ -350,6 +492,26 @@ class Partitions:
                     yield None
         yield from self._persist_deletion(changed)
 
+    def _remove_replicas(self, delta: ClusterDelta) -> Steps[None]:
+        """Stop serving the partitions that were moved to other brokers, and delete their logs, durably (R19)."""
+        changed: dict[LogDir, None] = {}
+        for count, ((topic_id, index), image) in enumerate(list(delta.changed_partitions.items()), 1):
+            if count % 1000 == 0:
+                yield None
+            if self._is_assigned(image, index):
+                continue
+            if (image.name, index) in self.offline:
+                self._offline.delete(image.name, index)
+                yield None
+            topic = self._by_id.get(topic_id)
+            partition = None if topic is None else topic.partitions.pop(index, None)
+            if partition is not None and not partition.is_closed:
+                logger.info("Partition %s-%d was moved to other brokers: its log is deleted", image.name, index)
+                self._delete(partition, changed, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                yield None
+        if changed:
+            yield from self._persist_deletion(changed)
+
     def _persist_deletion(self, changed: Iterable[LogDir]) -> Steps[None]:
         """Make the new names of deleted logs' directories durable, and remove these logs from the checkpoints."""
         for log_dir in changed:
@@ -360,13 +522,14 @@ class Partitions:
         for name in CHECKPOINT_NAMES:  # so that new partitions of the same names need not write them
             yield from self._failures.write_checkpoint(name)
 
-    def _delete(self, partition: Partition, changed: dict[LogDir, None]) -> None:
+    def _delete(self, partition: Partition, changed: dict[LogDir, None], error: ErrorCode = DELETED) -> None:
         """Delete a partition's log, and add its log directory to those whose names have changed."""
         try:
             changed[self._log_dirs.delete_log(partition.topic, partition.index, now=self._loop.now())] = None
-        except OSError as error:
-            partition.report_failure("deletion", error)
-        partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        except OSError as failure:
+            partition.report_failure("deletion", failure)
+        partition.close(error)
+        self._tell(self.on_removed, partition)
 
     def config_of(self, image: ClusterImage, topic: str) -> LogConfig:
         """A topic's effective configuration: its own overrides over this broker's defaults."""
@@ -381,6 +544,8 @@ class Partitions:
             for partition in self.of_topic(name):
                 partition.log.update_config(config)
                 self._apply_flush_policy(partition)
+                if partition.leading is not None:
+                    partition.leading.advance()  # min.insync.replicas may be less now
                 yield None
 
     # -- deletion of records
@@ -388,6 +553,10 @@ class Partitions:
     def persist_log_starts(self, then: Callable[[bool], None] = lambda _: None) -> None:
         """Persist the log starts, then delete the segments below them; see `LogStarts.persist`."""
         self._log_starts.persist(then)
+
+
+def _no_controller(_: object, __: object) -> None:
+    raise RuntimeError("This broker was built without a channel to the controller")
 
 
 def _warn_of_torn_tail(topic: str, index: int, torn: TornTail) -> None:

@@ -2,8 +2,9 @@
 
 A record in the queue has headers with its original topic, partition and offset; key and value are copied if the group
 sets `errors.deadletterqueue.copy.record.enable`. Partition n of the source goes to partition n of the queue, modulo its
-number of partitions. After `ATTEMPTS` failed writes the records are dropped with an error in the log, so that a missing
-queue does not block the group. Copying is done in slices: a small batch may expand to many records.
+number of partitions, which another broker may lead (`dead_letter_targets`). After `ATTEMPTS` failed writes the records
+are dropped with an error in the log, so that a missing queue does not block the group. Copying is done in slices: a
+small batch may expand to many records.
 Source: Kafka 4.4 `ShareGroupDLQStateManager`.
 """
 
@@ -17,14 +18,17 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.config.keys.general import (
     ERRORS_DEADLETTERQUEUE_AUTO_CREATE_TOPICS_ENABLE,
     ERRORS_DEADLETTERQUEUE_TOPIC_NAME_PREFIX,
+    REQUEST_TIMEOUT_MS,
 )
 from barnabas.broker.guarded import log_failure
+from barnabas.broker.sharing.dead_letter_targets import LedElsewhere, LedHere
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records import BatchBuilder, CorruptRecord, Record, iter_batches, records_in_range
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinators.services import BrokerServices
     from barnabas.broker.replicas.partition import Partition
+    from barnabas.broker.sharing.dead_letter_targets import Target
     from barnabas.coord.groups.settings import GroupConfigs
     from barnabas.coord.share_partitions.change import DeadLetters
     from barnabas.coord.share_state.key import SharePartitionKey
@@ -34,7 +38,17 @@ logger = logging.getLogger("kafka.server.share.dlq.ShareGroupDLQ")
 ATTEMPTS: Final = 5
 BACKOFF_S: Final = 1.0
 MAX_READ_BYTES: Final = 1 << 20
-_RETRIABLE = frozenset({ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS})
+_RETRIABLE = frozenset(
+    {
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
 MAX_EXPANDED_BYTES: Final = 16 << 20
 """Records of a batch that expands to more are not copied, because it is held in memory."""
 RECORDS_OF_A_STEP: Final = 100
@@ -89,15 +103,15 @@ class DeadLetterQueues:
             try:
                 if missing is not None:
                     raise missing
-                queue = self._queue(name, source.index)
+                queue, limit = self._queue(name, source.index)
             except Exception as error:
                 failed(error)
                 return
-            steps = self._append(queue, key, source, letters)
+            steps = self._append(queue, limit, key, source, letters)
             self._loop.slices.begin(steps, partial(appended, queue), failed)
 
-        def appended(queue: Partition, last: int) -> None:
-            queue.when_committed(last, lambda error: failed(KafkaError(error)) if error else done())
+        def appended(queue: Target, _: None) -> None:
+            queue.when_committed(lambda error: failed(KafkaError(error)) if error else done())
 
         try:
             name = self._name(key.group_id)
@@ -122,25 +136,36 @@ class DeadLetterQueues:
             raise _misconfigured(f"the topic {name} does not exist, and the broker may not create it")
         return name
 
-    def _queue(self, name: str, index: int) -> Partition:
-        """The queue's partition for a source partition. KafkaError if the topic does not allow it."""
-        topic = self._services.image().topics.get(name)
+    def _queue(self, name: str, index: int) -> tuple[Target, int]:
+        """The queue's partition for a source partition, and its `max.message.bytes`.
+
+        KafkaError if the topic does not allow it.
+        """
+        services = self._services
+        image = services.image()
+        topic = image.topics.get(name)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        queue = self._services.partitions.get(name, index % len(topic.partitions))
-        if not queue.log.config.errors_deadletterqueue_group_enable:
+        config = services.partitions.config_of(image, name)
+        if not config.errors_deadletterqueue_group_enable:
             raise _misconfigured(f"errors.deadletterqueue.group.enable is not set for the topic {name}")
-        return queue
+        number = index % len(topic.partitions)
+        leader = topic.partitions[number].leader
+        if leader < 0:
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)
+        if leader == services.config.node_id:
+            return LedHere(services.partitions.get_leader(name, number), self._loop), config.max_message_bytes
+        timeout_s = services.config[REQUEST_TIMEOUT_MS] / 1000
+        client = services.client(leader, "dead-letters")
+        return LedElsewhere(client, name, number, timeout_s), config.max_message_bytes
 
     def _append(
-        self, queue: Partition, key: SharePartitionKey, source: Partition, letters: DeadLetters
-    ) -> Generator[None, None, int]:
-        """Append the records in batches of at most `max.message.bytes`, in steps; returns the last offset."""
+        self, queue: Target, limit: int, key: SharePartitionKey, source: Partition, letters: DeadLetters
+    ) -> Generator[None, None, None]:
+        """Append the records in batches of at most `limit` bytes, in steps."""
         loop = self._loop
         copies = self._group_configs(key.group_id).errors_deadletterqueue_copy_record_enable
         originals = (yield from _originals(source, letters)) if copies else {}
-        limit = queue.log.config.max_message_bytes
-        last = -1
         builder = BatchBuilder()
         for offset in range(letters.first_offset, letters.last_offset + 1):
             record = originals.get(offset)
@@ -149,20 +174,14 @@ class DeadLetterQueues:
             size = _RECORD_OVERHEAD + sum(len(part) for part in content if part is not None)
             size += sum(len(name) + len(text) + 4 for name, text in headers)
             if builder.count and builder.size_estimate + size > limit:
-                last = self._append_batch(queue, builder)
+                queue.append(builder.build())
                 builder = BatchBuilder()
                 yield
             builder.append(loop.now_ms(), *content, headers)
             if builder.count % RECORDS_OF_A_STEP == 0:
                 yield
         if builder.count:
-            last = self._append_batch(queue, builder)
-        return last
-
-    def _append_batch(self, queue: Partition, builder: BatchBuilder) -> int:
-        if queue.is_closed:  # between two steps
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return queue.append(memoryview(bytearray(builder.build())), self._loop.now()).last_offset
+            queue.append(builder.build())
 
 
 def _misconfigured(reason: str) -> KafkaError:

@@ -14,7 +14,7 @@ from barnabas.wire.messages.share_state import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
+    from barnabas.broker.coordinators.share_states import ShareStates
     from barnabas.coord.share_partitions.partition import SharePartition
     from barnabas.coord.share_state.batches import StateBatch
     from barnabas.coord.share_state.key import SharePartitionKey
@@ -31,6 +31,7 @@ _MEMBER_ERRORS = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.GROUP_ID_NOT_FOUND,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -49,9 +50,9 @@ def member_error(error: ErrorCode) -> ErrorCode:
 
 
 class Persister:
-    """Sends requests about share partitions to the share coordinators of this process."""
+    """Sends requests about share partitions to their share coordinators."""
 
-    def __init__(self, shares: ShareCoordinators) -> None:
+    def __init__(self, shares: ShareStates) -> None:
         self._shares = shares
 
     def read(self, key: SharePartitionKey, leader_epoch: int, on_read: OnRead) -> None:

@@ -1,8 +1,8 @@
 """The share partitions that are served on this broker (KIP-932, rule G5).
 
-A share partition is loaded from the share coordinator when its first member fetches. It is removed, and loaded again by
-the next request, when its state is stale (fenced), when the last session of its group ends, and when its partition is
-removed.
+A share partition is served by the leader of its partition. It is loaded from the share coordinator when its first
+member fetches. It is removed, and loaded again by the next request, when its state is stale (fenced), when the last
+session of its group ends, when its partition is removed, and when leader or leader epoch change.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinators.services import BrokerServices
-    from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
+    from barnabas.broker.coordinators.share_states import ShareStates
+    from barnabas.broker.replicas.partition import Partition
     from barnabas.coord.groups.settings import GroupConfigs, GroupSettings
     from barnabas.coord.share_state.key import SharePartitionKey
 
@@ -34,12 +35,16 @@ class SharePartitions:
     def __init__(
         self,
         services: BrokerServices,
-        shares: ShareCoordinators,
+        shares: ShareStates,
+        on_reset: list[Callable[[SharePartitionKey, int], None]],
         group_configs: GroupConfigs,
         create_dead_letter_queue: Callable[[str, Callable[[KafkaError | None], None]], None],
         is_stopping: Callable[[], bool],
     ) -> None:
-        """`group_configs` returns the effective settings of a group; `is_stopping` whether the broker shuts down."""
+        """`on_reset` are the listeners of the share coordinators of this broker.
+
+        `group_configs` returns the effective settings of a group; `is_stopping` whether the broker shuts down.
+        """
         self._services = services
         self._group_configs = group_configs
         self._is_stopping = is_stopping
@@ -48,7 +53,8 @@ class SharePartitions:
         self.sessions = ShareSessions(limit, self._session_ended, self._group_emptied)
         dead_letters = DeadLetterQueues(services, group_configs, create_dead_letter_queue, is_stopping)
         self._environment = Environment(services.loop, Persister(shares), dead_letters)
-        shares.on_reset.append(self._reset)
+        on_reset.append(self._reset)
+        services.partitions.on_role_change.append(self._role_changed)
 
     def settings(self, group_id: str) -> GroupSettings:
         """The effective settings of a group, without a dead-letter queue before share.version 2 (KIP-1191)."""
@@ -64,7 +70,7 @@ class SharePartitions:
         """A share partition, which may still be loading. KafkaError if loading failed, or it is not served here."""
         live = self._live.get(key)
         if live is None:
-            partition = self._services.partitions.get_by_id(key.topic_id, key.partition)
+            partition = self._services.partitions.get_leader_by_id(key.topic_id, key.partition)
             if partition.is_internal:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             settings = partial(self.settings, key.group_id)
@@ -85,6 +91,11 @@ class SharePartitions:
         if self._live.get(live.key) is live:
             del self._live[live.key]
         live.leave()
+
+    def _role_changed(self, partition: Partition) -> None:
+        """A share partition ends with the leadership, or the leader epoch, that it was loaded in."""
+        for live in [live for live in self._live.values() if live.partition is partition]:
+            self.remove(live)
 
     def _reset(self, key: SharePartitionKey, state_epoch: int) -> None:
         """The saved state was replaced by one of this epoch: remove the share partition unless its epoch is older."""

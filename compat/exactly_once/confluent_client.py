@@ -35,9 +35,17 @@ FAST = {
     "reconnect.backoff.max.ms": 200,
     "retry.backoff.ms": 20,
     "log_level": 0,
-    # Otherwise librdkafka 2.16 removes the only broker when it is down for a moment, and never reconnects.
-    "metadata.recovery.strategy": "none",
 }
+
+
+def settings_of(bootstrap: str) -> dict[str, str | int]:
+    """Address and pauses of every client.
+
+    Of a single broker: librdkafka 2.16 removes it when it is down for a moment, and never reconnects. Of a cluster,
+    where metadata has live brokers only, the first addresses must be asked again when all have been down.
+    """
+    strategy = "rebootstrap" if "," in bootstrap else "none"
+    return {"bootstrap.servers": bootstrap, "metadata.recovery.strategy": strategy, **FAST}
 
 
 class Client:
@@ -65,7 +73,6 @@ class Client:
         """A read_committed consumer that records its assignments in the history."""
         consumer = Consumer(
             {
-                "bootstrap.servers": self.settings["bootstrap"],
                 "group.id": group,
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
@@ -73,7 +80,7 @@ class Client:
                 **self._protocol(),
                 "fetch.wait.max.ms": 50,
                 "fetch.queue.backoff.ms": 5,
-                **FAST,
+                **settings_of(self.settings["bootstrap"]),
             }
         )
 
@@ -125,9 +132,7 @@ def rows_of(partitions: list[TopicPartition]) -> list[list[Any]]:
 def write(client: Client) -> None:
     """Write numbered values to the source with an idempotent producer at `rate` until SIGTERM."""
     settings = client.settings
-    producer = Producer(
-        {"bootstrap.servers": settings["bootstrap"], "enable.idempotence": True, "linger.ms": 2, **FAST}
-    )
+    producer = Producer({"enable.idempotence": True, "linger.ms": 2, **settings_of(settings["bootstrap"])})
     topic, partitions, rate = settings["source"], int(settings["partitions"]), float(settings["rate"])
 
     def delivered(error: KafkaError | None, message: Message) -> None:
@@ -173,11 +178,10 @@ class Copy:
 
     def _producer(self) -> Producer:
         settings = {
-            "bootstrap.servers": self.settings["bootstrap"],
             "transactional.id": f"{self.settings['group']}-{self.settings['slot']}",
             "transaction.timeout.ms": 20_000,
             "linger.ms": 1,
-            **FAST,
+            **settings_of(self.settings["bootstrap"]),
         }
         producer = Producer(settings)
         self.client.retry(lambda: producer.init_transactions(CALL_TIMEOUT_S))

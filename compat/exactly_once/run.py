@@ -106,7 +106,7 @@ class Run:
 
     def _make_topics(self) -> None:
         admin = AdminClient({"bootstrap.servers": self.server.bootstrap})
-        made = admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in (self.source, self.target)])
+        made = admin.create_topics([NewTopic(name, PARTITIONS) for name in (self.source, self.target)])
         for future in made.values():
             future.result(30)
         self.driver.write("copy", source=self.source, target=self.target)

@@ -49,7 +49,7 @@ class ShareRun(Run):
 
     def _make_topics(self) -> None:
         admin = AdminClient({"bootstrap.servers": self.server.bootstrap})
-        admin.create_topics([NewTopic(self.source, PARTITIONS, 1)])[self.source].result(30)
+        admin.create_topics([NewTopic(self.source, PARTITIONS)])[self.source].result(30)
         from_start = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
         group = ConfigResource(ResourceType.GROUP, self.share_group, incremental_configs=[from_start])
         for future in admin.incremental_alter_configs([group]).values():

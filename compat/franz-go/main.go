@@ -1,4 +1,4 @@
-// The franz-go client against a broker: `go run . HOST:PORT [SCENARIO...]`.
+// The franz-go client against a broker: `go run . HOST:PORT[,HOST:PORT...] [SCENARIO...]`.
 //
 // Runs each scenario (all of them by default) and prints `PASS name` or `FAIL name reason`; the exit code is the number
 // of failures. Every scenario has its own topics and groups, so that runs may share a broker.
@@ -27,9 +27,9 @@ type scenario struct {
 // run is a running scenario: its clients are closed at the end, and a failed check panics.
 type run struct {
 	context.Context
-	bootstrap string
-	admin     *kadm.Client
-	opened    []func()
+	seeds  []string
+	admin  *kadm.Client
+	opened []func()
 }
 
 type failure string
@@ -45,7 +45,7 @@ func checkNoError(err error) {
 }
 
 func (r *run) client(options ...kgo.Opt) *kgo.Client {
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(r.bootstrap)}, options...)...)
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(r.seeds...)}, options...)...)
 	checkNoError(err)
 	r.opened = append(r.opened, client.Close)
 	return client
@@ -58,7 +58,7 @@ func unique(stem string) string {
 // topic creates a topic and waits until its leaders are known, which Kafka does not wait for.
 func (r *run) topic(partitions int32) string {
 	name := unique("go")
-	_, err := r.admin.CreateTopic(r, partitions, 1, nil, name)
+	_, err := r.admin.CreateTopic(r, partitions, -1, nil, name)
 	checkNoError(err)
 	r.until("the new topic has leaders", func() bool {
 		offsets, err := r.admin.ListEndOffsets(r, name)
@@ -144,10 +144,11 @@ func (r *run) do(one scenario) (outcome string) {
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: go run . HOST:PORT [SCENARIO...]")
+		fmt.Fprintln(os.Stderr, "usage: go run . HOST:PORT[,HOST:PORT...] [SCENARIO...]")
 		os.Exit(2)
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(os.Args[1]))
+	seeds := strings.Split(os.Args[1], ",")
+	client, err := kgo.NewClient(kgo.SeedBrokers(seeds...))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
@@ -156,7 +157,7 @@ func main() {
 	failures := 0
 	for _, one := range slices.Concat(producing, groups, transactions, sharing) {
 		if len(os.Args) == 2 || slices.Contains(os.Args[2:], one.name) {
-			r := &run{bootstrap: os.Args[1], admin: kadm.NewClient(client)}
+			r := &run{seeds: seeds, admin: kadm.NewClient(client)}
 			outcome := r.do(one)
 			fmt.Println(outcome)
 			if strings.HasPrefix(outcome, "FAIL") {

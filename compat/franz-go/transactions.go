@@ -102,7 +102,7 @@ func copyLoop(r *run, options ...kgo.Opt) {
 	var running sync.WaitGroup
 	start := func(slot int, until int64) {
 		session, err := kgo.NewGroupTransactSession(append([]kgo.Opt{
-			kgo.SeedBrokers(r.bootstrap), kgo.TransactionalID(fmt.Sprintf("%s-%d", group, slot)), kgo.ConsumerGroup(group),
+			kgo.SeedBrokers(r.seeds...), kgo.TransactionalID(fmt.Sprintf("%s-%d", group, slot)), kgo.ConsumerGroup(group),
 			kgo.ConsumeTopics(source), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.RequireStableFetchOffsets(),
 			kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.HeartbeatInterval(300 * time.Millisecond),
 		}, options...)...)

@@ -39,6 +39,12 @@ class BrokerImage(NamedTuple):
             cordoned_directories=None if cordoned is None else tuple(cordoned),
         )
 
+    @property
+    def has_uncordoned_directories(self) -> bool:
+        """Whether new replicas may be placed on this broker (KIP-1066)."""
+        cordoned = self.cordoned_directories
+        return not cordoned or not self.directories or not set(self.directories) <= set(cordoned)
+
     def to_record(self) -> RegisterBrokerRecord:
         """The RegisterBrokerRecord of this broker."""
         cordoned = self.cordoned_directories

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 from barnabas.coord.cluster.config_schema import BrokerSettings, ConfigSchema, Keys
 from barnabas.coord.cluster.group_configs import check_group_configs, check_group_text
 from barnabas.coord.cluster.image import ClusterImage
+from barnabas.coord.cluster.node_records import ELR_FEATURE
 from barnabas.coord.cluster.resources import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
+from barnabas.coord.cluster.topic_settings import MIN_INSYNC_REPLICAS
 from barnabas.coord.topic_names import check_topic_name
 from barnabas.wire.configdef import LIST, PER_BROKER, ConfigError, ConfigKey, format_value, parse_list
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -40,7 +42,17 @@ class Change(NamedTuple):
 class ConfigChanges:
     """Validates changes against the schema and returns them as records."""
 
-    def __init__(self, image: ClusterImage, schema: ConfigSchema, settings: BrokerSettings, node_id: int) -> None:
+    def __init__(
+        self,
+        image: ClusterImage,
+        schema: ConfigSchema,
+        settings: BrokerSettings,
+        node_id: int,
+        *,
+        any_broker: bool = False,
+    ) -> None:
+        """`any_broker`: configs of every registered broker are changed here, not only those of this node."""
+        self._any_broker = any_broker
         self._image = image
         self._schema = schema
         self._settings = settings
@@ -157,7 +169,9 @@ class ConfigChanges:
         return key.parse(layers[0][1]) if layers else key.default
 
     def _check_broker(self, name: str, requested: Mapping[str, str], named: set[str]) -> None:
-        if name and name != str(self._node_id):
+        if self._any_broker:
+            self._check_broker_exists(name)
+        elif name and name != str(self._node_id):
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
                 f"Unexpected broker id, expected {self._node_id} or empty string, but received {name}",
@@ -179,11 +193,32 @@ class ConfigChanges:
                 "Cannot update these configs at default cluster level, broker configs must be dynamically "
                 f"updated at the broker level: [{', '.join(own)}]",
             )
+        self._check_min_isr(name, requested)
         values = _parse_all(keys, requested, "broker", ErrorCode.INVALID_REQUEST)
         try:
             self._schema.check_broker(values)
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+
+    def _check_broker_exists(self, name: str) -> None:
+        if not name or name == str(self._node_id):
+            return
+        if not name.isascii() or not name.isdecimal():
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number.")
+        if int(name) not in self._image.brokers:
+            raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No broker with id {name} found.")
+
+    def _check_min_isr(self, name: str, requested: Mapping[str, str]) -> None:
+        """With ELR min.insync.replicas is the same on all brokers (KIP-966)."""
+        if not self._image.features.get(ELR_FEATURE):
+            return
+        had = MIN_INSYNC_REPLICAS in self._image.config(BROKER, name)
+        if name and MIN_INSYNC_REPLICAS in requested:
+            reason = f"Broker-level {MIN_INSYNC_REPLICAS} cannot be altered while ELR is enabled."
+            raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
+        if not name and had and MIN_INSYNC_REPLICAS not in requested:
+            reason = f"Cluster-level {MIN_INSYNC_REPLICAS} cannot be removed while ELR is enabled."
+            raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
 
 
 def _check_name(name: str, message: str) -> None:

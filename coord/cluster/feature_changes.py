@@ -11,15 +11,22 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from barnabas.coord.cluster.image import METADATA_VERSION_FEATURE, ClusterImage
+from barnabas.coord.cluster.image import KRAFT_VERSION_FEATURE, METADATA_VERSION_FEATURE, ClusterImage
+from barnabas.coord.cluster.node_records import ELR_FEATURE
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import FeatureLevelRecord
+
+ELR_SINCE: Final = 23
+"""The metadata.version that eligible.leader.replicas.version needs (4.0-IV1)."""
 
 Range = tuple[int, int]
 UNSUPPORTED: Final[Range] = (0, 0)
 
 METADATA_CHANGED_AT: Final = frozenset({7, 8, 11, 13, 14, 15, 23, 30, 32, 33})
 """Levels of metadata.version that added records or fields (Kafka's `MetadataVersion.didMetadataChange`)."""
+
+
+_DEPENDENT: Final = (METADATA_VERSION_FEATURE, ELR_FEATURE)
 
 
 class UpgradeType(IntEnum):
@@ -50,7 +57,19 @@ class FeatureChanges:
     def update(self, updates: Iterable[FeatureUpdate]) -> list[FeatureLevelRecord]:
         """Records for these updates; KafkaError(INVALID_UPDATE_VERSION) for the first invalid one."""
         last = {update.name: update for update in updates}
-        return [record for update in last.values() for record in self._update_one(update)]
+        records = [record for update in last.values() for record in self._update_one(update)]
+        self._check_dependencies(last)
+        return records
+
+    def _check_dependencies(self, updates: Mapping[str, FeatureUpdate]) -> None:
+        """Raise unless the features that others need are there when all updates are made."""
+        levels = {name: updates[name].level if name in updates else self._level(name) for name in _DEPENDENT}
+        if levels[ELR_FEATURE] and levels[METADATA_VERSION_FEATURE] < ELR_SINCE:
+            raise KafkaError(
+                ErrorCode.INVALID_UPDATE_VERSION,
+                f"{ELR_FEATURE} could not be set to {levels[ELR_FEATURE]} because it depends on "
+                f"{METADATA_VERSION_FEATURE} level {ELR_SINCE}",
+            )
 
     def _update_one(self, update: FeatureUpdate) -> list[FeatureLevelRecord]:
         name, level, upgrade_type = update
@@ -68,12 +87,25 @@ class FeatureChanges:
             )
         if level > current and upgrade_type != UpgradeType.UPGRADE:
             raise _refused(update, "Can't downgrade to a newer version.")
+        if name == KRAFT_VERSION_FEATURE:
+            return self._update_quorum(update, current)
         if name == METADATA_VERSION_FEATURE and level < current:
             _check_downgrade(current, level, is_unsafe=upgrade_type == UpgradeType.UNSAFE_DOWNGRADE)
         return [FeatureLevelRecord(name=name, feature_level=level)]
 
+    @staticmethod
+    def _update_quorum(update: FeatureUpdate, current: int) -> list[FeatureLevelRecord]:
+        """kraft.version is in the control records that the log begins with, so only its present level is accepted."""
+        if update.level < current:
+            raise _refused(update, "Can't downgrade the version of this feature.")
+        if update.level > current:
+            raise _refused(update, "The voters of this quorum are configured; they are not in its log.")
+        return []
+
     def _level(self, name: str) -> int:
-        return self._image.metadata_version if name == METADATA_VERSION_FEATURE else self._image.features.get(name, 0)
+        if name == METADATA_VERSION_FEATURE:
+            return self._image.metadata_version
+        return self._image.finalized_features.get(name, 0)
 
     def _check_support(self, update: FeatureUpdate) -> None:
         """Raise unless every node supports the level."""

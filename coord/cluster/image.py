@@ -17,6 +17,7 @@ from barnabas.wire.schema import Message
 from barnabas.wire.types import Uuid
 
 METADATA_VERSION_FEATURE: Final = "metadata.version"
+KRAFT_VERSION_FEATURE: Final = "kraft.version"
 LATEST_METADATA_VERSION: Final = 33
 """4.4-IV2, the newest format of metadata records that Barnabas supports."""
 
@@ -77,6 +78,12 @@ class ClusterImage:
     def metadata_version(self) -> int:
         """The format to write records in: the finalized level, or the newest if none is finalized."""
         return self.features.get(METADATA_VERSION_FEATURE, LATEST_METADATA_VERSION)
+
+    @property
+    def finalized_features(self) -> dict[str, int]:
+        """The level of every feature that is not 0, that of kraft.version included."""
+        kraft_version = self.quorum.kraft_version
+        return {**self.features, KRAFT_VERSION_FEATURE: kraft_version} if kraft_version else dict(self.features)
 
     @property
     def is_in_transaction(self) -> bool:

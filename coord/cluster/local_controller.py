@@ -13,10 +13,15 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from barnabas.coord.cluster.config_changes import Change, ConfigChanges
 from barnabas.coord.cluster.config_describe import ConfigDescriber
 from barnabas.coord.cluster.config_schema import BrokerSettings, ConfigSchema
+from barnabas.coord.cluster.elr_changes import elr_disabled_steps, elr_end_steps, elr_safety_records
+from barnabas.coord.cluster.feature_changes import FeatureChanges, FeatureUpdate
 from barnabas.coord.cluster.image import ClusterImage
+from barnabas.coord.cluster.node_records import ELR_FEATURE, SUPPORTED_FEATURES
 from barnabas.coord.cluster.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
 from barnabas.coord.cluster.topic_changes import NO_TOPIC_ID, TopicChanges, TopicDefaults, duplicates
+from barnabas.coord.cluster.topic_settings import TopicSettings
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
 from barnabas.wire.messages.configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -65,6 +70,9 @@ class Outcome(NamedTuple, Generic[R_co]):
 class LocalController:
     """Validates requests against the current image."""
 
+    any_broker = False
+    """Whether configs of all brokers are changed here, not only those of this node."""
+
     def __init__(
         self,
         image: ClusterImage,
@@ -76,7 +84,8 @@ class LocalController:
         self.image = image
         self._node_id = node_id
         self._new_uuid = new_uuid
-        self._changes = ConfigChanges(image, schema, settings, node_id)
+        self._topic_settings = TopicSettings(image, schema, settings, node_id)
+        self._changes = ConfigChanges(image, schema, settings, node_id, any_broker=self.any_broker)
         self._describer = ConfigDescriber(image, schema, settings, node_id)
 
     # Topics
@@ -174,6 +183,7 @@ class LocalController:
             AlterConfigsResponseAlterConfigsResourceResponse,
             lambda resource, configs: self._changes.replace(resource, [(c.name, c.value) for c in configs]),
         )
+        records += yield from elr_end_steps(self.image, records)
         return Outcome([] if request.validate_only else records, AlterConfigsResponse(responses=responses))
 
     def incremental_alter_configs(
@@ -193,6 +203,7 @@ class LocalController:
                 resource, [Change(c.name, c.config_operation, c.value) for c in configs]
             ),
         )
+        records += yield from elr_end_steps(self.image, records)
         return Outcome([] if request.validate_only else records, IncrementalAlterConfigsResponse(responses=responses))
 
     @staticmethod
@@ -219,6 +230,25 @@ class LocalController:
             if count % ITEMS_PER_STEP == 0:
                 yield
         return records, responses
+
+    def update_features(self, request: UpdateFeaturesRequest) -> Outcome[UpdateFeaturesResponse]:
+        """UpdateFeatures (57); KafkaError for the first update that is not possible, and then none is made."""
+        return result_of(self.update_features_in_steps(request))
+
+    def update_features_in_steps(
+        self, request: UpdateFeaturesRequest
+    ) -> Generator[None, None, Outcome[UpdateFeaturesResponse]]:
+        """`update_features`; yields after a step of a millisecond at most. The image must not change meanwhile."""
+        updates = [
+            FeatureUpdate(one.feature, one.max_version_level, one.upgrade_type) for one in request.feature_updates
+        ]
+        records: list[Message] = [*FeatureChanges(self.image, SUPPORTED_FEATURES, self._node_id).update(updates)]
+        elr = {update.level for update in updates if update.name == ELR_FEATURE}
+        if elr - {0}:
+            records = elr_safety_records(self.image, self._topic_settings.default_min_isr()) + records
+        elif elr and self.image.features.get(ELR_FEATURE):
+            records = (yield from elr_disabled_steps(self.image)) + records
+        return Outcome([] if request.validate_only else records, UpdateFeaturesResponse(error_message=None))
 
     def describe_configs(self, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
         """DescribeConfigs (32) of all resource types but broker loggers, which the broker handles."""

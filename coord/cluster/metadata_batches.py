@@ -9,8 +9,9 @@ from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import LATEST_METADATA_VERSION, ClusterImage, UnknownMetadataError
 from barnabas.coord.cluster.metadata_serde import decode_record, encode_record
 from barnabas.coord.cluster.quorum import Quorum
-from barnabas.coord.cluster.replay import replay_record
+from barnabas.coord.cluster.replay import replay_in_steps, replay_record
 from barnabas.wire.errors import ProtocolError
+from barnabas.wire.messages.metadata_records import BeginTransactionRecord
 from barnabas.wire.messages.raft_records import (
     LeaderChangeMessage,
     LeaderChangeMessageVoter,
@@ -94,6 +95,37 @@ def replay_batches(buffer: Buffer, image: ClusterImage, delta: ClusterDelta, *, 
                 replay_record(image, decode_record(record.value), delta)
         image.offset = batch.last_offset
         image.epoch = max(image.epoch, batch.partition_leader_epoch)
+
+
+def replay_batches_in_steps(buffer: Buffer, image: ClusterImage, delta: ClusterDelta) -> Generator[None, None, None]:
+    """Replay the whole batches of a read of the log; yields after each `RECORDS_PER_STEP` records.
+
+    The image's offset advances with each batch, so it never shows a part of one.
+    """
+    for batch in iter_batches(buffer, partial_ok=True):
+        if not batch.crc_is_valid():
+            raise UnknownMetadataError(f"The metadata batch at offset {batch.base_offset} has an invalid CRC")
+        if batch.is_control:
+            _replay_control(batch, image)
+        else:
+            yield from _replay_data(batch, image, delta)
+        image.offset = batch.last_offset
+        image.epoch = max(image.epoch, batch.partition_leader_epoch)
+
+
+def _replay_data(batch: BatchView, image: ClusterImage, delta: ClusterDelta) -> Generator[None, None, None]:
+    records: list[Message] = []
+    for count, record in enumerate(iter_records(batch), 1):
+        if record.value is None:
+            raise UnknownMetadataError(f"The metadata record at offset {record.offset} has no value")
+        records.append(decode_record(record.value))
+        if count % RECORDS_PER_STEP == 0:
+            yield
+    if image.is_in_transaction or any(isinstance(one, BeginTransactionRecord) for one in records):
+        for one in records:  # those of a transaction take effect together, in one step
+            replay_record(image, one, delta)
+    else:
+        yield from replay_in_steps(image, records, delta)
 
 
 def _replay_control(batch: BatchView, image: ClusterImage) -> None:

@@ -10,13 +10,20 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.coord.cluster.broker_image import BrokerImage
-from barnabas.coord.cluster.image import LATEST_METADATA_VERSION, METADATA_VERSION_FEATURE, ClusterImage
+from barnabas.coord.cluster.image import (
+    KRAFT_VERSION_FEATURE,
+    LATEST_METADATA_VERSION,
+    METADATA_VERSION_FEATURE,
+    ClusterImage,
+)
+from barnabas.coord.cluster.resources import BROKER
 from barnabas.coord.cluster.topic_image import NO_LEADER, PartitionImage, TopicImage
 from barnabas.coord.topic_names import INTERNAL_TOPICS
 from barnabas.wire.messages.metadata_records import (
     BrokerEndpoint,
     BrokerFeature,
     BrokerRegistrationChangeRecord,
+    ConfigRecord,
     FeatureLevelRecord,
     PartitionChangeRecord,
     ProducerIdsRecord,
@@ -36,6 +43,7 @@ LATEST_TRANSACTION_VERSION: Final = 2
 GROUP_VERSION_FEATURE: Final = "group.version"
 SHARE_VERSION_FEATURE: Final = "share.version"
 STREAMS_VERSION_FEATURE: Final = "streams.version"
+ELR_FEATURE: Final = "eligible.leader.replicas.version"
 
 SUPPORTED_FEATURES: Final = {
     METADATA_VERSION_FEATURE: (7, LATEST_METADATA_VERSION),
@@ -43,13 +51,40 @@ SUPPORTED_FEATURES: Final = {
     GROUP_VERSION_FEATURE: (0, 1),
     SHARE_VERSION_FEATURE: (0, 2),
     STREAMS_VERSION_FEATURE: (0, 1),
+    ELR_FEATURE: (0, 1),
+    KRAFT_VERSION_FEATURE: (0, 1),
 }
 """Minimum and maximum supported level by feature."""
 
+BOOTSTRAP_FEATURES: Final = (
+    METADATA_VERSION_FEATURE,
+    TRANSACTION_VERSION_FEATURE,
+    GROUP_VERSION_FEATURE,
+    SHARE_VERSION_FEATURE,
+    STREAMS_VERSION_FEATURE,
+)
+"""The features that a new single node finalizes.
+
+Kafka's format also finalizes eligible.leader.replicas.version. A single node has no replicas that could be eligible:
+there the feature only changes which values of min.insync.replicas are refused, so it is left to a cluster.
+"""
+
 
 def bootstrap_records() -> list[Message]:
-    """The first records of a new metadata log: the newest level of every feature, as in a newly formatted Kafka."""
-    return [FeatureLevelRecord(name=name, feature_level=level) for name, (_, level) in SUPPORTED_FEATURES.items()]
+    """The first records of a new metadata log of a single node: the newest level of its features."""
+    return [FeatureLevelRecord(name=name, feature_level=SUPPORTED_FEATURES[name][1]) for name in BOOTSTRAP_FEATURES]
+
+
+def cluster_bootstrap_records(min_insync_replicas: str) -> list[Message]:
+    """The first records of a new cluster: as a newly formatted Kafka has them, ELR included.
+
+    With ELR all brokers have one default of min.insync.replicas, so it is a record (KIP-966).
+    """
+    return [
+        *bootstrap_records(),
+        ConfigRecord(resource_type=BROKER, resource_name="", name="min.insync.replicas", value=min_insync_replicas),
+        FeatureLevelRecord(name=ELR_FEATURE, feature_level=SUPPORTED_FEATURES[ELR_FEATURE][1]),
+    ]
 
 
 def registration_records(

@@ -60,6 +60,21 @@ class Quorum(NamedTuple):
             if self.voters is not None:
                 yield ControlRecordType.KRAFT_VOTERS, self.voters
 
+    def at(self, node_id: int, endpoint: VotersRecordEndpoint) -> Quorum:
+        """The quorum with this address of a voter in records; the same if it has it already or has no such voter."""
+        voters = () if self.voters is None else self.voters.voters
+        for voter in voters:
+            if voter.voter_id == node_id and list(voter.endpoints) != [endpoint]:
+                moved = VotersRecordVoter(
+                    voter_id=node_id,
+                    voter_directory_id=voter.voter_directory_id,
+                    endpoints=[endpoint],
+                    k_raft_version_feature=voter.k_raft_version_feature,
+                )
+                others = [moved if one is voter else one for one in voters]
+                return self._replace(voters=VotersRecord(voters=others))
+        return self
+
     def state_file(self, leader_id: int, epoch: int) -> bytes:
         """The content of `quorum-state` while `leader_id`, the only voter, leads `epoch`."""
         state: dict[str, object] = {"leaderId": leader_id, "leaderEpoch": epoch, "votedId": -1}

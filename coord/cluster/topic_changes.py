@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from typing import Final, TypeVar
 
-from barnabas.coord.cluster.assignment import check_manual_assignment, place_partitions
+from barnabas.coord.cluster.assignment import check_manual_assignment
 from barnabas.coord.cluster.config_changes import ConfigChanges
 from barnabas.coord.cluster.config_describe import ConfigDescriber
 from barnabas.coord.cluster.image import ClusterImage
+from barnabas.coord.cluster.placement import ReplicaPlacer, usable_brokers
 from barnabas.coord.cluster.resources import TOPIC
 from barnabas.coord.cluster.topic_image import UNASSIGNED_DIRECTORY, TopicImage
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC, MetricNames, check_topic_name
@@ -104,7 +105,7 @@ class TopicChanges:
         """Create one topic, in steps; KafkaError when it is invalid."""
         self._check_new_name(topic.name)
         configs = _configs_of(topic)
-        assignments = self._assignments(topic)
+        assignments = yield from self._assignments(topic)
         self._changes.check_topic_configs(configs)
         topic_id = self._new_uuid()
         self._names.add(topic.name)
@@ -116,7 +117,7 @@ class TopicChanges:
             ConfigRecord(resource_type=TOPIC, resource_name=topic.name, name=name, value=value)
             for name, value in configs.items()
         ]
-        yield from self._add_partitions(topic_id, 0, assignments)
+        yield from self._add_partitions(topic_id, 0, assignments, is_manual=bool(topic.assignments))
         return CreatableTopicResult(
             name=topic.name,
             topic_id=topic_id,
@@ -171,12 +172,12 @@ class TopicChanges:
             self._metric_names = MetricNames(self._image.topics)
         return self._metric_names
 
-    def _count_new_partitions(self, partitions: int) -> None:
+    def _count_new_partitions(self, partitions: int, what: str = "partitions") -> None:
         self._new_partitions += partitions
         if self._new_partitions > MAX_PARTITIONS_PER_REQUEST:
-            raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+            raise KafkaError(ErrorCode.POLICY_VIOLATION, f"Excessively large number of {what} per request.")
 
-    def _assignments(self, topic: CreatableTopic) -> Sequence[Sequence[int]]:
+    def _assignments(self, topic: CreatableTopic) -> Generator[None, None, Sequence[Sequence[int]]]:
         """Replicas by partition, from the manual assignment or placed."""
         if topic.assignments:
             return self._manual_assignments(topic)
@@ -195,11 +196,17 @@ class TopicChanges:
             factor = self._defaults.replication_factor
         if self._defaults.clamps_replicas:
             factor = min(factor, max(1, len(self._image.live_brokers())))
-        return self._place(partitions, factor, len(self._image.topics))
+        return (yield from self._place(partitions, factor, len(self._image.topics) + len(self._names)))
 
-    def _place(self, partitions: int, replication_factor: int, start: int) -> list[list[int]]:
-        live = [broker.id for broker in self._image.live_brokers()]
-        return place_partitions(live, partitions, replication_factor, start)
+    def _place(self, partitions: int, replication_factor: int, start: int) -> Generator[None, None, list[list[int]]]:
+        placer = ReplicaPlacer(usable_brokers(self._image), start)
+        placer.check(replication_factor)
+        placed: list[list[int]] = []
+        while len(placed) < partitions:
+            placed.append(placer.place(replication_factor))
+            if len(placed) % PARTITIONS_PER_STEP == 0:
+                yield
+        return placed
 
     def _manual_assignments(self, topic: CreatableTopic) -> Sequence[Sequence[int]]:
         for name, value in (("replication factor", topic.replication_factor), ("numPartitions", topic.num_partitions)):
@@ -227,26 +234,22 @@ class TopicChanges:
         return [by_index[index].broker_ids for index in range(len(by_index))]
 
     def _add_partitions(
-        self, topic_id: Uuid, first: int, assignments: Sequence[Sequence[int]]
+        self, topic_id: Uuid, first: int, assignments: Sequence[Sequence[int]], *, is_manual: bool
     ) -> Generator[None, None, None]:
         """Add the records of new partitions, whose indexes begin with `first`; none if one of them is invalid."""
-        live = {broker.id for broker in self._image.live_brokers()}
+        active = {broker.id for broker in self._image.live_brokers() if not broker.in_controlled_shutdown}
         records: list[Message] = []
         for index, replicas in enumerate(assignments, first):
-            records.append(self._partition(topic_id, index, replicas, live))
+            if active.isdisjoint(replicas):
+                raise _no_active_replica(index, len(replicas), is_manual=is_manual)
+            records.append(self._partition(topic_id, index, replicas, active))
             if len(records) % PARTITIONS_PER_STEP == 0:
                 yield
         self.records += records
 
-    def _partition(self, topic_id: Uuid, index: int, replicas: Sequence[int], live: set[int]) -> PartitionRecord:
-        """A new partition: every live replica is in the ISR, and the first of them is the leader."""
-        isr = [replica for replica in replicas if replica in live]
-        if not isr:
-            raise KafkaError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
-                "controlled shutdown.",
-            )
+    def _partition(self, topic_id: Uuid, index: int, replicas: Sequence[int], active: set[int]) -> PartitionRecord:
+        """A new partition: every active replica is in the ISR, and the first of them is the leader."""
+        isr = [replica for replica in replicas if replica in active]
         return PartitionRecord(
             partition_id=index,
             topic_id=topic_id,
@@ -277,16 +280,17 @@ class TopicChanges:
                 f"The topic {topic.name} currently has {existing} partition(s); "
                 f"{topic.count} would not be an increase.",
             )
-        self._count_new_partitions(topic.count - existing)
+        self._count_new_partitions(topic.count - existing, "additional partitions")
         factor = len(found.partitions[0].replicas)
-        replicas = self._added_replicas(topic, topic.count - existing, existing, factor)
-        yield from self._add_partitions(found.topic_id, existing, replicas)
+        replicas = yield from self._added_replicas(topic, topic.count - existing, existing, factor)
+        is_manual = topic.assignments is not None
+        yield from self._add_partitions(found.topic_id, existing, replicas, is_manual=is_manual)
 
     def _added_replicas(
         self, topic: CreatePartitionsTopic, added: int, existing: int, factor: int
-    ) -> Sequence[Sequence[int]]:
+    ) -> Generator[None, None, Sequence[Sequence[int]]]:
         if topic.assignments is None:
-            return self._place(added, factor, existing)
+            return (yield from self._place(added, factor, existing))
         if len(topic.assignments) != added:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -320,6 +324,20 @@ class TopicChanges:
         if topic is None:
             raise KafkaError(missing)
         return topic
+
+
+def _no_active_replica(index: int, replicas: int, *, is_manual: bool) -> KafkaError:
+    if is_manual:
+        return KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+            "controlled shutdown.",
+        )
+    return KafkaError(
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+        f"Unable to replicate the partition {replicas} time(s): All brokers are currently fenced or in controlled "
+        "shutdown.",
+    )
 
 
 def _configs_of(topic: CreatableTopic) -> dict[str, str]:

@@ -19,6 +19,10 @@ NO_LEADER_CHANGE: Final = -2
 NO_RECOVERY_CHANGE: Final = -1
 UNASSIGNED_DIRECTORY: Final = Uuid(16)
 """Kafka's `DirectoryId.UNASSIGNED`: the controller does not know which log directory holds the replica."""
+LOST_DIRECTORY: Final = Uuid(15) + b"\x01"
+"""Kafka's `DirectoryId.LOST`: the replica was in a directory that is gone."""
+MIGRATING_DIRECTORY: Final = Uuid(15) + b"\x02"
+"""Kafka's `DirectoryId.MIGRATING`: the broker is older than directory assignment."""
 
 
 class PartitionImage(NamedTuple):

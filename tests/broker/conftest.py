@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum
 from tests.broker.memory_broker import MemoryBroker
+from tests.broker.moving import Moving
+from tests.broker.scripted_nodes import Wire
+from tests.broker.test_fetch import append
 
 
 @pytest.fixture
@@ -16,3 +20,30 @@ def memory(tmp_path: Path) -> Iterator[MemoryBroker]:
     broker = MemoryBroker(tmp_path / "data")
     yield broker
     broker.close()
+
+
+@pytest.fixture
+def wire() -> Iterator[Wire]:
+    """A network in this process, with nodes that the test scripts."""
+    wire = Wire()
+    yield wire
+    wire.close()
+
+
+@pytest.fixture
+def controller(wire: Wire) -> FakeController:
+    """The controller 3000, whose metadata begins with the levels of the features."""
+    quorum = FakeQuorum()
+    quorum.write(*FEATURES)
+    return FakeController(wire, quorum, 3000)
+
+
+@pytest.fixture
+def moving(tmp_path: Path) -> Iterator[Moving]:
+    """A broker with two log directories, and a topic with two records."""
+    made = Moving(tmp_path)
+    made.memory.create_topic("t")
+    for value in (b"a", b"b"):
+        append(made.memory, "t", value)
+    yield made
+    made.memory.close()

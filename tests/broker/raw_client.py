@@ -18,10 +18,13 @@ WAIT_S = 30.0
 
 
 class RawClient:
-    """One connection. A call sends a request and returns its response; `send` and `read` do one half each."""
+    """One connection, to the first of the addresses.
+
+    A call sends a request and returns its response; `send` and `read` do one half each.
+    """
 
     def __init__(self, bootstrap, client_id="raw"):
-        host, port = bootstrap.rsplit(":", 1)
+        host, port = bootstrap.split(",")[0].rsplit(":", 1)
         self.client_id = client_id
         self.socket = socket.create_connection((host, int(port)), timeout=WAIT_S)
         self.sent = []
@@ -67,7 +70,7 @@ class RawClient:
     # ---- what most tests begin with
 
     def find(self, group_id):
-        """Wait until the group has a coordinator."""
+        """Wait until the group has a coordinator, and return it."""
         deadline = time.monotonic() + WAIT_S
         while True:
             found = self(FindCoordinatorRequest(coordinator_keys=[group_id]), 6).coordinators[0]
@@ -79,7 +82,7 @@ class RawClient:
 
     def create_topic(self, name, partitions=1):
         """Create a topic; gives its id."""
-        topics = [CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)]
+        topics = [CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)]
         (made,) = self(CreateTopicsRequest(topics=topics, timeout_ms=30_000), 7).topics
         assert made.error_code == 0, made
         deadline = time.monotonic() + WAIT_S
@@ -94,3 +97,13 @@ class RawClient:
     def delete_topic(self, name):
         (gone,) = self(DeleteTopicsRequest(topic_names=[name], timeout_ms=30_000), 5).responses
         assert gone.error_code == 0, gone
+
+
+def coordinator_client(bootstrap, group_id):
+    """A connection to the coordinator of a group."""
+    client = RawClient(bootstrap)
+    try:
+        found = client.find(group_id)
+    finally:
+        client.close()
+    return RawClient(f"{found.host}:{found.port}")

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.broker.apis import api_versions
 from barnabas.broker.apis.api_versions import whole_answer
-from barnabas.broker.apis.registry import SERVED, served_versions
+from barnabas.broker.apis.registry import BROKER_APIS, served_versions
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -19,8 +19,8 @@ def test_api_versions_are_those_of_the_registry(memory: MemoryBroker, version: i
     answer = memory.client().ask(request, version, ApiVersionsResponse)
     assert answer.error_code == 0
     ranges = {item.api_key: (item.min_version, item.max_version) for item in answer.api_keys}
-    assert set(ranges) == set(SERVED)
-    assert all(ranges[key] == served_versions(key) for key in SERVED if key != ApiKey.PRODUCE)
+    assert set(ranges) == set(BROKER_APIS)
+    assert all(ranges[key] == served_versions(key) for key in BROKER_APIS if key != ApiKey.PRODUCE)
     assert ranges[ApiKey.PRODUCE][1] == served_versions(ApiKey.PRODUCE)[1]
     if version >= 3:
         assert any(feature.name == "metadata.version" for feature in answer.finalized_features)

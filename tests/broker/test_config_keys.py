@@ -67,7 +67,7 @@ def _names_in_code(*packages: str) -> set[str]:
 
 
 def test_topic_keys_are_marked_used_when_code_reads_them_and_only_then() -> None:
-    names = _names_in_code("storage", "broker")
+    names = _names_in_code("storage", "broker", "coord")
     read = {name for name in TOPIC_KEYS if name.replace(".", "_") in names}
     assert {name for name, key in TOPIC_KEYS.items() if key.used} == read
 
@@ -105,6 +105,7 @@ def test_every_used_dynamic_key_takes_effect_or_is_rejected() -> None:
         "group.consumer.assignment.interval.ms",
         "group.share.assignment.interval.ms",
         "group.streams.assignment.interval.ms",
+        "num.replica.fetchers",
         "producer.id.expiration.ms",
         "transaction.partition.verification.enable",
     }

@@ -245,10 +245,11 @@ def broken_handlers(monkeypatch: pytest.MonkeyPatch):
     """Make an API's handler raise an exception."""
 
     def install(request_class: type, error: Exception) -> None:
-        api.route_for(request_class.api_key, request_class.max_version)
-        handler = (failing(error), api._handlers[request_class.api_key][1])
-        monkeypatch.setitem(api._handlers, request_class.api_key, handler)
-        monkeypatch.setattr(api, "_routes", {})  # routes with the broken handler are dropped after the test
+        routes, key = api.ROUTES[api.BROKER], (api.BROKER, request_class.api_key)
+        routes.find(request_class.api_key, request_class.max_version)
+        handler = (failing(error), api._handlers[key][1])
+        monkeypatch.setitem(api._handlers, key, handler)
+        monkeypatch.setattr(routes, "_routes", {})  # routes with the broken handler are dropped after the test
 
     return install
 
@@ -282,7 +283,7 @@ def test_a_delayed_response_may_be_resolved_before_the_handler_returns(client: C
         delayed.resolve(DescribeClusterResponse(cluster_id="here"))
         return delayed
 
-    route = api.route_for(DescribeClusterRequest.api_key, 1)
+    route = api.ROUTES[api.BROKER].find(DescribeClusterRequest.api_key, 1)
     monkeypatch.setattr(route, "handler", handler)
     assert client.ask(DescribeClusterRequest(), 1, DescribeClusterResponse).cluster_id == "here"
     client.ask(ASK, 3, ApiVersionsResponse)

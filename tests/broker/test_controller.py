@@ -21,7 +21,7 @@ from barnabas.broker.steps import StepRunner
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.local_controller import Outcome
-from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
+from barnabas.coord.cluster.node_records import BOOTSTRAP_FEATURES, SUPPORTED_FEATURES
 from barnabas.storage.files import Files
 from barnabas.storage.log_dirs import LogDirs
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -77,7 +77,9 @@ class Node:
         loop = Loop(lambda: 0.0, lambda: 1_000)
         failures = LogDirFailures(loop, self.log_dirs, lambda _reason: None)
         failures.on_failure.append(lambda log_dir, _reason: self.failed_dirs.append(log_dir.path))
-        self.controller = Controller(loop, self.config, self.log_dirs, failures, StepRunner(loop, Flushes()))
+        self.controller = Controller(
+            loop, self.config, self.log_dirs, failures, StepRunner(loop, Flushes()), cluster_id="c"
+        )
         self.controller.on_change.append(self.subscriber.apply)
         self.controller.open()
         self.controller.register_broker([Endpoint("PLAINTEXT", "", 9092)])
@@ -194,7 +196,7 @@ def test_each_start_registers_the_broker_with_a_later_epoch(tmp_path: Path) -> N
 def test_the_log_has_the_fixed_topic_id_and_its_features_first(tmp_path: Path) -> None:
     node = Node(tmp_path)
     assert node.log_dirs.logs["__cluster_metadata", 0].topic_id == ONE_UUID
-    assert node.image.features == {name: level for name, (_, level) in SUPPORTED_FEATURES.items()}
+    assert node.image.features == {name: SUPPORTED_FEATURES[name][1] for name in BOOTSTRAP_FEATURES}
 
 
 def test_subscribers_are_called_before_the_request_is_answered(tmp_path: Path) -> None:

@@ -341,6 +341,7 @@ class TestOtherPolicies:
     def test_flush_messages_of_one_means_always_for_that_topic(self, tmp_path: Path) -> None:
         memory = start(tmp_path / "data", {"barnabas.log.sync": "os"})
         set_config(memory, "t", flush_messages="1")
+        memory.run_flush()  # of what is there already
         client = memory.client()
         client.send(produce(to(0, batch(b"a"))), 9)
         assert client.answers() == []
@@ -442,3 +443,29 @@ class TestSyncfsChoice:
         assert choice.uses_syncfs(20)
         choice.record(20, 0.002, used_syncfs=True)
         assert choice.uses_syncfs(MANY_FILES)
+
+
+def test_what_is_there_already_is_flushed_when_a_policy_begins_to_ask_for_it(tmp_path: Path) -> None:
+    """Found by the simulation: a follower that fetches after its flush only would wait for ever."""
+    memory = start(tmp_path / "data", {"barnabas.log.sync": "os"})
+    memory.flushes.is_paused = False
+    memory.client().ask(produce(to(0, batch(b"a"))), 9, ProduceResponse)
+    assert log_of(memory).unflushed
+    set_config(memory, "t", flush_messages="1")
+    memory.broker.loop.end_turn()
+    assert not log_of(memory).unflushed
+    memory.close()
+
+
+def test_what_a_log_has_that_is_opened_again_is_flushed(memory: MemoryBroker) -> None:
+    """As one of a partition that comes back to this broker, or whose log could not be opened at the start."""
+    broker = memory.broker
+    memory.client().send(produce(to(0, batch(b"a"))), 9)
+    broker.partitions.get("t", 0).fail("test")
+    broker.partitions._offline.to_reopen[broker.image.topics["t"].topic_id, 0] = None
+    memory.flushes.is_paused = False
+    memory.run_flush()  # of the log that failed
+    broker.partitions.reopen(broker.image)
+    broker.loop.end_turn()
+    assert log_of(memory).log_end_offset == 2
+    assert not log_of(memory).unflushed

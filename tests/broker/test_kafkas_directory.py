@@ -187,11 +187,13 @@ def test_snapshots_keep_the_voters_and_records_that_are_not_used(directory: Path
 
 def test_only_supported_features_are_reported_to_clients(directory: Path) -> None:
     memory = MemoryBroker(directory)
+    memory.broker.image.features["of.another.version"] = 1
     request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
     answer = memory.client().ask(request, 4, ApiVersionsResponse)
     supported = {feature.name for feature in answer.supported_features}
     assert {feature.name for feature in answer.finalized_features} <= supported
-    assert set(memory.broker.image.features) - supported
+    assert set(memory.broker.image.features) - supported == {"of.another.version"}
+    assert "eligible.leader.replicas.version" in {feature.name for feature in answer.finalized_features}
     memory.close()
 
 

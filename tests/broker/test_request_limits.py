@@ -79,10 +79,14 @@ def test_a_request_that_does_not_fit_into_memory_closes_its_connection_only(
 
     client = memory.client()
     with monkeypatch.context() as patch:
-        patch.setattr(registry.route_for(ApiKey.OFFSET_COMMIT, 9).request_codec, "parse_within", exhausted)
+        patch.setattr(
+            registry.ROUTES[registry.BROKER].find(ApiKey.OFFSET_COMMIT, 9).request_codec, "parse_within", exhausted
+        )
         with pytest.raises(ProtocolError, match=r"OFFSET_COMMIT v9 of the client 'test', \d+ bytes, does not fit"):
             client.send(_commit(10, 9), 9)
-        patch.setattr(registry.route_for(ApiKey.DESCRIBE_GROUPS, 5).request_codec, "parse", exhausted)
+        patch.setattr(
+            registry.ROUTES[registry.BROKER].find(ApiKey.DESCRIBE_GROUPS, 5).request_codec, "parse", exhausted
+        )
         with pytest.raises(ProtocolError, match=r"DESCRIBE_GROUPS v5 of the client 'test', \d+ bytes, does not fit"):
             memory.client().send(DescribeGroupsRequest(groups=["g"]), 5)
     memory.client().ask(_commit(10, 9), 9, OffsetCommitResponse)
@@ -94,7 +98,7 @@ def test_a_handler_without_memory_is_answered_and_logged_in_one_line(
     def exhausted(*_: object) -> object:
         raise MemoryError
 
-    route = registry.route_for(ApiKey.OFFSET_COMMIT, 9)
+    route = registry.ROUTES[registry.BROKER].find(ApiKey.OFFSET_COMMIT, 9)
     monkeypatch.setattr(route, "handler", exhausted)
     monkeypatch.setattr(route, "on_error", lambda _, error: OffsetCommitResponse(throttle_time_ms=int(error.code)))
     with caplog.at_level(logging.ERROR):

@@ -96,6 +96,18 @@ def test_keys_of_one_listener_are_known() -> None:
     assert c.warnings == ["listener.name.internal.ssl.client.auth is known to Kafka, not acted on by Barnabas"]
 
 
+_BROKER = {
+    "process.roles": "broker",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.bootstrap.servers": "localhost:9093",
+}
+_CONTROLLER = {
+    "process.roles": "controller",
+    "controller.listener.names": "CONTROLLER",
+    "listeners": "CONTROLLER://localhost:9093",
+}
+
+
 @pytest.mark.parametrize(
     ("sets", "sentence"),
     [
@@ -111,7 +123,32 @@ def test_keys_of_one_listener_are_known() -> None:
         ({"listener.security.protocol.map": "PLAINTEXT"}, "not NAME:PROTOCOL"),
         ({"advertised.listeners": "OTHER://h:1"}, "OTHER is not in listeners"),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "nonroutable meta-address 0.0.0.0"),
-        ({"process.roles": "broker"}, "process.roles=broker is not supported"),
+        ({"process.roles": "zookeeper"}, "zookeeper"),
+        ({"process.roles": "broker"}, "controller.listener.names must contain at least one value"),
+        (
+            {"process.roles": "broker", "controller.listener.names": "C"},
+            "either controller.quorum.bootstrap.servers must contain the set of bootstrap controllers",
+        ),
+        (
+            {**_BROKER, "listeners": "PLAINTEXT://:1,CONTROLLER://:2"},
+            "controller.listener.names must not contain a value appearing in the 'listeners'",
+        ),
+        ({**_BROKER, "controller.quorum.bootstrap.servers": "host"}, "Failed to parse host and port from host"),
+        ({"process.roles": "controller"}, "controller.listener.names must contain at least one value"),
+        (
+            {**_CONTROLLER, "listeners": "PLAINTEXT://:1,CONTROLLER://:2"},
+            "The listeners config must only contain KRaft controller listeners",
+        ),
+        (
+            {**_CONTROLLER, "controller.listener.names": "CONTROLLER,OTHER"},
+            "controller.listener.names must only contain values appearing in the 'listeners' configuration",
+        ),
+        ({**_CONTROLLER, "listeners": "CONTROLLER://:1,CONTROLLER://:2"}, "Each listener must have a different name"),
+        (
+            {**_CONTROLLER, "controller.quorum.voters": "7@localhost:1"},
+            "the node id 1 must be included in the set of voters controller.quorum.voters=[7]",
+        ),
+        ({**_CONTROLLER, "controller.quorum.voters": "localhost:1"}, "Failed to parse voter ID"),
         ({"controller.quorum.voters": "1@a:1,2@b:1"}, "has several nodes"),
     ],
 )
@@ -205,9 +242,25 @@ def test_the_environment_of_kafkas_compose_example_is_accepted() -> None:
     assert c.listeners == [Endpoint("PLAINTEXT", "0.0.0.0", 9092)]
     assert c.advertised_listeners == {"PLAINTEXT": Endpoint("PLAINTEXT", "localhost", 9092)}
     assert c.node_id == 1
+    assert c.controller_listeners == [Endpoint("CONTROLLER", "localhost", 9093)]
+    assert not c.is_standalone
+
+
+def test_a_controller_listener_is_opened_only_with_the_role() -> None:
+    listeners = "PLAINTEXT://:9092,CONTROLLER://localhost:9093"
+    alone = config({"listeners": listeners})
+    assert alone.is_standalone
     assert (
-        "Controller listener CONTROLLER://localhost:9093 is not opened: the controller is in this process" in c.warnings
+        "Controller listener CONTROLLER://localhost:9093 is not opened: the controller is in this process"
+        in alone.warnings
     )
+    assert config({"process.roles": "broker,controller"}).is_standalone
+    broker = config(_BROKER)
+    assert (broker.roles, broker.is_standalone) == ({"broker"}, False)
+    controller = config(_CONTROLLER)
+    assert controller.roles == {"controller"}
+    assert controller.listeners == []
+    assert controller.controller_listeners == [Endpoint("CONTROLLER", "localhost", 9093)]
 
 
 # Values computed from settings

@@ -148,9 +148,8 @@ def fetched(memory, partition=0, isolation=1, topic="t"):
 
 def latest(memory, isolation):
     asked = lo.ListOffsetsPartition(partition_index=0, timestamp=-1)
-    request = lo.ListOffsetsRequest(
-        isolation_level=isolation, topics=[lo.ListOffsetsTopic(name="t", partitions=[asked])]
-    )
+    topic = lo.ListOffsetsTopic(name="t", partitions=[asked])
+    request = lo.ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=[topic])
     return memory.client().ask(request, 7, lo.ListOffsetsResponse).topics[0].partitions[0].offset
 
 

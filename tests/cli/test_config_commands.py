@@ -62,14 +62,14 @@ def test_a_key_without_effect_says_so(call, against, topic) -> None:
     if against == "kafka":
         pytest.skip("Kafka acts on its keys")
     call("topic", "create", topic).ok()
-    changed = call("config", "set", "topic", topic, "follower.replication.throttled.replicas=*").ok()
-    note = "the broker does not act on follower.replication.throttled.replicas"
+    changed = call("config", "set", "topic", topic, "preallocate=true").ok()
+    note = "the broker does not act on preallocate"
     assert changed.stderr == f"{note}, only keeps the value\n"
     shown = call("config", "get", "topic", topic).ok()
     assert shown.stderr == f"{note}, which is only kept\n"
     rows = call("config", "get", "topic", topic, "--all", "-o", "json").ok()
     acted_on = {row["key"]: row["acted_on"] for row in rows.json}
-    assert (acted_on["retention.ms"], acted_on["follower.replication.throttled.replicas"]) == (True, False)
+    assert (acted_on["retention.ms"], acted_on["preallocate"]) == (True, False)
     assert "of these keys" in rows.stderr
     assert call("config", "get", "topic", topic, "retention.ms").ok().stderr == ""
 

@@ -69,6 +69,35 @@ def test_signal_ends_it_cleanly_and_its_temporary_directory_goes(tmp_path: Path,
     assert list(tmp_path.iterdir()) == []
 
 
+INTERRUPTED_AT = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+place = sys.argv.pop(1)
+class Interrupter:
+    def find_spec(self, name, path=None, target=None):
+        if name == place:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupter())
+from barnabas.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("place", ["barnabas.platforms", "argparse", "barnabas.cluster.supervisor", "trio"])
+def test_an_interrupt_while_modules_are_imported_ends_it_without_a_word(tmp_path: Path, place: str) -> None:
+    brokers = ["--brokers", "3"] if "cluster" in place else []
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AT, place, "serve", "--listen", "127.0.0.1:0", *brokers],
+        env=clean_environment() | {"TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
 def _mistake(*arguments: str, **environment: str) -> str:
     """Run `serve` with invalid options, and return its one-line error message."""
     ran = run_command("serve", *arguments, **environment)

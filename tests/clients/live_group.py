@@ -16,12 +16,13 @@ from barnabas.wire.messages.consumer_groups import ConsumerGroupDescribeRequest
 from barnabas.wire.messages.consumer_protocol import ConsumerProtocolAssignment
 from barnabas.wire.messages.groups import DescribeGroupsRequest
 from compat.java import program
-from tests.broker.raw_client import RawClient
+from tests.broker.raw_client import RawClient, coordinator_client
 
 DEADLINE_S = 60.0
 PARTITIONS = 6
-SESSIONS_MS = {"barnabas": 6_000, "kafka": 20_000}
-"""Sessions that outlive a restart of the broker: a JVM on a busy machine takes longer than 6 s."""
+SESSIONS_MS = {"barnabas": 6_000, "barnabas-cluster": 20_000, "kafka": 20_000}
+"""Sessions that outlive a restart of the broker: a JVM on a busy machine takes longer than 6 s, and the controller
+keeps the sessions of brokers that were killed with it."""
 
 
 def wait_until(holds, what):
@@ -118,7 +119,7 @@ class Group:
 
     def described(self):
         """The group in the answer of DescribeGroups, over a new connection, since the broker may have restarted."""
-        client = RawClient(self.server.bootstrap)
+        client = coordinator_client(self.server.bootstrap, self.name)
         try:
             (group,) = client(DescribeGroupsRequest(groups=[self.name]), 5).groups
         finally:
@@ -127,7 +128,7 @@ class Group:
 
     def described_as_consumer_group(self):
         """The group in the answer of ConsumerGroupDescribe, or None if it does not use the consumer protocol."""
-        client = RawClient(self.server.bootstrap)
+        client = coordinator_client(self.server.bootstrap, self.name)
         try:
             (group,) = client(ConsumerGroupDescribeRequest(group_ids=[self.name]), 1).groups
         finally:

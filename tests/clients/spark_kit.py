@@ -53,7 +53,7 @@ def create_topic(broker: Server, topic: str, partitions: int = 1, **config: str)
     """Create a topic; `__` in a key of its configuration is a dot. Returns its name."""
     settings = {key.replace("__", "."): value for key, value in config.items()}
     admin = admin_of(broker)
-    admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, partitions, config=settings)])[topic].result(30)
     return topic
 
 

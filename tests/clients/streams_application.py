@@ -114,7 +114,7 @@ class Application:
         self.instances: list[Instance] = []
         admin = AdminClient({"bootstrap.servers": bootstrap})
         topics = [f"{name}-lines", f"{name}-known", f"{name}-counts"]
-        for future in admin.create_topics([NewTopic(topic, partitions, 1) for topic in topics]).values():
+        for future in admin.create_topics([NewTopic(topic, partitions) for topic in topics]).values():
             future.result(30)
 
     def start(self, *settings: str, state: str = "one") -> Instance:

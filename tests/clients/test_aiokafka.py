@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bench.servers import Server
+from tests.clients.new_topics import wait_for_leaders
 
 aiokafka = pytest.importorskip("aiokafka")
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, OffsetAndMetadata, TopicPartition  # noqa: E402
@@ -32,7 +33,8 @@ class Clients:
         self.stack = stack
 
     async def producer(self, **config: Any) -> AIOKafkaProducer:
-        one = AIOKafkaProducer(bootstrap_servers=self.bootstrap, **config)
+        settings = {"acks": "all"} | config  # with this client's default a test might look before the commit
+        one = AIOKafkaProducer(bootstrap_servers=self.bootstrap, **settings)
         await one.start()
         self.stack.push_async_callback(one.stop)
         return one
@@ -52,7 +54,8 @@ class Clients:
 
     async def create(self, topic: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
         admin = await self.admin()
-        answer = await admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=configs)])
+        replicas = self.bootstrap.count(",") + 1  # this client has no word for the broker's default
+        answer = await admin.create_topics([NewTopic(topic, partitions, replicas, topic_configs=configs)])
         assert [error[1] for error in answer.topic_errors] == [0]
         await self.wait_for_leaders(admin, topic, partitions)
 
@@ -62,7 +65,7 @@ class Clients:
         while time.monotonic() < deadline:
             (found,) = await admin.describe_topics([topic])
             if sum(p["leader"] >= 0 for p in found["partitions"]) == partitions:
-                return
+                return await asyncio.to_thread(wait_for_leaders, self.bootstrap, topic, partitions)
             await asyncio.sleep(0.05)
         raise AssertionError(f"{topic} did not appear")
 
@@ -289,6 +292,6 @@ def test_admin_lists_and_describes_groups(broker, topic, topic_name) -> None:
         partition = TopicPartition(topic, 0)
         assert (await admin.list_consumer_group_offsets(group))[partition].offset == 1
         cluster = await admin.describe_cluster()
-        assert [f"{node['host']}:{node['port']}" for node in cluster["brokers"]] == [broker.bootstrap]
+        assert [f"{node['host']}:{node['port']}" for node in cluster["brokers"]] == broker.addresses
 
     run(broker, scenario)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bench.servers import Server
+from tests.clients.new_topics import wait_for_leaders
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import (  # noqa: E402
@@ -51,16 +52,17 @@ def admin(broker: Server) -> AdminClient:
 
 
 @pytest.fixture
-def create(admin: AdminClient, topic_name: Name) -> Callable[..., str]:
+def create(broker: Server, admin: AdminClient, topic_name: Name) -> Callable[..., str]:
     """A factory of topics: `create(partitions=1, config=None) -> name`."""
 
     def create_topic(partitions: int = 1, config: dict[str, str] | None = None) -> str:
         name = topic_name()
-        futures = admin.create_topics([NewTopic(name, partitions, 1, config=config or {})])
+        futures = admin.create_topics([NewTopic(name, partitions, config=config or {})])
         futures[name].result(30)
         deadline = time.monotonic() + DEADLINE_S
         while not is_known(name):  # Kafka answers before the broker knows the topic
             assert time.monotonic() < deadline, "the new topic did not appear"
+        wait_for_leaders(broker.bootstrap, name, partitions)
         return name
 
     def is_known(name: str) -> bool:
@@ -418,11 +420,12 @@ def test_static_member_gets_its_partitions_again(broker, create, consumer, topic
     assert second.assignment()[0].partition == kept
 
 
-def test_admin_describes_and_deletes_topics(admin, create) -> None:
+def test_admin_describes_and_deletes_topics(admin, create, broker) -> None:
     topic = create(3)
     described = admin.list_topics(topic, timeout=20).topics[topic]
     assert sorted(described.partitions) == [0, 1, 2]
-    assert all(len(p.replicas) == 1 and p.isrs == p.replicas for p in described.partitions.values())
+    nodes = list(range(1, len(broker.addresses) + 1))
+    assert all(sorted(p.replicas) == sorted(p.isrs) == nodes for p in described.partitions.values())
     again = admin.create_topics([NewTopic(topic, 1, 1)])
     with pytest.raises(KafkaException) as caught:
         again[topic].result(20)
@@ -482,7 +485,7 @@ def test_admin_reads_and_changes_configs(admin, create) -> None:
 
 
 def test_admin_describes_the_brokers_configs(admin) -> None:
-    (node,) = admin.list_topics(timeout=20).brokers
+    node = min(admin.list_topics(timeout=20).brokers)
     (future,) = admin.describe_configs([ConfigResource(ResourceType.BROKER, str(node))]).values()
     entries = future.result(20)
     assert entries["node.id"].value == str(node)
@@ -587,4 +590,4 @@ def test_a_transaction_commits_offsets_of_a_member_of_the_consumer_protocol(
 def test_admin_describes_the_cluster(broker, admin) -> None:
     cluster = admin.describe_cluster().result(20)
     assert cluster.cluster_id
-    assert [f"{node.host}:{node.port}" for node in cluster.nodes] == [broker.bootstrap]
+    assert sorted(f"{node.host}:{node.port}" for node in cluster.nodes) == sorted(broker.bootstrap.split(","))

@@ -111,7 +111,7 @@ def test_a_regular_expression_follows_created_and_deleted_topics(broker, topic_n
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
 
     def create(*names):
-        for made in admin.create_topics([NewTopic(name, 2, 1) for name in names]).values():
+        for made in admin.create_topics([NewTopic(name, 2) for name in names]).values():
             made.result(30)
 
     def owned():

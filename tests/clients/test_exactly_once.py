@@ -30,7 +30,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240 + 20 * KILLS)]
 
 
 @CLIENTS
-def test_a_copy_is_exact_when_clients_and_broker_are_killed(start_broker, tmp_path, client):
+def test_a_copy_is_exact_when_clients_and_broker_are_killed(start_broker, tmp_path, client, brokers):
+    if client == "confluent" and brokers > 1:
+        pytest.skip(
+            "librdkafka's transactions may hang when all brokers are killed (compat/confluent_kafka/FINDINGS.md)"
+        )
     run_and_check(Run(start_broker(config=dict(BROKER)), client, tmp_path, SEED, RATE), KILLS)
 
 

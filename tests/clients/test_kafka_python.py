@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bench.servers import Server
+from tests.clients.new_topics import wait_for_leaders
 
 kafka = pytest.importorskip("kafka")
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetSpec, TopicPartition  # noqa: E402
@@ -33,13 +34,14 @@ def admin(broker: Server) -> Iterator[KafkaAdminClient]:
 
 
 @pytest.fixture
-def create(admin: KafkaAdminClient, topic_name: Name) -> Callable[..., str]:
+def create(broker: Server, admin: KafkaAdminClient, topic_name: Name) -> Callable[..., str]:
     """A factory of topics: `create(partitions=1, configs=None) -> name`."""
 
     def create_topic(partitions: int = 1, configs: dict[str, str] | None = None) -> str:
         name = topic_name()
-        settings = {"num_partitions": partitions, "replication_factor": 1, "configs": configs or {}}
+        settings = {"num_partitions": partitions, "replication_factor": -1, "configs": configs or {}}
         admin.create_topics({name: settings}, wait_for_metadata=True)
+        wait_for_leaders(broker.bootstrap, name, partitions)
         return name
 
     return create_topic
@@ -352,14 +354,14 @@ def test_admin_lists_describes_and_deletes_groups(admin, create, producer, consu
 def test_admin_describes_the_cluster_and_its_log_dirs(admin, broker, create) -> None:
     topic = create(2)
     cluster = admin.describe_cluster()
-    assert [f"{node['host']}:{node['port']}" for node in cluster["brokers"]] == [broker.bootstrap]
+    assert [f"{node['host']}:{node['port']}" for node in cluster["brokers"]] == broker.addresses
 
     def logs() -> list[int]:
         topics = [t for one in admin.describe_log_dirs() for d in one["log_dirs"] for t in d["topics"]]
         return sorted(p["partition_index"] for t in topics if t["name"] == topic for p in t["partitions"])
 
     deadline = time.monotonic() + DEADLINE_S
-    while logs() != [0, 1]:  # Kafka creates the logs after its answer
+    while logs() != sorted([0, 1] * len(broker.addresses)):  # Kafka creates the logs after its answer
         assert time.monotonic() < deadline, logs()
 
 

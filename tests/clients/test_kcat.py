@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ from barnabas.wire.batch_view import BatchView
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
 from bench.servers import Server
 from tests.broker.raw_client import RawClient
+from tests.clients.new_topics import wait_for_leaders
+from tests.cluster.asking import leader_address
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import Producer  # noqa: E402
@@ -147,7 +151,8 @@ def kcat(broker: Server, kcat_at: Callable[[str], Kcat]) -> Kcat:
 def create_topic(bootstrap: str, topic: str, partitions: int = 1, config: dict[str, str] | None = None) -> None:
     """Create a topic with partitions and configs, which kcat cannot do."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, partitions, 1, config=config or {})])[topic].result(30)
+    admin.create_topics([NewTopic(topic, partitions, config=config or {})])[topic].result(30)
+    wait_for_leaders(bootstrap, topic, partitions)
 
 
 @pytest.fixture
@@ -168,7 +173,7 @@ def first_batch(bootstrap: str, topic: str) -> BatchView:
         max_wait_ms=500, min_bytes=1, max_bytes=1 << 20,
         topics=[FetchRequestFetchTopic(topic=topic, partitions=[partition])],
     )  # fmt: skip
-    client = RawClient(bootstrap)
+    client = RawClient(leader_address(bootstrap, topic))
     try:
         (partition,) = client(request, 12).responses[0].partitions
     finally:
@@ -296,18 +301,25 @@ def test_metadata_listing_shows_brokers_topics_and_partitions(kcat, broker, crea
     topic = create(3)
     listed = kcat("-L", "-t", topic)
     assert f'topic "{topic}" with 3 partitions:' in listed
-    assert f"broker 1 at {broker.bootstrap} (controller)" in listed
-    assert "partition 2, leader 1, replicas: 1, isrs: 1" in listed
+    for node, address in enumerate(broker.addresses, 1):
+        assert f"broker {node} at {address}" in listed
+    nodes = "[1-9](,[1-9])*"
+    assert re.search(rf"partition 2, leader [1-9], replicas: {nodes}, isrs: {nodes}\n", listed)
 
 
 def test_metadata_listing_as_json(kcat, broker, create) -> None:
     topic = create(2)
     listed = json.loads(kcat("-L", "-J", "-t", topic))
-    assert listed["brokers"] == [{"id": 1, "name": broker.bootstrap}]
-    assert listed["controllerid"] == 1
-    one = {"leader": 1, "replicas": [{"id": 1}], "isrs": [{"id": 1}]}
-    partitions = [{"partition": 0} | one, {"partition": 1} | one]
-    assert listed["topics"] == [{"topic": topic, "partitions": partitions}]
+    nodes = [{"id": node, "name": address} for node, address in enumerate(broker.addresses, 1)]
+    assert sorted(listed["brokers"], key=itemgetter("id")) == nodes
+    assert listed["controllerid"] in {node["id"] for node in nodes}
+    (found,) = listed["topics"]
+    assert (found["topic"], [one["partition"] for one in found["partitions"]]) == (topic, [0, 1])
+    for one in found["partitions"]:
+        replicas = [replica["id"] for replica in one["replicas"]]
+        assert sorted(replicas) == [node["id"] for node in nodes]
+        assert one["leader"] == replicas[0]
+        assert {"id": one["leader"]} in one["isrs"]
     assert topic in {found["topic"] for found in json.loads(kcat("-L", "-J"))["topics"]}
 
 

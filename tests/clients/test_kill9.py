@@ -124,7 +124,7 @@ def test_acknowledged_records_survive_kill_9(start_broker, topic_name, policy):
     server = start_broker(config={**BROKER, "barnabas.log.sync": policy})
     topic, compacted = topic_name("kill9"), topic_name("kill9-compacted")
     admin = AdminClient({"bootstrap.servers": server.bootstrap})
-    made = admin.create_topics([NewTopic(topic, PARTITIONS, 1), NewTopic(compacted, 1, 1, config=COMPACTED)])
+    made = admin.create_topics([NewTopic(topic, PARTITIONS), NewTopic(compacted, 1, config=COMPACTED)])
     for future in made.values():
         future.result(30)
     load, group = Load(server.bootstrap, topic, compacted), Group(server.bootstrap, topic)

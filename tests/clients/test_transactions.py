@@ -21,7 +21,7 @@ STAY = {"metadata.recovery.strategy": "none"}
 
 def make_topic(bootstrap, name, partitions=1):
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(30)
+    admin.create_topics([NewTopic(name, partitions)])[name].result(30)
     return name
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from barnabas.storage.append import AppendInfo, assign_offsets
+from barnabas.storage.batch_check import Origin, check_batches
 from barnabas.storage.log import Log
-from barnabas.wire.records import BatchBuilder, end_txn_marker
+from barnabas.wire.records import NO_TIMESTAMP, BatchBuilder, end_txn_marker
 from tests.crash.host import Counters, Host, is_compacted
 from tests.crash.ledger import Appended, Batch, Key, Ledger, Record, Written
 
@@ -104,6 +106,8 @@ class Appender:
     def _repeat(self, log: Log, producer: Producer) -> None:
         """A client that missed the response sends its last batch again (I1)."""
         assert producer.last is not None
+        if self.host.setup.follows:
+            return  # the leader has answered it
         sent, first = producer.last
         info = log.append_as_leader(
             memoryview(bytearray(sent)),
@@ -126,6 +130,26 @@ class Appender:
         self._write(key, log, bytearray(marker), (1_030,), identity, (), marker=commits)
         producer.is_open = False
 
+    def _lead(self, log: Log, batch: bytearray, origin: Origin) -> AppendInfo:
+        return log.append_as_leader(
+            memoryview(batch),
+            leader_epoch=self.counters.leader_epoch,
+            now_ms=self.host.now_ms,
+            now=self.host.now,
+            origin=origin,
+        )
+
+    def _follow(self, log: Log, batch: bytearray, origin: Origin) -> AppendInfo:
+        """What a follower does: the leader has assigned the offsets, and sends a part of the next batch as well."""
+        records = memoryview(batch)
+        first = log.log_end_offset
+        headers = check_batches(records, log.config, origin, self.host.now_ms)
+        last = assign_offsets(records, headers, first, self.counters.leader_epoch, NO_TIMESTAMP)
+        rest = bytes(batch[: self.random.choice((0, 10, 60))])
+        appended = log.append_as_follower(memoryview(bytes(batch) + rest), now=self.host.now)
+        assert appended == (len(batch), 1)
+        return AppendInfo(first, last, NO_TIMESTAMP, log.log_start_offset)
+
     def _write(
         self,
         key: Key,
@@ -140,13 +164,8 @@ class Appender:
     ) -> int:
         note = self.host.disk.note(None)  # set below: the crash may come before the append returns
         self.host.now += 0.01
-        info = log.append_as_leader(
-            memoryview(batch),
-            leader_epoch=self.counters.leader_epoch,
-            now_ms=self.host.now_ms,
-            now=self.host.now,
-            origin="client" if marker is None else "coordinator",
-        )
+        origin: Origin = "client" if marker is None else "coordinator"
+        info = (self._follow if self.host.setup.follows else self._lead)(log, batch, origin)
         assert not info.duplicate
         coordinator_epoch = -1 if marker is None else 3
         written = Batch(

@@ -49,11 +49,18 @@ def start(disk: RecordingDisk) -> MemoryBroker:
 class BrokerWork:
     """A broker and some clients, each with at most one request in flight."""
 
-    def __init__(self, disk: RecordingDisk, random: Random, promises: Promises, count: int) -> None:
+    def __init__(
+        self,
+        disk: RecordingDisk,
+        random: Random,
+        promises: Promises,
+        count: int,
+        start_on: Callable[[RecordingDisk], MemoryBroker] = start,
+    ) -> None:
         self.disk = disk
         self.random = random
         self.promises = promises
-        self.memory = start(disk)
+        self.memory = start_on(disk)
         self.executors = (self.memory.flushes, self.memory.disk)
         for executor in self.executors:
             executor.is_paused = True

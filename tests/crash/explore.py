@@ -81,7 +81,7 @@ def setup_of(random: Random) -> Setup:
         delete_retention_ms=random.choice((0, 100)),
     )
     paths = random.choice((("/data",), ("/data",), ("/disk1", "/disk2")))
-    return Setup(paths, random.choice(_POLICIES), config, compacted)
+    return Setup(paths, random.choice(_POLICIES), config, compacted, follows=random.random() < 0.4)
 
 
 def episodes(seed: int, history: int) -> Iterator[Episode]:

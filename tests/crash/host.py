@@ -26,6 +26,8 @@ class Setup:
     policy: str = "always"  # barnabas.log.sync
     config: LogConfig = field(default_factory=LogConfig)
     compacted: LogConfig = field(default_factory=LogConfig)
+    follows: bool = False
+    """Whether the logs are those of followers, which append the batches of leaders."""
 
     def config_of(self, topic: str) -> LogConfig:
         """The configuration of a topic: the names of compacted topics start with k."""
@@ -59,6 +61,7 @@ class Host:
         self.now = 0.0
         self._counters = counters
         self.log_dirs = LogDirs(disk, setup.paths, self.new_id)
+        self.log_dirs.are_replicas = setup.follows
 
     @property
     def now_ms(self) -> int:

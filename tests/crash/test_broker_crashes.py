@@ -6,36 +6,59 @@ BARNABAS_CRASH_STATES sets the number of states, BARNABAS_SEED repeats a run.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from random import Random, SystemRandom
+from typing import TypeAlias
 
 import pytest
 
+from tests.crash.broken import require
 from tests.crash.broker_promises import Promises, check_broker
 from tests.crash.broker_work import BrokerWork, start
 from tests.crash.disk import Image, Note, RecordingDisk
+from tests.crash.move_work import MoveWork, check_one_is_current, start_with_two_dirs
 from tests.crash.survivors import Kind, Survivors
 
 STATES = int(os.environ.get("BARNABAS_CRASH_STATES", "100"))
 SEED = int(os.environ.get("BARNABAS_SEED", str(SystemRandom().randrange(2**32))))
 PER_HISTORY = 100
+Check: TypeAlias = "Callable[[Image, Promises], None]"
 
 
 @pytest.mark.scaled
 @pytest.mark.timeout(0)
 def test_answers_of_a_broker_hold_after_any_crash() -> None:
     """Histories of a broker that continues after one power failure; some of the crash states of each."""
+    explore(BrokerWork, check)
+
+
+@pytest.mark.scaled
+@pytest.mark.timeout(0)
+def test_moves_between_log_directories_lose_nothing_in_any_crash() -> None:
+    """The same while replicas move between two directories: exactly one log of each is current afterwards (KIP-113)."""
+    assert explore(MoveWork, check_moves) or STATES < 10 * PER_HISTORY  # in some histories no move is completed
+
+
+def explore(kind: type[BrokerWork], check_state: Check) -> int:
+    """Check crash states of histories of a kind; how many replicas have moved in them."""
     print(f"repeat with BARNABAS_SEED={SEED} BARNABAS_CRASH_STATES={STATES}")
+    moves = 0
     for history in range((STATES + PER_HISTORY - 1) // PER_HISTORY):
         random = Random(f"{SEED}:{history}")
         promises, image = Promises(), Image()
         for episode in range(2):
             disk = RecordingDisk(image)
             before = promises.copy()
-            BrokerWork(disk, random, promises, 1000 * episode).run(40)
-            image, promises = crash(disk, before, random, PER_HISTORY // 2)
+            work = kind(disk, random, promises, 1000 * episode)
+            work.run(40)
+            moves += getattr(work, "moves", 0)
+            image, promises = crash(disk, before, random, PER_HISTORY // 2, check_state)
+    return moves
 
 
-def crash(disk: RecordingDisk, promises: Promises, random: Random, states: int) -> tuple[Image, Promises]:
+def crash(
+    disk: RecordingDisk, promises: Promises, random: Random, states: int, check_state: Check
+) -> tuple[Image, Promises]:
     """Check some of the states of a history; the last state, and the promises at its moment."""
     survivors = Survivors(disk)
     cuts = sorted(random.choices(range(1, len(disk.operations) + 1), k=states))
@@ -50,7 +73,7 @@ def crash(disk: RecordingDisk, promises: Promises, random: Random, states: int) 
         kind = random.choice(list(Kind))
         image = survivors.image(kind, random)
         try:
-            check(image, promises)
+            check_state(image, promises)
         except Exception as error:
             error.add_note(f"{kind.name} after operation {cut} of {len(disk.operations)}")
             raise
@@ -62,5 +85,19 @@ def crash(disk: RecordingDisk, promises: Promises, random: Random, states: int) 
 def check(image: Image, promises: Promises) -> None:
     """Start a broker on a crash state."""
     memory = start(RecordingDisk(image))
+    check_broker(memory, promises)
+    memory.close()
+
+
+def check_moves(image: Image, promises: Promises) -> None:
+    """Start a broker with two directories on a crash state; the moves go on, and everything is still there."""
+    disk = RecordingDisk(image)
+    memory = start_with_two_dirs(disk)
+    check_one_is_current(disk, memory)
+    check_broker(memory, promises)
+    for _ in range(5):
+        memory.advance(1.0)
+        memory.broker.loop.end_turn()
+    require(not memory.broker.log_dirs.futures.logs, "a move does not end")
     check_broker(memory, promises)
     memory.close()

@@ -17,6 +17,7 @@ from barnabas.storage.cleaning.selection import CleanerLimits, cleanable, cleani
 from barnabas.storage.cleaning.task import CleanedGroup
 from barnabas.storage.log import Log
 from barnabas.storage.log_dirs import LogDirs
+from barnabas.storage.truncation import Truncation
 from tests.crash.disk import Image, RecordingDisk
 from tests.crash.survivors import SECTOR, Kind, Survivors
 from tests.storage.log_driver import TOPIC_ID, append, append_marker, batch_of, small_config
@@ -197,6 +198,33 @@ def test_truncated_data_does_not_reappear() -> None:
     log.truncate_to(5)
     found = [{name: data for name, data in files_of(image).items() if name.endswith(".log")} for image in images(disk)]
     assert all(other == found[0] for other in found)
+
+
+def test_a_full_truncation_survives_a_crash_at_any_moment() -> None:
+    """R24: the log opens again, with a part of what it had or empty at its new start; at the end only the latter."""
+    disk = RecordingDisk()
+    dirs = open_dirs(disk)
+    log = open_log(dirs, segment_bytes=200)
+    fill(log)
+    log.flush()
+    dirs.write_recovery_points()
+    end, before = log.log_end_offset, len(disk.operations)
+    truncation = Truncation(log, 100, fully=True)
+    assert [wait for wait in truncation.prepare() if wait] == []
+    truncation.announce()
+    dirs.write_recovery_points()
+    truncation.cut()
+    truncation.sync()
+    truncation.finish()
+    survivors = Survivors(disk)
+    for at, operation in enumerate(disk.operations):
+        survivors.take(operation)
+        for seed in range(3) if at >= before else ():
+            for kind in Kind:
+                crashed = RecordingDisk(survivors.image(kind, Random(seed)))
+                again = open_log(open_dirs(crashed), segment_bytes=200)
+                assert again.log_end_offset <= end or again.log_start_offset == again.log_end_offset == 100
+    assert again.log_start_offset == again.log_end_offset == 100
 
 
 def test_each_step_of_a_compaction_is_durable_before_the_next() -> None:

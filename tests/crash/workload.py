@@ -16,6 +16,7 @@ from barnabas.storage.cleaning.replacement import Replacement
 from barnabas.storage.cleaning.selection import CleanerLimits, cleanable, cleaning_task
 from barnabas.storage.flush_job import FlushJob
 from barnabas.storage.log import Log
+from barnabas.storage.truncation import Truncation
 from tests.crash.appends import Appender
 from tests.crash.disk import RecordingDisk
 from tests.crash.host import Counters, Host, Setup, is_compacted
@@ -225,9 +226,25 @@ class Workload:
             return
         end = self.random.choice(ends[-4:])
         self.host.promise(Cutting(key, end), self.ledger)
-        self.host.log_dirs.truncate_log(*key, end)
+        if self.random.random() < 0.5:
+            self.host.log_dirs.truncate_log(*key, end)
+        else:
+            self._truncate_in_steps(log, end)
         self.host.promise(Cut(key), self.ledger)
         self.appender.producers[key] = []
+
+    def _truncate_in_steps(self, log: Log, end: int) -> None:
+        """As a fetcher does, while other logs are appended to."""
+        truncation = Truncation(log, end)
+        for wait in truncation.prepare():
+            if wait is not None:
+                wait()
+        truncation.announce()
+        for _, write in self.host.log_dirs.plan_checkpoint(layout.RECOVERY_POINT_CHECKPOINT):
+            write()
+        self._delete_later(truncation.cut())
+        truncation.sync()
+        truncation.finish()
 
     def roll(self) -> None:
         """Roll a segment for its age."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from barnabas.broker.apis.registry import SERVED, served_versions
+from barnabas.broker.apis.registry import BROKER_APIS, served_versions
 from barnabas.coord.cluster.resources import TOPIC
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.fields import Field, StructBase, parse_versions
@@ -220,7 +220,7 @@ def _inner(request: Any, path: tuple[str, ...]) -> Any:
 
 def cases(names: Names, count: int, apis: list[str] | None = None) -> Iterator[Case]:
     """The cases of all served APIs, or of those named, in their newest version and the oldest one."""
-    for key in sorted(SERVED, key=lambda key: key in _REMOVING):
+    for key in sorted(BROKER_APIS, key=lambda key: key in _REMOVING):
         if not apis or key.name in apis:
             yield from _cases_of(key, names, count)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.apis.registry import SERVED
+from barnabas.broker.apis.registry import BROKER_APIS
 from barnabas.wire.errors import ProtocolError
 from tests.hostile.absurd import Case, cases, changes
 from tests.hostile.costs import World
@@ -53,7 +53,7 @@ def _calls(world: World, case: Case) -> int:
     return count
 
 
-@pytest.mark.parametrize("api", [key.name for key in SERVED])
+@pytest.mark.parametrize("api", [key.name for key in BROKER_APIS])
 def test_twice_the_elements_take_twice_the_calls(world: World, api: str) -> None:
     few, many = (list(cases(world.names, count, [api])) for count in (FEW, MANY))
     assert few

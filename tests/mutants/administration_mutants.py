@@ -67,8 +67,8 @@ ADMINISTRATION = (
     Mutant(
         "loading-stops-at-the-initial-log-end",
         "broker/coordinators/replay.py",
-        "    while offset < log.log_end_offset:\n",
-        "    end = log.log_end_offset\n    while offset < end:\n",
+        "    while offset < partition.log.log_end_offset:\n",
+        "    end = partition.log.log_end_offset\n    while offset < end:\n",
         _LOADING + "::test_a_marker_written_during_loading_is_read_from_the_log",
     ),
     Mutant(

@@ -26,24 +26,24 @@ BROKER = (
     Mutant(
         "high-watermark-ahead-of-the-disk",
         "broker/replicas/flush_policy.py",
-        "            partition.advance_high_watermark(min(job.offset, log.synced_offset), self._bytes_in_job)\n",
-        "            partition.advance_high_watermark(log.log_end_offset, self._bytes_in_job)\n",
+        "            partition.advance_own_end(min(job.offset, log.synced_offset), self._bytes_in_job)\n",
+        "            partition.advance_own_end(log.log_end_offset, self._bytes_in_job)\n",
         _S + "TestAlways::test_records_appended_during_a_flush_share_the_next_one",
     ),
     Mutant(
         "high-watermark-ahead-of-the-disk-and-crashed",
         "broker/replicas/flush_policy.py",
-        "            partition.advance_high_watermark(min(job.offset, log.synced_offset), self._bytes_in_job)\n",
-        "            partition.advance_high_watermark(log.log_end_offset, self._bytes_in_job)\n",
+        "            partition.advance_own_end(min(job.offset, log.synced_offset), self._bytes_in_job)\n",
+        "            partition.advance_own_end(log.log_end_offset, self._bytes_in_job)\n",
         _B,
         _ENV,
     ),
     Mutant(
         "one-record-too-many-ahead-of-the-disk",
         "broker/replicas/flush_policy.py",
-        "        if log.unflushed < self.messages:\n            partition.advance_high_watermark(log.log_end_offset,"
+        "        if log.unflushed < self.messages:\n            partition.advance_own_end(log.log_end_offset,"
         " self.bytes_written)\n            self._set_timer()\n        else:\n            self._request",
-        "        if log.unflushed <= self.messages:\n            partition.advance_high_watermark(log.log_end_offset,"
+        "        if log.unflushed <= self.messages:\n            partition.advance_own_end(log.log_end_offset,"
         " self.bytes_written)\n            self._set_timer()\n        else:\n            self._request",
         _S + "TestOtherPolicies::test_flush_messages_limits_the_acknowledged_records_that_are_not_flushed",
     ),
@@ -83,6 +83,13 @@ BROKER = (
         "    if encoded is None or offset != ctx.broker.image.offset:\n",
         "    if encoded is None:\n",
         "tests/broker/test_features.py::test_a_feature_level_is_changed_and_reported",
+    ),
+    Mutant(
+        "clients-wait-in-the-queue-of-a-starting-broker",
+        "broker/server.py",
+        "self._listen(endpoint, backlog if self.config.is_standalone else None)",
+        "self._listen(endpoint, backlog)",
+        "tests/cluster/test_start.py::test_connections_are_refused_until_the_broker_serves",
     ),
     Mutant(
         "no-garbage-collection-after-the-start",

@@ -33,9 +33,9 @@ DISK_FAULTS = (
     Mutant(
         "segment-forgotten-before-its-files-are-renamed",
         "storage/local_log.py",
-        "            try:\n                self._rename_deleted(segment, renamed)\n",
+        "            try:\n                self.drop(segment, renamed)\n",
         "            try:\n                self.segments.remove(segment)\n"
-        "                self._rename_deleted(segment, renamed)\n                self.segments.add(segment)\n",
+        "                self.drop(segment, renamed)\n",
         _FILE + "test_what_a_deletion_has_left_is_deleted_by_the_next",
     ),
     Mutant(
@@ -97,7 +97,7 @@ DISK_FAULTS = (
     Mutant(
         "failed-deletion-of-a-topic-not-handled",
         "broker/replicas/partitions.py",
-        '            partition.report_failure("deletion", error)\n',
+        '            partition.report_failure("deletion", failure)\n',
         "            raise\n",
         "tests/broker/test_metadata_changes.py::test_a_partition_that_cannot_be_renamed_does_not_keep_the_others",
     ),

@@ -41,8 +41,8 @@ DURABILITY = (
     Mutant(
         "recovery-point-at-the-end-of-an-open-segment",
         "storage/local_log.py",
-        "            return self.recovery_point - 1\n        return self.recovery_point\n",
-        "            return self.recovery_point\n        return self.recovery_point\n",
+        "            point -= 1\n",
+        "            pass\n",
         _D + "test_recovery_point_is_written_as_the_end_only_when_indexes_are_complete",
     ),
     Mutant(
@@ -115,13 +115,6 @@ DURABILITY = (
         "        self._files.truncate(self.file, size)\n        self._files.sync(self.file)\n",
         "        self._files.truncate(self.file, size)\n",
         _D + "test_data_cut_by_recovery_does_not_reappear",
-    ),
-    Mutant(
-        "truncation-not-synced",
-        "storage/segment.py",
-        "        self._files.truncate(self.file, position)\n        self._files.sync(self.file)\n",
-        "        self._files.truncate(self.file, position)\n",
-        _D + "test_truncated_data_does_not_reappear",
     ),
     Mutant(
         "interrupted-deletion-not-finished",

@@ -74,7 +74,7 @@ FILES = (
     Mutant(
         "wrong-topic-id-served-empty",
         "storage/log_dirs.py",
-        "if other_id not in self.deleted_topics and self._has_records(log_dir, key, path):",
+        "if not is_known and self._has_records(log_dir, key, path):",
         "if False:",
         _WRONG + "test_a_topic_id_that_was_changed_keeps_the_partition_offline",
     ),

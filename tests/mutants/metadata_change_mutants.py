@@ -46,7 +46,9 @@ METADATA_CHANGES = (
         "change-validated-when-it-is-queued",
         "broker/metadata/controller.py",
         "        self._queue.add(lambda: self._change(validate), answer)\n",
-        "        outcome = validate()\n        self._queue.add(lambda: self._change(lambda: outcome), answer)\n",
+        "        outcome = validate()\n        if isinstance(outcome, Generator):\n"
+        "            outcome = run_in_place(outcome)\n"
+        "        self._queue.add(lambda: self._change(lambda: outcome), answer)\n",
         _T + "test_a_change_is_validated_when_the_earlier_ones_are_in_effect",
     ),
     Mutant(

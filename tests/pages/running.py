@@ -128,12 +128,13 @@ class Follower:
         return output
 
     def start(self, block: Block, text: str) -> None:
-        """Start a shell block in the background, after the end of the one before, and wait until its port is open."""
+        """Start a shell block in the background, after the end of the one before, and wait for its ready line."""
         self.close()
-        with (self.root / "background.log").open("w") as log:
+        written = self.root / "background.log"
+        with written.open("w") as log:
             self.background = self._popen(["bash", "-eu", "-c", text], stdout=log, stderr=log, start_new_session=True)
         deadline = time.monotonic() + BLOCK_TIMEOUT_S
-        while not _accepts(int(self.ports["9092"])):
+        while " started on " not in written.read_text(errors="replace") or not _accepts(int(self.ports["9092"])):
             if self.background.poll() is not None or time.monotonic() > deadline:
                 raise PageError(f"{block.place}: does not serve 127.0.0.1:9092{self._broker_log()}")
             time.sleep(0.01)

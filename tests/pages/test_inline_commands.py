@@ -23,8 +23,6 @@ PAGES = [path.relative_to(ROOT) for path in sorted([*ROOT.glob("*.md"), *(ROOT /
 _COMMAND = re.compile(r"(?:python -m )?barnabas(?= )(.*)", re.DOTALL)
 _END = re.compile(r" (?:[<>|&#]|\d?>&?)")
 """What the shell reads itself."""
-MISSING_HERE = {"cluster quorum"}
-"""Commands that docs/skipped.md names as missing."""
 
 
 def commands_of(text: str) -> Iterator[str]:
@@ -63,14 +61,8 @@ def mistake(line: str) -> str | None:
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_commands_in_the_text_exist(page: Path) -> None:
-    lines = [line for line in dict.fromkeys(commands_of((ROOT / page).read_text())) if line not in MISSING_HERE]
+    lines = list(dict.fromkeys(commands_of((ROOT / page).read_text())))
     assert [f"{line}: {found}" for line in lines if (found := mistake(line))] == []
-
-
-@pytest.mark.parametrize("line", MISSING_HERE)
-def test_missing_commands_are_missing(line: str) -> None:
-    assert mistake(line)
-    assert f"`barnabas {line}`" in (ROOT / "docs/skipped.md").read_text()
 
 
 @pytest.mark.parametrize(

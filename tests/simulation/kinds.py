@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from tests.simulation.cluster import Cluster, ClusterWorld
 from tests.simulation.consumer_groups import ConsumerGroups
 from tests.simulation.groups import Groups
 from tests.simulation.migration import Migration
@@ -16,13 +17,14 @@ from tests.simulation.world import World
 class Run(Protocol):
     """A run of any kind."""
 
-    world: World
+    world: World | ClusterWorld
 
     def run(self) -> None:
         """Run from the first start of the broker to the last check."""
 
 
 KINDS: dict[str, Callable[..., Run]] = {
+    "cluster": Cluster,
     "consumer": ConsumerGroups,
     "groups": Groups,
     "migration": Migration,

@@ -18,6 +18,8 @@ from tests.simulation.faults import Faults
 from tests.simulation.kinds import KINDS, SimulationFailure, run
 
 SEEDS = int(os.environ.get("BARNABAS_SEEDS", "15"))
+CLUSTER_SEEDS = SEEDS * 3 // 5
+"""Several brokers take longer than one."""
 FIRST_SEED = int(os.environ.get("BARNABAS_SEED", "1"))
 
 
@@ -67,6 +69,14 @@ def test_groups_migrate_between_protocols_under_faults() -> None:
 def test_share_groups_finish_every_record_and_lock_it_once_under_faults() -> None:
     """G5."""
     run_all("share")
+
+
+@pytest.mark.scaled
+@pytest.mark.timeout(0)
+def test_a_cluster_loses_nothing_and_becomes_whole_under_faults() -> None:
+    """R1-R12, R14, R16, R17, R24, I1, I2: nodes fail, lose power or a disk, are cut off; at last all at once."""
+    for seed in range(FIRST_SEED, FIRST_SEED + CLUSTER_SEEDS):
+        run("cluster", seed)
 
 
 @pytest.mark.scaled

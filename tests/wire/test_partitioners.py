@@ -86,3 +86,19 @@ def test_load_aware_is_uniform_for_equal_queues_and_before_an_update() -> None:
 def test_load_aware_requires_one_size_for_each_partition() -> None:
     with pytest.raises(ValueError, match="2 queue sizes for 3"):
         LoadAware(3, random.Random(1).randrange).update([1, 2])
+
+
+def test_partitions_of_loaded_brokers_are_chosen_less_often() -> None:
+    partitioner = LoadAware(2, random.Random(5).randrange, batch_size=1)
+    partitioner.update([0, 0], loads=[0.2, 0.8])
+    chosen = [partitioner.choose(None, 1) for _ in range(2000)]
+    assert 0.15 < chosen.count(1) / 2000 < 0.25
+    partitioner.update([0, 0], loads=[1.0, 1.0])
+    chosen = [partitioner.choose(None, 1) for _ in range(2000)]
+    assert 0.4 < chosen.count(1) / 2000 < 0.6
+
+
+def test_keys_have_their_partition_whatever_the_load() -> None:
+    partitioner = LoadAware(4, random.Random(5).randrange, batch_size=1)
+    partitioner.update([0, 0, 0, 0], loads=[0.0, 1.0, 1.0, 1.0])
+    assert {partitioner.choose(b"key", 1) for _ in range(50)} == {partition_for_key(b"key", 4)}

@@ -283,6 +283,7 @@ SOURCES: dict[str, Source] = {
     "TOPIC:PARTITION": _topics_or_partitions,
     "GROUP": _groups,
     "NODE": _nodes,
+    "NODE:NODE": _nodes,
     "TRANSACTIONAL-ID": _transactional_ids,
     "FEATURE=LEVEL": _features,
     "NAME": _resources,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
 
 NAME = "kafka-cluster"
-UNREGISTER_BROKER_API = 64
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -24,7 +24,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_server(endpoints)
     endpoints.add_argument("--include-fenced-brokers", action="store_true", help="Also brokers that are fenced.")
     add_server(commands.add_parser("api-versions", help="List the APIs that each broker offers."))
-    unregister = commands.add_parser("unregister", help="Remove the registration of a broker: not offered here.")
+    unregister = commands.add_parser("unregister", help="Remove the registration of a broker that is gone.")
     add_server(unregister)
     unregister.add_argument("--id", type=int, required=True, metavar="ID", help="The broker.")
     return parser
@@ -45,7 +45,23 @@ def main(arguments: Sequence[str]) -> int:
 
             print_brokers(cluster)
         else:
+            return _unregister(cluster, found.id)
+    return 0
+
+
+def _unregister(cluster: Cluster, broker: int) -> int:
+    from barnabas.client.tools.brokers import unregister_broker
+    from barnabas.wire.errors import ErrorCode, KafkaError
+
+    try:
+        unregister_broker(cluster, broker)
+    except KafkaError as error:
+        if error.code is ErrorCode.UNSUPPORTED_VERSION:
             print("The target cluster does not support the broker unregistration API.")
+        else:
+            print(error.message, file=sys.stderr)
+        return 1
+    print(f"Broker {broker} is no longer registered.")
     return 0
 
 

@@ -12,6 +12,8 @@ COMMANDS = {
     "describe": ("barnabas.cli.topic.listing:describe", ""),
     "alter": ("barnabas.cli.topic.changes:alter", ""),
     "add-partitions": ("barnabas.cli.topic.changes:add_partitions", ""),
+    "reassign": ("barnabas.cli.topic.replicas:reassign", ""),
+    "elect-leaders": ("barnabas.cli.topic.replicas:elect_leaders", ""),
     "trim": ("barnabas.cli.topic.trim:trim", ""),
     "analyze": ("barnabas.cli.topic.analyze:analyze", ""),
     "delete": ("barnabas.cli.topic.changes:delete", ""),
@@ -20,4 +22,4 @@ COMMANDS = {
 
 @click.group(cls=LazyGroup, lazy=COMMANDS)
 def topic() -> None:
-    """List, create, describe, change, trim, analyze and delete topics."""
+    """List, create, describe, change, move, trim, analyze and delete topics."""

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
 @click.option("-p", "--partitions", type=click.IntRange(min=1), help="[default: the broker's num.partitions]")
 @click.option("-r", "--replicas", type=click.IntRange(min=1), help="[default: the broker's default.replication.factor]")
+@click.option(
+    "--replica-assignment",
+    "assignment",
+    metavar="NODE:NODE,...",
+    help="The brokers of each partition, leader first: 1:2,2:1 are two partitions with two replicas.",
+)
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A topic key; may be repeated.")
 @click.option("--if-not-exists", is_flag=True, help="Do not fail if the topic exists.")
 @click.option("--dry-run", is_flag=True, help="Only have the broker check the topics.")
@@ -28,6 +34,7 @@ def create(
     names: tuple[str, ...],
     partitions: int | None,
     replicas: int | None,
+    assignment: str | None,
     configs: tuple[str, ...],
     if_not_exists: bool,
     dry_run: bool,
@@ -39,6 +46,9 @@ def create(
     from barnabas.wire.errors import ErrorCode, KafkaError
 
     settings = key_values(configs, "-c")
+    placed = [] if assignment is None else _assignment(assignment)
+    if placed and (partitions is not None or replicas is not None):
+        raise click.UsageError("--replica-assignment says how many partitions and replicas there are; drop -p and -r")
     with connect(bootstrap, timeout_s) as cluster:
         for name in names:
             try:
@@ -47,6 +57,7 @@ def create(
                     name,
                     partitions=partitions or -1,
                     replication_factor=replicas or -1,
+                    assignment=placed,
                     configs=settings,
                     validate_only=dry_run,
                 )
@@ -153,6 +164,16 @@ def delete(names: tuple[str, ...], regex: bool, yes: bool, bootstrap: str, timeo
         for name in found:
             delete_topics(cluster, [name])
             click.echo(f"deleted topic {name}")
+
+
+def _assignment(text: str) -> list[list[int]]:
+    """The brokers of each partition of `1:2,2:1`."""
+    partitions = [part.split(":") for part in text.split(",")]
+    if not all(number.isascii() and number.isdigit() for brokers in partitions for number in brokers):
+        raise click.BadParameter(
+            f"must be ids of brokers, as in 1:2,2:1, not {text!r}", param_hint="--replica-assignment"
+        )
+    return [[int(number) for number in brokers] for brokers in partitions]
 
 
 def _existing(cluster: Cluster, names: tuple[str, ...], *, regex: bool) -> list[str]:

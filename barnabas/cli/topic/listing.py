@@ -95,7 +95,9 @@ def describe(
     timeout_s: float,
     output: str,
 ) -> None:
-    """Show the partitions of topics: leader, replicas, offsets.
+    """Show the partitions of topics: leader, replicas, offsets; with several replicas also which are in sync.
+
+    ELR are the eligible leaders that are not in sync (KIP-966).
 
     \b
     barnabas topic describe orders --configs --sizes
@@ -135,11 +137,13 @@ def _described(
     stable = stable_offsets(cluster, led) if offsets else {}
     bytes_of = partition_sizes(cluster, [topic.name or "" for topic in topics]) if sizes else {}
     described: list[dict[str, object]] = []
+    eligible = _eligible(cluster, topics)
     for topic in topics:
         rows: list[Row] = []
         for partition in topic.partitions:
             which = (topic.name or "", partition.partition_index)
-            row = _partition_row(partition) | {"start_offset": starts.get(which), "end_offset": ends.get(which)}
+            row = _partition_row(partition) | eligible.get(which, {})
+            row |= {"start_offset": starts.get(which), "end_offset": ends.get(which)}
             if offsets:
                 row |= {"stable_offset": stable.get(which), "offsets": _between(starts.get(which), ends.get(which))}
             if sizes:
@@ -154,6 +158,34 @@ def _described(
             }
         )
     return described
+
+
+def _eligible(cluster: Cluster, topics: list[MetadataResponseTopic]) -> dict[TopicPartition, Row]:
+    """The eligible and last known leaders, and the offline replicas, of partitions with several replicas.
+
+    Nothing from brokers that do not tell (before Kafka 4).
+    """
+    from barnabas.client.tools.topics import describe as describe_partitions
+    from barnabas.wire.errors import ErrorCode, KafkaError
+
+    names = [topic.name or "" for topic in topics if any(len(one.replica_nodes) > 1 for one in topic.partitions)]
+    if not names:
+        return {}
+    try:
+        found = describe_partitions(cluster, names)
+    except KafkaError as error:
+        if error.code is ErrorCode.UNSUPPORTED_VERSION:
+            return {}
+        raise
+    return {
+        (topic.name or "", one.partition_index): {
+            "elr": list(one.eligible_leader_replicas or ()),
+            "last_known_elr": list(one.last_known_elr or ()),
+            "offline": list(one.offline_replicas),
+        }
+        for topic in found
+        for one in topic.partitions
+    }
 
 
 def _between(start: int | None, end: int | None) -> int | None:
@@ -171,6 +203,9 @@ def _show_topic(one: dict[str, object], output: str, *, sizes: bool, offsets: bo
     partitions, configs = one["partitions"], one.get("configs")
     assert isinstance(partitions, list)
     columns = ["partition", "leader", "replicas", "start_offset", "end_offset"]
+    if any(isinstance(row["replicas"], list) and len(row["replicas"]) > 1 for row in partitions):
+        shown = [column for column in ("elr", "offline") if any(row.get(column) for row in partitions)]
+        columns[3:3] = ["isr", *shown]
     if offsets:
         columns = ["partition", "leader", "start_offset", "stable_offset", "end_offset", "offsets"]
     if sizes:

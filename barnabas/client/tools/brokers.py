@@ -8,7 +8,13 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.errors import error_for, raise_for
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+from barnabas.wire.messages.cluster import (
+    FeatureUpdateKey,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
 from barnabas.wire.messages.log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
@@ -16,6 +22,12 @@ from barnabas.wire.messages.log_dirs import (
     DescribeLogDirsResult,
 )
 from barnabas.wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
+from barnabas.wire.messages.raft import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+    DescribeQuorumResponse,
+)
 
 
 def describe_cluster(cluster: Cluster, *, with_fenced: bool = False) -> DescribeClusterResponse:
@@ -23,6 +35,28 @@ def describe_cluster(cluster: Cluster, *, with_fenced: bool = False) -> Describe
     answer = cluster.call(DescribeClusterRequest(include_fenced_brokers=with_fenced), DescribeClusterResponse)
     raise_for(answer.error_code, "the cluster", answer.error_message)
     return answer
+
+
+def unregister_broker(cluster: Cluster, broker: int) -> None:
+    """Remove the registration of a broker."""
+    answer = cluster.call(UnregisterBrokerRequest(broker_id=broker), UnregisterBrokerResponse)
+    raise_for(answer.error_code, f"broker {broker}", answer.error_message)
+
+
+def describe_quorum(cluster: Cluster) -> DescribeQuorumResponse:
+    """The quorum of the controllers."""
+    partitions = [DescribeQuorumRequestPartitionData(partition_index=0)]
+    topic = DescribeQuorumRequestTopicData(topic_name="__cluster_metadata", partitions=partitions)
+
+    def attempt(deadline: float) -> DescribeQuorumResponse:
+        node = cluster.any_node(deadline)
+        answer = node.call(DescribeQuorumRequest(topics=[topic]), DescribeQuorumResponse, deadline)
+        raise_for(answer.error_code, "the quorum", answer.error_message)
+        quorum = answer.topics[0].partitions[0]
+        raise_for(quorum.error_code, "the quorum", quorum.error_message)
+        return answer
+
+    return cluster.retry(attempt)
 
 
 def api_versions(cluster: Cluster, node_id: int) -> dict[int, ApiVersion]:

@@ -20,7 +20,7 @@ CONTROLLER_LISTENER_NAMES = required(
         ("CONTROLLER",),
         "",
         HIGH,
-        "Names of the controller's listeners; Barnabas does not open them.",
+        "Names of the controller's listeners; they are opened if process.roles has the controller.",
         used=True,
     )
 )
@@ -40,6 +40,7 @@ CONTROLLER_QUORUM_BOOTSTRAP_SERVERS = list_of(
     "non-empty list",
     HIGH,
     "Addresses at which the controller quorum is found.",
+    used=True,
 )
 CONTROLLER_QUORUM_ELECTION_BACKOFF_MAX_MS = integer(
     "controller.quorum.election.backoff.max.ms",
@@ -57,6 +58,7 @@ CONTROLLER_QUORUM_FETCH_MAX_BYTES = integer(
     "[1,...]",
     LOW,
     "Maximum number of bytes of one fetch of the metadata log.",
+    used=True,
 )
 CONTROLLER_QUORUM_FETCH_SNAPSHOT_MAX_BYTES = integer(
     "controller.quorum.fetch.snapshot.max.bytes",
@@ -64,6 +66,7 @@ CONTROLLER_QUORUM_FETCH_SNAPSHOT_MAX_BYTES = integer(
     "[1,...]",
     LOW,
     "Maximum number of bytes of one fetch of a metadata snapshot.",
+    used=True,
 )
 CONTROLLER_QUORUM_FETCH_TIMEOUT_MS = integer(
     "controller.quorum.fetch.timeout.ms",
@@ -78,15 +81,21 @@ CONTROLLER_QUORUM_REQUEST_TIMEOUT_MS = integer(
     "[0,...]",
     MEDIUM,
     "Time to wait for an answer of the controller quorum.",
+    used=True,
 )
 CONTROLLER_QUORUM_RETRY_BACKOFF_MS = integer(
-    "controller.quorum.retry.backoff.ms", 20, "[0,...]", LOW, "Wait before a failed request to the quorum is repeated."
+    "controller.quorum.retry.backoff.ms",
+    20,
+    "[0,...]",
+    LOW,
+    "Wait before a failed request to the quorum is repeated.",
+    used=True,
 )
 CONTROLLER_QUORUM_VOTERS = list_of(
     "controller.quorum.voters", (), "non-empty list", HIGH, "Voters of the quorum, as id@host:port.", used=True
 )
 CONTROLLER_SOCKET_TIMEOUT_MS = integer(
-    "controller.socket.timeout.ms", 30000, "", MEDIUM, "Socket timeout between broker and controller."
+    "controller.socket.timeout.ms", 30000, "", MEDIUM, "Socket timeout between broker and controller.", used=True
 )
 METADATA_LOG_DIR = string(
     "metadata.log.dir",

@@ -11,6 +11,7 @@ LEADER_REPLICATION_THROTTLED_RATE = long(
     MEDIUM,
     "Maximum bytes per second that throttled leaders send to followers.",
     dynamic=PER_BROKER,
+    used=True,
 )
 FOLLOWER_REPLICATION_THROTTLED_RATE = long(
     "follower.replication.throttled.rate",
@@ -19,6 +20,7 @@ FOLLOWER_REPLICATION_THROTTLED_RATE = long(
     MEDIUM,
     "Maximum bytes per second that throttled followers fetch.",
     dynamic=PER_BROKER,
+    used=True,
 )
 REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND = long(
     "replica.alter.log.dirs.io.max.bytes.per.second",
@@ -27,6 +29,7 @@ REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND = long(
     MEDIUM,
     "Maximum bytes per second moved between log directories.",
     dynamic=PER_BROKER,
+    used=True,
 )
 GROUP_CONSUMER_ASSIGNOR_OFFLOAD_ENABLE = boolean(
     "group.consumer.assignor.offload.enable",

@@ -48,20 +48,34 @@ AUTO_CREATE_TOPICS_ENABLE = boolean(
     used=True,
 )
 AUTO_LEADER_REBALANCE_ENABLE = boolean(
-    "auto.leader.rebalance.enable", True, HIGH, "Whether leadership is moved back to preferred replicas periodically."
+    "auto.leader.rebalance.enable",
+    True,
+    HIGH,
+    "Whether leadership is moved back to preferred replicas periodically.",
+    used=True,
 )
 BACKGROUND_THREADS = integer(
     "background.threads", 10, "[1,...]", HIGH, "Threads for background work.", dynamic=CLUSTER_WIDE
 )
 BROKER_HEARTBEAT_INTERVAL_MS = integer(
-    "broker.heartbeat.interval.ms", 2000, "", MEDIUM, "Time between two heartbeats of a broker to the controller."
+    "broker.heartbeat.interval.ms",
+    2000,
+    "",
+    MEDIUM,
+    "Time between two heartbeats of a broker to the controller.",
+    used=True,
 )
 BROKER_ID = integer("broker.id", -1, "", HIGH, "Old name of node.id; -1 leaves it to node.id.", used=True)
 BROKER_RACK = string(
     "broker.rack", None, "", MEDIUM, "Rack of this broker, reported to clients and used to place replicas.", used=True
 )
 BROKER_SESSION_TIMEOUT_MS = integer(
-    "broker.session.timeout.ms", 9000, "", MEDIUM, "Time without heartbeat after which the controller fences a broker."
+    "broker.session.timeout.ms",
+    9000,
+    "",
+    MEDIUM,
+    "Time without heartbeat after which the controller fences a broker.",
+    used=True,
 )
 CLIENT_QUOTA_CALLBACK_CLASS = class_name(
     "client.quota.callback.class", None, LOW, "Java class that computes client quotas."
@@ -191,6 +205,7 @@ INITIAL_BROKER_REGISTRATION_TIMEOUT_MS = integer(
     "",
     MEDIUM,
     "Maximum time a starting broker waits for its registration.",
+    used=True,
 )
 KAFKA_METRICS_POLLING_INTERVAL_SECS = integer(
     "kafka.metrics.polling.interval.secs", 10, "[1,...]", LOW, "Polling interval of kafka.metrics.reporters."
@@ -202,6 +217,7 @@ LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS = long(
     "[1,...]",
     HIGH,
     "Time between two checks for leaders that are not the preferred replica.",
+    used=True,
 )
 MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS = integer(
     "max.incremental.fetch.session.cache.slots",
@@ -267,7 +283,7 @@ PROCESS_ROLES = required(
         ("broker", "controller"),
         "[broker, controller]",
         HIGH,
-        "Roles of this process. Barnabas is always broker and controller.",
+        "Roles of this process. When unset, broker and controller without a controller listener.",
         used=True,
     )
 )
@@ -288,7 +304,7 @@ PRODUCER_PURGATORY_PURGE_INTERVAL_REQUESTS = integer(
     "Kafka's housekeeping of waiting Produce requests, by number of requests.",
 )
 REQUEST_TIMEOUT_MS = integer(
-    "request.timeout.ms", 30000, "", HIGH, "Time a broker waits for the answer to a request of its own."
+    "request.timeout.ms", 30000, "", HIGH, "Time a broker waits for the answer to a request of its own.", used=True
 )
 SECURITY_INTER_BROKER_PROTOCOL = string(
     "security.inter.broker.protocol",
@@ -308,6 +324,7 @@ UNCLEAN_LEADER_ELECTION_ENABLE = boolean(
     HIGH,
     "Whether a replica outside the ISR may become leader, which loses records.",
     dynamic=CLUSTER_WIDE,
+    used=True,
 )
 ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_NUM = integer(
     "alter.log.dirs.replication.quota.window.num",

@@ -175,7 +175,7 @@ OFFSET_METADATA_MAX_BYTES = integer(
     used=True,
 )
 OFFSETS_COMMIT_TIMEOUT_MS = integer(
-    "offsets.commit.timeout.ms", 5000, "[1,...]", HIGH, "Time an offset commit waits to be replicated."
+    "offsets.commit.timeout.ms", 5000, "[1,...]", HIGH, "Time an offset commit waits to be replicated.", used=True
 )
 OFFSETS_LOAD_BUFFER_SIZE = integer(
     "offsets.load.buffer.size", 5_242_880, "[1,...]", HIGH, "Bytes read at a time when the offsets topic is loaded."

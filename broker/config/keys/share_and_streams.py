@@ -366,6 +366,7 @@ SHARE_COORDINATOR_WRITE_TIMEOUT_MS = integer(
     "[1,...]",
     HIGH,
     "Time a write of the share coordinator waits to be replicated.",
+    used=True,
 )
 SHARE_FETCH_PURGATORY_PURGE_INTERVAL_REQUESTS = integer(
     "share.fetch.purgatory.purge.interval.requests",

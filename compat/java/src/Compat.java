@@ -17,6 +17,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -184,11 +185,16 @@ public final class Compat {
     }
 
     private String create(String topic, int partitions, Map<String, String> settings) throws Exception {
-        admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1).configs(settings))).all().get(30, TimeUnit.SECONDS);
+        admin.createTopics(List.of(new NewTopic(topic, partitions, (short) -1).configs(settings))).all().get(30, TimeUnit.SECONDS);
         long deadline = System.nanoTime() + PATIENCE.toNanos();
         while (!isKnown(topic)) { // Kafka answers before the broker knows the topic
             check(System.nanoTime() < deadline, "the new topic did not appear");
         }
+        Map<TopicPartition, OffsetSpec> asked = new HashMap<>(); // of the leaders, to which acks=0 would send in vain before
+        for (int index = 0; index < partitions; index++) {
+            asked.put(new TopicPartition(topic, index), OffsetSpec.latest());
+        }
+        admin.listOffsets(asked).all().get(30, TimeUnit.SECONDS);
         return topic;
     }
 

@@ -44,6 +44,8 @@ import org.apache.kafka.common.serialization.StringSerializer;
 public final class HistoryClient {
     private static final Duration POLL = Duration.ofMillis(200);
     private static final Duration CALL = Duration.ofSeconds(20);
+    /** How long a record may wait for metadata: as long as for its acknowledgement (delivery.timeout.ms). */
+    private static final Duration DELIVERY = Duration.ofSeconds(120);
     private static final int OUTSTANDING = 500;
 
     private final Map<String, String> options;
@@ -175,7 +177,7 @@ public final class HistoryClient {
     private KafkaProducer<String, String> producer(String transactionalId) {
         Properties properties = properties();
         properties.put("linger.ms", "1");
-        properties.put("max.block.ms", String.valueOf(CALL.toMillis()));
+        properties.put("max.block.ms", String.valueOf((transactionalId == null ? DELIVERY : CALL).toMillis()));
         if (transactionalId != null) {
             properties.put("transactional.id", transactionalId);
             properties.put("transaction.timeout.ms", "20000");

@@ -42,6 +42,7 @@ class Preparation:
     def produce(self, topic: str, count: str, partition: str = "0") -> None:
         """Send records `0`, `1` … in one batch, with one second between their timestamps."""
         producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 10_000})  # `flush` does not linger
+        producer.list_topics(topic, DEADLINE_S)  # else records wait outside their partition, and may be split
         for number in range(int(count)):
             timestamp = FIRST_TIMESTAMP + number * 1000
             producer.produce(topic, str(number), partition=int(partition), timestamp=timestamp)

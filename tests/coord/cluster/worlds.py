@@ -45,6 +45,8 @@ BROKER_KEYS = {
         configdef.integer("log.segment.bytes", 1 << 30, "[1048576,...]", _LOW, ".", dynamic=_DYNAMIC),
         configdef.long("log.retention.ms", None, "", _LOW, ".", dynamic=_DYNAMIC),
         configdef.integer("log.retention.hours", 168, "", _LOW, "."),
+        configdef.integer("min.insync.replicas", 1, "[1,...]", _LOW, ".", dynamic=_DYNAMIC),
+        configdef.boolean("unclean.leader.election.enable", False, _LOW, ".", dynamic=_DYNAMIC),
     )
 }
 

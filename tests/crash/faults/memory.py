@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from barnabas.broker.apis import dispatcher
-from barnabas.broker.apis.registry import Route
+from barnabas.broker.apis.registry import Route, Routes
 from barnabas.storage import batch_content, timestamps
 from barnabas.wire import record_reader
 
@@ -69,13 +68,13 @@ class MemoryFaults:
     @contextmanager
     def installed(self) -> Iterator[None]:
         """Count the allocations of all brokers of this process."""
-        routes: dict[int, Route] = {}
-        route_for, steps, whole = dispatcher.route_for, batch_content.decompressed_steps, record_reader.decompress
+        routes: dict[tuple[Routes, int, int], Route] = {}
+        find, steps, whole = Routes.find, batch_content.decompressed_steps, record_reader.decompress
 
-        def counted_route(api_key: int, api_version: int) -> Route:
-            key = api_key << 16 | api_version
+        def counted_route(found: Routes, api_key: int, api_version: int) -> Route:
+            key = (found, api_key, api_version)
             if key not in routes:
-                route = routes[key] = copy.copy(route_for(api_key, api_version))
+                route = routes[key] = copy.copy(find(found, api_key, api_version))
                 route.request_codec = _Codec(route.request_codec, self.allocate)  # type: ignore[assignment]
                 route.response_codec = _Codec(route.response_codec, self.allocate)  # type: ignore[assignment]
             return routes[key]
@@ -94,12 +93,12 @@ class MemoryFaults:
             self.allocate()
             return whole(*args)
 
-        dispatcher.route_for = counted_route  # type: ignore[attr-defined]
+        Routes.find = counted_route  # type: ignore[method-assign]
         batch_content.decompressed_steps = timestamps.decompressed_steps = counted_steps  # type: ignore[attr-defined]
         record_reader.decompress = counted_whole  # type: ignore[attr-defined]
         try:
             yield
         finally:
-            dispatcher.route_for = route_for  # type: ignore[attr-defined]
+            Routes.find = find  # type: ignore[method-assign]
             batch_content.decompressed_steps = timestamps.decompressed_steps = steps  # type: ignore[attr-defined]
             record_reader.decompress = whole  # type: ignore[attr-defined]

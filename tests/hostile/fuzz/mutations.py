@@ -12,7 +12,7 @@ import struct
 from functools import cache
 from random import Random
 
-from barnabas.broker.apis.registry import SERVED, served_versions
+from barnabas.broker.apis.registry import BROKER_APIS, served_versions
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import KafkaError, ProtocolError
 from barnabas.wire.frame import message_for, parse_request_header
@@ -42,7 +42,7 @@ SIZED = {size: tuple(one for one in EXTREMES[:24] if len(one) == size) for size 
 @cache
 def recorded_frames() -> tuple[bytes, ...]:
     """Frames without their size: of real clients, and Kafka's own vectors of requests that are served."""
-    keys = {int(key): served_versions(key) for key in SERVED}
+    keys = {int(key): served_versions(key) for key in BROKER_APIS}
     found = [one.request for one in exchanges() if one.api_key in keys]
     for one in vectors():
         key = one.message_class.api_key

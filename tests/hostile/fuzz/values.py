@@ -12,7 +12,7 @@ from functools import cache
 from random import Random
 from typing import Any, NamedTuple
 
-from barnabas.broker.apis.registry import SERVED, served_versions
+from barnabas.broker.apis.registry import BROKER_APIS, served_versions
 from barnabas.wire.fields import Field, StructBase, parse_versions
 from barnabas.wire.frame import message_for
 from barnabas.wire.messages.cluster import UpdateFeaturesRequest
@@ -131,7 +131,7 @@ class Api(NamedTuple):
 @cache
 def served() -> tuple[Api, ...]:
     """All served APIs, by key."""
-    return tuple(Api(*message_for(key), *served_versions(key)) for key in sorted(SERVED))
+    return tuple(Api(*message_for(key), *served_versions(key)) for key in sorted(BROKER_APIS))
 
 
 @cache

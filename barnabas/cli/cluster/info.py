@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from barnabas.cli.failure import FAILED
-from barnabas.cli.help_pages import Group
 from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
 from barnabas.terminal.tables import is_document, show, show_fields, show_rows
 
@@ -18,12 +17,7 @@ if TYPE_CHECKING:
 Row = dict[str, object]
 
 
-@click.group(cls=Group)
-def cluster() -> None:
-    """Show a cluster's brokers and whether its partitions are served."""
-
-
-@cluster.command()
+@click.command()
 @bootstrap_option
 @timeout_option
 @output_option
@@ -65,7 +59,7 @@ def info(bootstrap: str, timeout_s: float, output: str) -> None:
     show_rows(brokers, output, columns=("broker", "host", "port", "rack", "controller"))
 
 
-@cluster.command()
+@click.command()
 @bootstrap_option
 @timeout_option
 @output_option

@@ -1,0 +1,21 @@
+"""`--data-dir` of the commands that work with the nodes of `barnabas serve --brokers`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+HELP = "The directory of the cluster: --data-dir of 'barnabas serve --brokers', or the one that it has printed."
+
+
+def cluster_dir_option(command: Function) -> Function:
+    """`--data-dir`, required."""
+    return click.option("--data-dir", metavar="DIR", required=True, help=HELP)(command)
+
+
+def optional_cluster_dir_option(command: Function) -> Function:
+    """`--data-dir`, instead of `-b`."""
+    return click.option("--data-dir", metavar="DIR", help=f"{HELP} Without it -b says where the cluster is.")(command)

@@ -1,0 +1,70 @@
+"""`barnabas cluster start|stop|kill|add|pid`: nodes of a cluster of `barnabas serve --brokers`, by their ids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from barnabas.cli.cluster.directory import cluster_dir_option
+from barnabas.terminal.notes import note, say
+
+
+def _ask(data_dir: str, command: str, **arguments: Any) -> dict[str, Any]:
+    from barnabas.cluster.control import ask
+
+    return ask(data_dir, command, **arguments)
+
+
+@click.command()
+@click.argument("node", metavar="NODE", type=int)
+@cluster_dir_option
+def start(node: int, data_dir: str) -> None:
+    """Start a node that was stopped or has died, and wait until it serves."""
+    answer = _ask(data_dir, "start", node=node)
+    say(f"{answer['role']} {node} runs on {answer['address']} (pid {answer['pid']})")
+
+
+@click.command()
+@click.argument("node", metavar="NODE", type=int)
+@cluster_dir_option
+def stop(node: int, data_dir: str) -> None:
+    """Stop a node as SIGTERM does: a broker hands its leaderships over first. Waits for its end."""
+    answer = _ask(data_dir, "stop", node=node)
+    say(f"{answer['role']} {node} (pid {answer['pid']}) is stopped ({answer['detail']})")
+
+
+@click.command()
+@click.argument("node", metavar="NODE", type=int)
+@cluster_dir_option
+def kill(node: int, data_dir: str) -> None:
+    """Kill a node with SIGKILL, to see what a crash does."""
+    answer = _ask(data_dir, "kill", node=node)
+    say(f"{answer['role']} {node} (pid {answer['pid']}) is killed")
+
+
+@click.command()
+@cluster_dir_option
+def add(data_dir: str) -> None:
+    """Start another broker with the next id, and wait until it serves.
+
+    It has no partitions at first: 'barnabas cluster rebalance' gives it some.
+    """
+    answer = _ask(data_dir, "add")
+    say(f"broker {answer['node_id']} runs on {answer['address']} (pid {answer['pid']})")
+    note(f"'barnabas cluster rebalance --data-dir {data_dir}' moves partitions to it")
+
+
+@click.command()
+@click.argument("node", metavar="NODE", type=int)
+@cluster_dir_option
+def pid(node: int, data_dir: str) -> int:
+    """Print a node's process id; exit 3 if it does not run."""
+    from barnabas.cluster import state
+
+    found = state.read(data_dir).node(node)
+    if found.pid is None or not state.is_alive(found.pid):
+        note(f"{found.name} does not run{f' ({found.detail})' if found.detail else ''}")
+        return 3
+    click.echo(found.pid)
+    return 0

@@ -1,0 +1,149 @@
+"""`barnabas cluster status`: brokers with their states, partitions, lags and loads."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import click
+
+from barnabas.cli.cluster.directory import optional_cluster_dir_option
+from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.terminal.notes import note
+from barnabas.terminal.tables import is_document, show, show_rows
+
+if TYPE_CHECKING:
+    from barnabas.client.cluster import Cluster
+    from barnabas.cluster.state import ClusterState
+
+Row = dict[str, object]
+PATIENCE_S = 5.0
+"""How long brokers are waited for when the directory says who should run, seconds."""
+COLUMNS = ("broker", "state", "address", "leaders", "replicas", "lag", "cpu", "memory", "disk", "bytes_s", "messages_s")
+
+
+@click.command()
+@optional_cluster_dir_option
+@bootstrap_option
+@timeout_option
+@output_option
+def status(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) -> int:
+    """Show each broker: whether it is online, draining, fenced or offline, its partitions, lag and load.
+
+    The lag is by how many offsets the broker's followers are behind. CPU, memory and disk are parts of the machine,
+    told by the broker itself, as are the bytes and messages that are appended per second. Exit 1 if a partition is
+    offline, or a broker or a controller is not online.
+    """
+    known = _known(data_dir)
+    rows: list[Row] = []
+    facts: Row = {"partitions": None, "under_replicated": None, "offline": None}
+    if known is None or any(node.pid is not None for node in known.brokers):
+        address = bootstrap if known is None else known.bootstrap
+        with connect(address, timeout_s if known is None else min(timeout_s, PATIENCE_S)) as client:
+            rows, facts = _from_cluster(client)
+    rows = _with_processes(rows, known)
+    if is_document(output):
+        show({**facts, "brokers": rows, "controllers": _controllers(known)}, output)
+    else:
+        click.echo(", ".join(f"{_words(name)}: {'-' if value is None else value}" for name, value in facts.items()))
+        show_rows(rows, output, columns=COLUMNS)
+        for controller in _controllers(known):
+            note(f"controller {controller['controller']}: {controller['state']} (pid {controller['pid'] or '-'})")
+    is_well = not facts["offline"] and all(row["state"] in ("online", "draining") for row in rows)
+    return 0 if is_well and all(one["pid"] is not None for one in _controllers(known)) else 1
+
+
+def _words(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _known(data_dir: str | None) -> ClusterState | None:
+    """The cluster of the directory; nodes whose supervisor was killed are known not to run."""
+    if data_dir is None:
+        return None
+    from barnabas.cluster import state
+
+    known = state.read(data_dir)
+    for node in known.nodes:
+        if node.pid is not None and not state.is_alive(node.pid):
+            node.detail = f"ended with its supervisor; its pid was {node.pid}"
+            node.pid, node.state = None, "died"
+    if not state.is_alive(known.pid):
+        note(f"the supervisor of {data_dir} (pid {known.pid}) does not run any more")
+    return known
+
+
+def _controllers(known: ClusterState | None) -> list[Row]:
+    nodes = [] if known is None else [node for node in known.nodes if node.role == "controller"]
+    return [{"controller": node.node_id, "state": node.state, "pid": node.pid, "log": node.log} for node in nodes]
+
+
+def _with_processes(rows: list[Row], known: ClusterState | None) -> list[Row]:
+    """The rows with what the directory says: pids, drained brokers, and those that no broker tells of."""
+    if known is None:
+        return rows
+    from barnabas.cluster.drains import drained
+
+    by_id = {row["broker"]: row for row in rows}
+    draining = drained(known)
+    for node in known.brokers:
+        row = by_id.setdefault(node.node_id, _row(node.node_id, "offline", node.address))
+        if node.pid is None:
+            row["state"] = "offline"
+        elif node.node_id in draining and row["state"] == "online":
+            row["state"] = "draining"
+        row |= {"pid": node.pid, "detail": node.detail, "log": node.log}
+    return [by_id[broker] for broker in sorted(by_id, key=str)]
+
+
+def _row(broker: int, state: str, address: str) -> Row:
+    figures: Row = dict.fromkeys(("leaders", "replicas", "lag", "cpu", "memory", "disk", "bytes_s", "messages_s"))
+    return {"broker": broker, "state": state, "address": address, **figures}
+
+
+def _from_cluster(client: Cluster) -> tuple[list[Row], Row]:
+    from barnabas.client.admin import list_topics
+    from barnabas.client.admin_cluster import describe_cluster, partitions_where
+    from barnabas.client.broker_loads import broker_loads
+
+    described = describe_cluster(client)
+    topics = list_topics(client)
+    live = [broker.broker_id for broker in described.brokers if not broker.is_fenced]
+    loads = broker_loads(client, live, monotonic() + PATIENCE_S)
+    lags = _lags(client)
+    rows = []
+    for broker in described.brokers:
+        row = _row(broker.broker_id, "fenced" if broker.is_fenced else "online", f"{broker.host}:{broker.port}")
+        partitions = [one for topic in topics for one in topic.partitions]
+        row["leaders"] = sum(one.leader_id == broker.broker_id for one in partitions)
+        row["replicas"] = sum(broker.broker_id in one.replica_nodes for one in partitions)
+        row["lag"] = lags.get(broker.broker_id)
+        load = loads.get(broker.broker_id)
+        if load is not None:
+            row |= {
+                "cpu": f"{load.cpu:.0%}",
+                "memory": f"{load.memory_bytes / 2**20:.0f} MB",
+                "disk": f"{load.disk:.0%}",
+                "bytes_s": round(load.bytes_per_s),
+                "messages_s": round(load.messages_per_s),
+            }
+        rows.append(row)
+    facts: Row = {
+        "partitions": sum(len(topic.partitions) for topic in topics),
+        "under_replicated": len(partitions_where(topics, offline=False)),
+        "offline": len(partitions_where(topics, offline=True)),
+    }
+    return rows, facts
+
+
+def _lags(client: Cluster) -> dict[int, int]:
+    """By how many offsets the replicas of each broker are behind, together."""
+    from barnabas.client.log_dirs import describe_log_dirs
+
+    lags: dict[int, int] = {}
+    for directory in describe_log_dirs(client, None):
+        lags.setdefault(directory.broker, 0)
+        for replica in directory.replicas:
+            if not replica.is_future:
+                lags[directory.broker] += max(0, replica.offset_lag)
+    return lags

@@ -1,0 +1,40 @@
+"""Which brokers of a cluster are drained: a file for each in its directory, with what was moved away, for the undo."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from barnabas.cluster.balance import Assignment
+from barnabas.cluster.state import ClusterState, NoCluster
+
+
+def drained(known: ClusterState) -> set[int]:
+    """The drained brokers of a cluster."""
+    return {node.node_id for node in known.brokers if _path(str(Path(node.directory).parent), node.node_id).exists()}
+
+
+def save(data_dir: str, broker: int, before: Assignment) -> None:
+    """Keep the replicas that the changed partitions had. A second drain adds to the first."""
+    path = _path(data_dir, broker)
+    earlier = load(data_dir, broker) if path.exists() else {}
+    rows = [[topic, partition, replicas] for (topic, partition), replicas in (before | earlier).items()]
+    path.write_text(json.dumps(rows), encoding="utf-8")
+
+
+def load(data_dir: str, broker: int) -> Assignment:
+    """What `save` kept. NoCluster's sentence if the broker is not drained."""
+    try:
+        rows = json.loads(_path(data_dir, broker).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NoCluster(f"broker {broker} is not drained") from None
+    return {(topic, partition): list(replicas) for topic, partition, replicas in rows}
+
+
+def forget(data_dir: str, broker: int) -> None:
+    """The broker is not drained any more."""
+    _path(data_dir, broker).unlink(missing_ok=True)
+
+
+def _path(data_dir: str, broker: int) -> Path:
+    return Path(data_dir) / f"broker-{broker}.drained.json"

@@ -1,0 +1,84 @@
+"""AlterReplicaLogDirs (34): move replicas of this broker to other log directories (KIP-113).
+
+Answered when the moves have begun; DescribeLogDirs shows how far they are. A replica that is not here yet is made in
+the directory when it comes, and answered REPLICA_NOT_AVAILABLE until then, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.sliced_response import respond_in_steps
+from barnabas.storage import layout
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Broker, RequestContext
+    from barnabas.broker.net.delayed_response import DelayedResponse
+    from barnabas.storage.log_dir import LogDir
+
+
+@api(AlterReplicaLogDirsRequest)
+def alter_replica_log_dirs(
+    ctx: RequestContext, request: AlterReplicaLogDirsRequest
+) -> AlterReplicaLogDirsResponse | DelayedResponse:
+    """Begin the moves."""
+    return respond_in_steps(ctx, _steps(ctx.broker, request))
+
+
+def _steps(broker: Broker, request: AlterReplicaLogDirsRequest) -> Generator[None, None, AlterReplicaLogDirsResponse]:
+    wanted = {  # the last directory counts if a replica is named with several
+        (topic.name, index): directory.path
+        for directory in request.dirs
+        for topic in directory.topics
+        for index in topic.partitions
+    }
+    results: dict[str, AlterReplicaLogDirTopicResult] = {}
+    for number, ((topic, index), path) in enumerate(wanted.items()):
+        if number:
+            yield
+        result = results.get(topic)
+        if result is None:
+            result = results[topic] = AlterReplicaLogDirTopicResult(topic_name=topic)
+        code = _move(broker, path, topic, index)
+        result.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=int(code)))
+    return AlterReplicaLogDirsResponse(results=list(results.values()))
+
+
+def _move(broker: Broker, path: str, topic: str, index: int) -> ErrorCode:
+    try:
+        if not layout.may_have_future(topic, index):
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        log_dir = _directory(broker, path)
+        try:
+            partition = broker.partitions.get(topic, index)
+        except KafkaError as error:
+            if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+                raise
+            broker.log_dirs.prefer(topic, index, log_dir)
+            known = broker.image.partition(topic, index)
+            return error.code if known is None else ErrorCode.REPLICA_NOT_AVAILABLE
+        broker.dir_moves.move(partition, log_dir)
+    except KafkaError as error:
+        return error.code
+    except OSError as error:
+        broker.log_dir_failures.report(log_dir, f"new future replica of {topic}-{index}", error)
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    return ErrorCode.NONE
+
+
+def _directory(broker: Broker, path: str) -> LogDir:
+    for log_dir in broker.log_dirs.dirs:
+        if log_dir.path == path:
+            if log_dir.failure is not None:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Log directory {path} is offline")
+            return log_dir
+    raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"Log directory {path} is not found in the config.")

@@ -1,0 +1,123 @@
+"""Envelope (58): a request that a broker forwards for its client, with the client's principal. KIP-590.
+
+The embedded request has the bytes that the client has sent, header included, and is answered as if the client had sent
+it here; so is its response in the envelope's. The envelope has an error of its own only for what is wrong with it.
+Source: Kafka 4.4 `EnvelopeUtils`, `RequestChannel.buildEnvelopeResponse`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.apis.registry import CONTROLLER, ROUTES, Route, api
+from barnabas.broker.config.keys.own import REQUEST_MAX_ELEMENTS
+from barnabas.broker.context import RequestContext
+from barnabas.broker.guarded import answer_for
+from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.net.encoded_response import EncodedResponse
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError, TooManyElements
+from barnabas.wire.frame import parse_request_header
+from barnabas.wire.messages.cluster import EnvelopeRequest, EnvelopeResponse
+from barnabas.wire.messages.headers import DefaultPrincipalData, ResponseHeader
+from barnabas.wire.types import chunk_bytes
+
+if TYPE_CHECKING:
+    from barnabas.wire.schema import Message
+
+FORWARDABLE: Final = frozenset(
+    {
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.UNREGISTER_BROKER,
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.REMOVE_RAFT_VOTER,
+    }
+)
+"""The served APIs whose requests brokers may forward, as in Kafka's `ApiKeys`."""
+ADDRESS_BYTES: Final = (4, 16)
+
+
+@api(EnvelopeRequest, listener=CONTROLLER)
+def envelope(ctx: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse | DelayedResponse:
+    """Answer the embedded request."""
+    _check_principal(request.request_principal)
+    if len(request.client_host_address) not in ADDRESS_BYTES:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The address of the client is neither IPv4 nor IPv6.")
+    route, embedded, inner = _embedded(ctx, bytes(request.request_data))
+    delayed = DelayedResponse(send_before_close=True)
+
+    def then(outcome: Message | Exception | None) -> None:
+        if isinstance(outcome, Exception):
+            error = answer_for(f"{route.name} v{route.api_version} in an envelope", outcome)
+            outcome = route.error_response(embedded, error)
+            if outcome is None:
+                raise error
+        delayed.complete(_envelope_of(route, inner.correlation_id, outcome))
+
+    try:
+        outcome: Message | DelayedResponse | Exception | None = route.handler(inner, embedded)
+    except ProtocolError:
+        raise
+    except Exception as error:
+        outcome = error
+    delayed.follow(outcome, then)
+    return delayed
+
+
+def _check_principal(data: bytes | None) -> None:
+    """KafkaError(PRINCIPAL_DESERIALIZATION_FAILURE) unless it is a DefaultPrincipalData after its version."""
+    try:
+        if data is None or len(data) < 2:
+            raise ProtocolError("no version")
+        version = int.from_bytes(data[:2], "big", signed=True)
+        if not DefaultPrincipalData.min_version <= version <= DefaultPrincipalData.max_version:
+            raise ProtocolError(f"unknown version {version}")
+        DefaultPrincipalData.decode(bytes(data[2:]), version)
+    except ProtocolError as error:
+        raise KafkaError(
+            ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, f"Failed to deserialize client principal: {error}"
+        ) from error
+
+
+def _embedded(ctx: RequestContext, frame: bytes) -> tuple[Route, Message, RequestContext]:
+    """The route and the context of the embedded request; KafkaError(INVALID_REQUEST) if it may not be forwarded."""
+    try:
+        header, position = parse_request_header(frame)
+        key = header.request_api_key
+        if key not in FORWARDABLE:
+            raise ProtocolError("Forwarded request api is not forwardable")
+        route = ROUTES[CONTROLLER].find(key, header.request_api_version)
+        max_elements = ctx.broker.config[REQUEST_MAX_ELEMENTS]
+        embedded = route.request_codec.parse_within(memoryview(frame), position, max_elements)[0]
+    except TooManyElements as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"The forwarded request has {error.count} {error.name}") from error
+    except ProtocolError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+    inner = RequestContext(
+        ctx.broker,
+        ctx.connection,
+        route.api_key,
+        header.request_api_version,
+        header.correlation_id,
+        header.client_id,
+        ctx.now,
+    )
+    return route, embedded, inner
+
+
+def _envelope_of(route: Route, correlation_id: int, response: Message | None) -> EnvelopeResponse:
+    """The response with its header, as the broker sends it on to its client."""
+    if response is None:
+        return EnvelopeResponse()
+    header = ResponseHeader(correlation_id=correlation_id).encode(int(route.response_is_flexible))
+    chunks = response.chunks if type(response) is EncodedResponse else route.response_codec.build(response)
+    return EnvelopeResponse(response_data=header + b"".join(map(chunk_bytes, chunks)))

@@ -1,0 +1,145 @@
+"""Fetch (1) of `__cluster_metadata`, by brokers and other observers. KIP-595, KIP-630.
+
+v12 diverging epochs and snapshots, v13 topic ids, v15 the replica's state, v17 its directory, v18 its high watermark.
+Only what is committed is sent, and whoever has all of it waits until there is more. Source: Kafka 4.4
+`KafkaRaftClient.handleFetchRequest`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.apis.registry import CONTROLLER, api
+from barnabas.broker.config.keys.controller import CONTROLLER_QUORUM_FETCH_MAX_BYTES
+from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchResponseEpochEndOffset,
+    FetchResponseLeaderIdAndEpoch,
+    FetchResponseNodeEndpoint,
+    FetchResponsePartitionData,
+    FetchResponseSnapshotId,
+)
+from barnabas.wire.types import ONE_UUID
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import RequestContext
+    from barnabas.broker.metadata.controller_quorum import ControllerQuorum
+    from barnabas.wire.messages.fetch import FetchRequestFetchPartition
+
+FIRST_VERSION: Final = 12
+"""The first with diverging epochs, without which a follower of a quorum cannot truncate."""
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
+FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
+FIRST_VERSION_WITH_ENDPOINTS: Final = 16
+
+
+@api(FetchRequest, listener=CONTROLLER)
+def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | DelayedResponse:
+    """Read committed records of the metadata, now or when there are some; `min_bytes` is not looked at, as in Kafka."""
+    quorum = ctx.broker.controller.quorum
+    if ctx.api_version < FIRST_VERSION:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The metadata log is read with version 12 or later.")
+    if not quorum.is_cluster(request.cluster_id):
+        return FetchResponse(error_code=int(ErrorCode.INCONSISTENT_CLUSTER_ID))
+    wanted = _metadata_partition(ctx, request)
+    if wanted is None or request.max_wait_ms < 0:
+        return FetchResponse(error_code=int(ErrorCode.INVALID_REQUEST))
+    if wanted.fetch_offset < 0 or wanted.last_fetched_epoch < 0 or wanted.current_leader_epoch < 0:
+        return _response(ctx, FetchResponsePartitionData(error_code=int(ErrorCode.INVALID_REQUEST)))
+    found = _read(ctx, request, wanted)
+    if _is_final(found, wanted) or request.max_wait_ms == 0 or ctx.broker.is_stopping:
+        return _response(ctx, found)
+    return _wait(ctx, request, wanted)
+
+
+def _metadata_partition(ctx: RequestContext, request: FetchRequest) -> FetchRequestFetchPartition | None:
+    """The only partition of a valid request."""
+    if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
+        return None
+    (topic,) = request.topics
+    is_metadata = (
+        topic.topic_id == ONE_UUID
+        if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+        else topic.topic == CLUSTER_METADATA_TOPIC
+    )
+    (partition,) = topic.partitions
+    return partition if is_metadata and partition.partition == 0 else None
+
+
+def _read(ctx: RequestContext, request: FetchRequest, wanted: FetchRequestFetchPartition) -> FetchResponsePartitionData:
+    """What there is for the reader now."""
+    quorum = ctx.broker.controller.quorum
+    found = FetchResponsePartitionData(error_code=int(quorum.epoch_error(wanted.current_leader_epoch)), records=b"")
+    if found.error_code:
+        found.high_watermark = -1
+        return found
+    found.high_watermark = quorum.high_watermark
+    found.log_start_offset = quorum.log_start_offset
+    position = quorum.position(wanted.fetch_offset, wanted.last_fetched_epoch)
+    if position.snapshot is not None:
+        end_offset, epoch = position.snapshot
+        found.snapshot_id = FetchResponseSnapshotId(end_offset=end_offset, epoch=epoch)
+    elif position.diverging is not None:
+        end_offset, epoch = position.diverging
+        found.diverging_epoch = FetchResponseEpochEndOffset(end_offset=end_offset, epoch=epoch)
+    else:
+        has_state = ctx.api_version >= FIRST_VERSION_WITH_REPLICA_STATE
+        replica_id = request.replica_state.replica_id if has_state else request.replica_id
+        quorum.fetched(replica_id, wanted.replica_directory_id, wanted.fetch_offset)
+        ctx.broker.active_controller.local.metadata_fetched(replica_id, wanted.fetch_offset)
+        limit = min(max(request.max_bytes, 0), ctx.broker.config[CONTROLLER_QUORUM_FETCH_MAX_BYTES])
+        read = quorum.read(wanted.fetch_offset, limit)
+        if read is not None and read.slice is not None:
+            found.records = read.slice
+    return found
+
+
+def _is_final(found: FetchResponsePartitionData, wanted: FetchRequestFetchPartition) -> bool:
+    """Whether the reader has to learn something at once."""
+    return bool(
+        found.error_code
+        or found.records
+        or found.snapshot_id.epoch >= 0
+        or found.diverging_epoch.epoch >= 0
+        or found.high_watermark > wanted.high_watermark
+    )
+
+
+def _wait(ctx: RequestContext, request: FetchRequest, wanted: FetchRequestFetchPartition) -> DelayedResponse:
+    quorum = ctx.broker.controller.quorum
+    delayed = DelayedResponse()
+
+    def release() -> None:
+        timer.cancel()
+        quorum.forget(delayed)
+
+    def answer() -> None:
+        release()
+        if not delayed.is_done:
+            delayed.complete(_response(ctx, _read(ctx, request, wanted)))
+
+    delayed.on_cancel = release
+    guarded = delayed.guard(answer)
+    timer = ctx.broker.loop.timers.at(ctx.now + request.max_wait_ms / 1000, guarded)
+    quorum.wait(delayed, guarded)
+    return delayed
+
+
+def _response(ctx: RequestContext, found: FetchResponsePartitionData) -> FetchResponse:
+    """The response with one partition, and who leads it."""
+    quorum = ctx.broker.controller.quorum
+    found.current_leader = FetchResponseLeaderIdAndEpoch(leader_id=quorum.node_id, leader_epoch=quorum.epoch)
+    topic = FetchableTopicResponse(topic=CLUSTER_METADATA_TOPIC, topic_id=ONE_UUID, partitions=[found])
+    return FetchResponse(responses=[topic], node_endpoints=_endpoints(quorum, ctx))
+
+
+def _endpoints(quorum: ControllerQuorum, ctx: RequestContext) -> list[FetchResponseNodeEndpoint]:
+    endpoint = quorum.endpoint(ctx.listener)
+    if endpoint is None or ctx.api_version < FIRST_VERSION_WITH_ENDPOINTS:
+        return []
+    return [FetchResponseNodeEndpoint(node_id=quorum.node_id, host=endpoint.host, port=endpoint.port)]

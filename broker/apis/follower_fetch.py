@@ -1,0 +1,187 @@
+"""Fetches of followers (replica id from 0 on): they read up to the log end, and each says what its replica has (R4-R6).
+
+The first read of a request records the follower's position: everything below its fetch offset is on that replica. A
+fetch that is looked at again when records have come says nothing new. In a session only the partitions are read that
+the follower names or that have something to tell (`replicas.follower_watch`). With the tag of Fetch v18 (KIP-1166) a
+follower whose high watermark is behind is answered at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from barnabas.broker.apis.fetch_plan import FetchPlan
+from barnabas.broker.replicas.fetch_sessions import FetchPartition, FollowerPartition
+from barnabas.broker.replicas.follower_watch import FollowerWatch
+from barnabas.wire.errors import KafkaError
+
+if TYPE_CHECKING:
+    from barnabas.broker.apis.fetch_plan import Attempt
+    from barnabas.broker.context import RequestContext
+    from barnabas.broker.replicas.fetch_sessions import FetchSession, PartitionKey
+    from barnabas.broker.replicas.partition import Partition
+    from barnabas.storage.log import Log
+    from barnabas.wire.messages.fetch import FetchRequest, FetchResponse, FetchResponsePartitionData
+
+NO_TAG = 2**63 - 1
+"""The high watermark of a follower that does not say it."""
+
+
+class FollowerFetchPlan(FetchPlan):
+    """The partitions of one fetch of a follower."""
+
+    __slots__ = (
+        "_broker_epoch",
+        "_has_begun",
+        "_holds_back",
+        "_now",
+        "_records_positions",
+        "_replica_id",
+        "_throttled",
+    )
+
+    is_follower = True
+
+    def __init__(
+        self,
+        ctx: RequestContext,
+        request: FetchRequest,
+        partitions: dict[PartitionKey, FetchPartition],
+        session: FetchSession | None,
+    ) -> None:
+        super().__init__(ctx, request, partitions, session)
+        self._replica_id = replica_of(request)
+        self._broker_epoch = request.replica_state.replica_epoch
+        self._now = ctx.now
+        self._has_begun = self._records_positions = self._holds_back = False
+        self._throttled: list[PartitionKey] = []  # what counts for the quota
+        self.is_committed = False
+
+    @classmethod
+    def resumed(cls, ctx: RequestContext, request: FetchRequest, session: FetchSession) -> FetchPlan:
+        """The plan for a fetch in a session: with the partitions that are not idle."""
+        watch = session.watch
+        if watch is None:
+            watch = session.watch = FollowerWatch(session, session.partitions, replica_of(request), ctx.now)
+        watch.fetched_at = ctx.now
+        return FollowerSessionPlan(ctx, request, watch, session)
+
+    def begin(self) -> Attempt:
+        """An attempt; only the first one of a request records positions."""
+        self._records_positions, self._has_begun = not self._has_begun, True
+        return super().begin()
+
+    def read_again(self, attempt: Attempt, keys: Collection[PartitionKey]) -> None:
+        """Read these partitions again, without recording positions."""
+        self._records_positions = False
+        super().read_again(attempt, keys)
+
+    def end_of(self, log: Log) -> int:
+        """Followers read up to the log end, or nothing while they are throttled."""
+        return log.log_end_offset if not self._holds_back else log.log_start_offset
+
+    def find(self, wanted: FetchPartition) -> Partition:
+        """The partition. KafkaError unless this broker leads it, in the follower's epoch, and knows the follower."""
+        partition = super().find(wanted)
+        partition.check_leader(wanted.current_leader_epoch)
+        partition.check_follower(self._replica_id, wanted.current_leader_epoch)
+        return partition
+
+    def _read_one(self, attempt: Attempt, key: PartitionKey, wanted: FetchPartition) -> FetchResponsePartitionData:
+        partition = self.find(wanted)
+        self.watch_from_now(partition, key)
+        replication = self.broker.partitions.replication
+        self._holds_back = replication.holds_back(partition, self._replica_id)
+        answer = super()._read_one(attempt, key, wanted)
+        self._holds_back = False
+        if answer.records and replication.is_throttled(partition):
+            self._throttled.append(key)
+        assert isinstance(wanted, FollowerPartition)
+        if self._records_positions and answer.diverging_epoch.epoch == -1:
+            partition.follower_fetched(
+                self._replica_id,
+                self._broker_epoch,
+                wanted.fetch_offset,
+                wanted.follower_log_start_offset,
+                self._now,
+            )
+            answer.high_watermark = partition.log.high_watermark  # which this fetch may have moved
+        if wanted.follower_high_watermark < min(answer.high_watermark, wanted.fetch_offset):
+            attempt.is_final = True
+        return answer
+
+    def watch_from_now(self, partition: Partition, key: PartitionKey) -> None:
+        """Without a session there is nothing to tell later."""
+
+    def respond(self, attempt: Attempt) -> FetchResponse:
+        """The response; what it has of throttled partitions counts for the quota."""
+        if self._throttled:
+            found = [
+                attempt.answers[key][1].records for key in dict.fromkeys(self._throttled) if key in attempt.answers
+            ]
+            size = sum(len(records) for records in found if records)
+            self.broker.partitions.replication.quota.record(size, self.broker.loop.now())
+        return super().respond(attempt)
+
+
+class FollowerSessionPlan(FollowerFetchPlan):
+    """The partitions of a session that are not idle."""
+
+    __slots__ = ("watch",)
+
+    def __init__(self, ctx: RequestContext, request: FetchRequest, watch: FollowerWatch, session: FetchSession) -> None:
+        super().__init__(ctx, request, {}, session)
+        self.watch = watch
+        self.partitions = self._changed_partitions()
+
+    def _changed_partitions(self) -> dict[PartitionKey, FetchPartition]:
+        assert self.session is not None
+        known = self.session.partitions
+        return {key: known[key] for key in self.watch.changed if key in known}
+
+    def begin(self) -> Attempt:
+        """An attempt; one without partitions waits."""
+        attempt = super().begin()
+        attempt.is_final = False
+        return attempt
+
+    def watch_from_now(self, partition: Partition, key: PartitionKey) -> None:
+        """Have the session told when the partition changes."""
+        partition.watches[self.watch] = key
+
+    def read_changed(self) -> Attempt:
+        """Read what is not idle now, without recording positions."""
+        self.partitions = self._changed_partitions()
+        attempt = self.begin()
+        for key, wanted in self.partitions.items():
+            self.read_into(attempt, key, wanted)
+        return attempt
+
+    def respond(self, attempt: Attempt) -> FetchResponse:
+        """The response; partitions of which the follower knows everything then are idle."""
+        response = super().respond(attempt)
+        for key, (wanted, answer) in attempt.answers.items():
+            assert isinstance(wanted, FollowerPartition)
+            if answer.error_code or answer.records or answer.diverging_epoch.epoch != -1:
+                continue
+            if wanted.follower_high_watermark != NO_TAG:
+                wanted.follower_high_watermark = max(wanted.follower_high_watermark, answer.high_watermark)
+            try:
+                partition = self.find(wanted)
+            except KafkaError:
+                continue
+            if (
+                self._replica_id in partition.isr
+                and wanted.fetch_offset == partition.log.log_end_offset
+                and answer.high_watermark == partition.log.high_watermark
+                and answer.log_start_offset == partition.log.log_start_offset
+            ):
+                self.watch.settle(key)
+        return response
+
+
+def replica_of(request: FetchRequest) -> int:
+    """The id of the follower; up to version 14 it is a field of the request."""
+    state = request.replica_state
+    return state.replica_id if state.replica_id >= 0 else request.replica_id

@@ -1,0 +1,165 @@
+"""Requests of clients that only the controller can answer: a broker sends them on in an Envelope (KIP-590).
+
+The envelope has the client's request as it was, in the client's version, with the client's principal and address. Its
+answer is relayed; after a change of topics once this broker has it, so that the client finds it here. The channel looks
+for the active controller until the time of the request is up. The controller checks the principal of the client, and
+that the sender is a broker. Changes of log levels are this broker's own.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.apis.broker_loggers import alter_loggers
+from barnabas.broker.apis.registry import BROKER, FORWARDED, FORWARDING, ROUTES, api, served_versions
+from barnabas.broker.metadata.remote_metadata import RemoteMetadata
+from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.cluster.resources import BROKER_LOGGER
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.wire.frame import SIZE, encode_request, parse_response_header
+from barnabas.wire.messages.cluster import EnvelopeRequest, EnvelopeResponse
+from barnabas.wire.messages.configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from barnabas.wire.messages.headers import DefaultPrincipalData
+from barnabas.wire.messages.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsResponse,
+    DeleteTopicsResponse,
+)
+from barnabas.wire.registry import message_for
+from barnabas.wire.types import chunk_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.broker.context import RequestContext
+    from barnabas.coord.cluster.topic_image import TopicImage
+    from barnabas.wire.schema import Message
+
+logger = logging.getLogger("kafka.server.ForwardingManager")
+
+MIN_TIMEOUT_S: Final = 1.0
+_PRINCIPAL_VERSION: Final = 0
+
+
+def forward(ctx: RequestContext, request: Message) -> DelayedResponse:
+    """Send a client's request to the controller; its answer is the client's."""
+    delayed = DelayedResponse(send_before_close=True)
+
+    def answered(outcome: Message | KafkaError) -> None:
+        holds = None if isinstance(outcome, KafkaError) else _effect(ctx, request, outcome)
+        metadata = ctx.broker.metadata
+        if holds is None or not isinstance(metadata, RemoteMetadata):
+            delayed.complete(outcome)
+        else:
+            metadata.when(holds, lambda: delayed.complete(outcome))
+
+    send_to_controller(ctx, request, delayed.guard(answered))
+    return delayed
+
+
+def _effect(ctx: RequestContext, request: Message, response: Message) -> Callable[[], bool] | None:
+    """Whether a change of topics has come to this broker; None for other changes, whose answer waits for nothing."""
+    if getattr(request, "validate_only", False):
+        return None
+    metadata = ctx.broker.metadata
+    if isinstance(response, CreateTopicsResponse):
+        created = [result.name for result in response.topics if not result.error_code]
+        return lambda: all(map(metadata.has_topic, created))
+    if isinstance(response, DeleteTopicsResponse):
+        deleted = [result.name for result in response.responses if not result.error_code and result.name]
+        return lambda: not any(name in metadata.image.topics for name in deleted)
+    if isinstance(request, CreatePartitionsRequest) and isinstance(response, CreatePartitionsResponse):
+        counts = {topic.name: topic.count for topic in request.topics}
+        extended = [result.name for result in response.results if not result.error_code]
+        return lambda: all(_has_partitions(metadata.image.topic(name), counts.get(name, 0)) for name in extended)
+    return None
+
+
+def _has_partitions(topic: TopicImage | None, count: int) -> bool:
+    return topic is None or len(topic.partitions) >= count
+
+
+def send_to_controller(ctx: RequestContext, request: Message, then: Callable[[Message | KafkaError], None]) -> None:
+    """Send a request in an envelope; `then` gets the controller's answer to it, or the error of the envelope."""
+    version = ctx.api_version
+    frame = b"".join(map(chunk_bytes, encode_request(request, version, ctx.correlation_id, ctx.client_id)))
+    envelope = EnvelopeRequest(
+        request_data=frame[SIZE.size :],
+        request_principal=principal_bytes("User", "ANONYMOUS"),
+        client_host_address=ip_address(ctx.connection.peer_host).packed,
+    )
+
+    def answered(response: EnvelopeResponse | KafkaError) -> None:
+        then(_unpacked(request, version, response))
+
+    timeout_ms = getattr(request, "timeout_ms", None)
+    timeout_s = None if timeout_ms is None else max(timeout_ms / 1000, MIN_TIMEOUT_S)
+    ctx.broker.controller_channel.send(envelope, answered, timeout_s=timeout_s)
+
+
+def principal_bytes(kind: str, name: str) -> bytes:
+    """A principal as Kafka's `DefaultKafkaPrincipalBuilder` writes it: version, then DefaultPrincipalData."""
+    data = DefaultPrincipalData(type=kind, name=name, token_authenticated=False)
+    return _PRINCIPAL_VERSION.to_bytes(2, "big") + data.encode(_PRINCIPAL_VERSION)
+
+
+def _unpacked(request: Message, version: int, response: EnvelopeResponse | KafkaError) -> Message | KafkaError:
+    """The answer in an envelope. The client cannot do anything about errors between broker and controller."""
+    if isinstance(response, KafkaError):
+        return response
+    if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+        text = "The controller does not support this version of the request."
+        return KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
+    if response.error_code or response.response_data is None:
+        logger.error("The controller answers an envelope with %s", ErrorCode(response.error_code).name)
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The controller did not take the forwarded request.")
+    data = memoryview(response.response_data)
+    try:
+        _, position = parse_response_header(data, request.api_key, version)
+        answer: Message
+        answer, _ = message_for(request.api_key)[1].codec(version).parse(data, position)
+    except ProtocolError as error:
+        logger.error("The controller's answer to a forwarded %s is invalid: %s", type(request).__name__, error)
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The controller's answer is invalid.")
+    return answer
+
+
+def _incremental_alter_configs(
+    ctx: RequestContext, request: IncrementalAlterConfigsRequest
+) -> Message | DelayedResponse:
+    """Change the log levels of this broker here, everything else at the controller."""
+    loggers = [one for one in request.resources if one.resource_type == BROKER_LOGGER]
+    if not loggers:
+        return forward(ctx, request)
+    others = [one for one in request.resources if one.resource_type != BROKER_LOGGER]
+    own = [alter_loggers(ctx, one, validate_only=request.validate_only) for one in loggers]
+    if not others:
+        return IncrementalAlterConfigsResponse(responses=own)
+    delayed = DelayedResponse(send_before_close=True)
+
+    def answered(outcome: Message | KafkaError) -> None:
+        if isinstance(outcome, IncrementalAlterConfigsResponse):
+            outcome.responses += own
+        delayed.complete(outcome)
+
+    rest = IncrementalAlterConfigsRequest(resources=others, validate_only=request.validate_only)
+    send_to_controller(ctx, rest, delayed.guard(answered))
+    return delayed
+
+
+def _error(api_key: int, request: Message, error: KafkaError) -> Message:
+    """The response for an error of the whole request, as a broker with a controller has it."""
+    response = ROUTES[BROKER].find(api_key, served_versions(ApiKey(api_key))[1]).error_response(request, error)
+    assert response is not None
+    return response
+
+
+for _key in FORWARDED:
+    _request_class = message_for(_key)[0]
+    _handler = _incremental_alter_configs if _request_class is IncrementalAlterConfigsRequest else forward
+    api(_request_class, listener=FORWARDING, on_error=partial(_error, _key))(_handler)

@@ -1,0 +1,138 @@
+"""DescribeQuorum (55), and changes of its voters (80-82), which a quorum of one does not make.
+
+KIP-595, KIP-836, KIP-853. Source: Kafka 4.4 `KafkaRaftClient.handleDescribeQuorumRequest`, `AddVoterHandler`,
+`RemoveVoterHandler`. Brokers without a controller in their process forward these requests.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.apis.registry import api
+from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.raft import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    DescribeQuorumResponseListener,
+    DescribeQuorumResponsePartitionData,
+    DescribeQuorumResponseReplicaState,
+    DescribeQuorumResponseTopicData,
+    Node,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
+from barnabas.wire.types import ZERO_UUID
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import RequestContext
+
+FIRST_VERSION_WITH_DIRECTORIES: Final = 2
+_UNKNOWN = "This server does not host this topic-partition."
+
+
+@api(DescribeQuorumRequest)
+def describe_quorum(ctx: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    """Describe the only voter, and those who read its log."""
+    asked = [(topic.topic_name, one.partition_index) for topic in request.topics for one in topic.partitions]
+    if asked != [(CLUSTER_METADATA_TOPIC, 0)]:
+        return DescribeQuorumResponse(error_message=None, topics=_unknown(request))
+    quorum, now_ms = ctx.broker.controller.quorum, ctx.broker.loop.now_ms()
+    node_id, directory_id = quorum.voter_key()
+    has_directories = ctx.api_version >= FIRST_VERSION_WITH_DIRECTORIES
+    voter = DescribeQuorumResponseReplicaState(
+        replica_id=node_id,
+        replica_directory_id=directory_id if has_directories else ZERO_UUID,
+        log_end_offset=quorum.high_watermark,
+        last_fetch_timestamp=now_ms,
+        last_caught_up_timestamp=now_ms,
+    )
+    observers = [
+        DescribeQuorumResponseReplicaState(
+            replica_id=replica_id,
+            replica_directory_id=directory if has_directories else ZERO_UUID,
+            log_end_offset=observer.end_offset,
+            last_fetch_timestamp=observer.fetched_ms,
+            last_caught_up_timestamp=observer.caught_up_ms,
+        )
+        for replica_id, directory, observer in quorum.observers()
+    ]
+    partition = DescribeQuorumResponsePartitionData(
+        error_message=None,
+        leader_id=node_id,
+        leader_epoch=quorum.epoch,
+        high_watermark=quorum.high_watermark,
+        current_voters=[voter],
+        observers=observers,
+    )
+    listeners = [
+        DescribeQuorumResponseListener(name=one.name, host=one.host, port=one.port) for one in quorum.endpoints
+    ]
+    return DescribeQuorumResponse(
+        error_message=None,
+        topics=[DescribeQuorumResponseTopicData(topic_name=CLUSTER_METADATA_TOPIC, partitions=[partition])],
+        nodes=[Node(node_id=node_id, listeners=listeners)] if has_directories else [],
+    )
+
+
+def _unknown(request: DescribeQuorumRequest) -> list[DescribeQuorumResponseTopicData]:
+    """The answer for partitions that are not the metadata's."""
+    return [
+        DescribeQuorumResponseTopicData(
+            topic_name=topic.topic_name,
+            partitions=[
+                DescribeQuorumResponsePartitionData(
+                    partition_index=one.partition_index,
+                    error_code=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+                    error_message=_UNKNOWN,
+                )
+                for one in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+
+
+def _check_cluster(ctx: RequestContext, cluster_id: str | None) -> None:
+    if not ctx.broker.controller.quorum.is_cluster(cluster_id):
+        raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID)
+
+
+def _check_voters_can_change(ctx: RequestContext) -> None:
+    """KafkaError(UNSUPPORTED_VERSION) where the voters are configured, as in Kafka."""
+    if ctx.broker.image.quorum.voters is None:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "Cluster doesn't support adding voter because the kraft.version feature is 0"
+            if ctx.api_key == AddRaftVoterRequest.api_key
+            else "Cluster doesn't support removing voter because the kraft.version feature is 0",
+        )
+
+
+@api(AddRaftVoterRequest)
+def add_raft_voter(ctx: RequestContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
+    """Refuse another voter; the one there is is a duplicate."""
+    _check_cluster(ctx, request.cluster_id)
+    _check_voters_can_change(ctx)
+    node_id, _ = ctx.broker.controller.quorum.voter_key()
+    if request.voter_id == node_id:
+        raise KafkaError(
+            ErrorCode.DUPLICATE_VOTER, f"The voter id for {node_id} is already part of the set of voters [{node_id}]."
+        )
+    raise KafkaError(
+        ErrorCode.INVALID_REQUEST,
+        "The controller of Barnabas is a quorum of one: use Apache Kafka's controllers for more voters.",
+    )
+
+
+@api(RemoveRaftVoterRequest)
+def remove_raft_voter(ctx: RequestContext, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
+    """Refuse: the last voter cannot be removed, and there is no other."""
+    _check_cluster(ctx, request.cluster_id)
+    _check_voters_can_change(ctx)
+    raise KafkaError(
+        ErrorCode.VOTER_NOT_FOUND,
+        f"Cannot remove voter {request.voter_id} from the set of voters [{ctx.broker.node_id}]",
+    )

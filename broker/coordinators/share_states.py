@@ -1,0 +1,199 @@
+"""The state of share partitions, wherever its share coordinator is (Kafka's `PersisterStateManager`, KIP-932).
+
+Share partition leaders and group coordinators call this. On a single node a request goes to the coordinator directly.
+In a cluster it goes to the broker that leads the partition of the state topic; what waits for a broker and a group goes
+in one request. If the coordinator has moved, is loading or cannot be reached, the request is repeated, `ATTEMPTS` times
+in all, at the broker that the metadata has by then.
+
+Invariant: the requests about one share partition are sent one after the other, the second once the first is answered,
+so that a repetition never overtakes a later write.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.broker.config.keys.general import REQUEST_TIMEOUT_MS
+from barnabas.broker.guarded import call_guarded
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from barnabas.broker.coordinators.node_queues import NodeQueues
+    from barnabas.broker.coordinators.services import BrokerServices
+    from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
+    from barnabas.broker.coordinators.share_state_requests import Asked
+    from barnabas.coord.share_state.key import SharePartitionKey
+    from barnabas.wire.messages.share_state import (
+        DeleteShareGroupStateResponsePartitionResult,
+        InitializeShareGroupStateRequestPartitionData,
+        InitializeShareGroupStateResponsePartitionResult,
+        ReadShareGroupStateRequestPartitionData,
+        ReadShareGroupStateResponsePartitionResult,
+        ReadShareGroupStateSummaryResponsePartitionResult,
+        WriteShareGroupStateRequestPartitionData,
+        WriteShareGroupStateResponsePartitionResult,
+    )
+
+ATTEMPTS: Final = 8
+RETRY_S: Final = 0.1
+"""Time until a request is repeated the first time; it doubles with each attempt: 13 s in all."""
+
+_MOVED: Final = frozenset(
+    {
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+"""Errors after which another attempt may find the coordinator."""
+
+
+class ShareStates:
+    """Sends requests about share partitions to their share coordinators."""
+
+    def __init__(self, services: BrokerServices, shares: ShareCoordinators) -> None:
+        self._services = services
+        self._shares = shares
+        self._queues: NodeQueues[Asked] | None = None
+        self._waiting: dict[SharePartitionKey, deque[Asked]] = {}
+        """Has a queue, which may be empty, for every share partition with a request that is not answered."""
+
+    # ---- the requests, as in `ShareCoordinators`
+
+    def initialize(
+        self,
+        key: SharePartitionKey,
+        request: InitializeShareGroupStateRequestPartitionData,
+        reply: Callable[[InitializeShareGroupStateResponsePartitionResult], None],
+    ) -> None:
+        """Initialize a share partition at an offset; -1 lets its leader choose one."""
+        if self._is_single():
+            self._shares.initialize(key, request, reply)
+        else:
+            self._ask("initialize", key, request, reply)
+
+    def read(
+        self,
+        key: SharePartitionKey,
+        request: ReadShareGroupStateRequestPartitionData,
+        reply: Callable[[ReadShareGroupStateResponsePartitionResult], None],
+    ) -> None:
+        """Read the whole state of a share partition, and fence older leaders."""
+        if self._is_single():
+            self._shares.read(key, request, reply)
+        else:
+            self._ask("read", key, request, reply)
+
+    def write(
+        self,
+        key: SharePartitionKey,
+        request: WriteShareGroupStateRequestPartitionData,
+        reply: Callable[[WriteShareGroupStateResponsePartitionResult], None],
+    ) -> None:
+        """Write delivery states of records; the reply is sent when they are committed."""
+        if self._is_single():
+            self._shares.write(key, request, reply)
+        else:
+            self._ask("write", key, request, reply)
+
+    def delete(
+        self, key: SharePartitionKey, reply: Callable[[DeleteShareGroupStateResponsePartitionResult], None]
+    ) -> None:
+        """Delete the state of a share partition."""
+        if self._is_single():
+            self._shares.delete(key, reply)
+        else:
+            self._ask("delete", key, None, reply)
+
+    def read_summary(
+        self, key: SharePartitionKey, reply: Callable[[ReadShareGroupStateSummaryResponsePartitionResult], None]
+    ) -> None:
+        """Read the start offset and the epochs of a share partition."""
+        if self._is_single():
+            self._shares.read_summary(key, reply)
+        else:
+            self._ask("read_summary", key, None, reply)
+
+    def _is_single(self) -> bool:
+        return self._services.image().brokers.keys() <= {self._services.config.node_id}
+
+    # ---- in a cluster
+
+    def _ask(self, name: str, key: SharePartitionKey, data: Any, answer: Callable[[Any], None]) -> None:
+        from barnabas.broker.coordinators.share_state_requests import KINDS, Asked
+
+        asked = Asked(KINDS[name], key, data, answer)
+        waiting = self._waiting.get(key)
+        if waiting is not None:
+            waiting.append(asked)
+            return
+        self._waiting[key] = deque()
+        self._try(asked, 1)
+
+    def _try(self, asked: Asked, attempt: int) -> None:
+        """Send a request to the coordinator that the metadata has now."""
+        leader = self._shares.leader_of(str(asked.key))
+        answered = asked._replace(answer=partial(self._answered, asked, attempt))
+        if leader < 0 or leader == self._services.config.node_id:
+            self._ask_own(answered)
+        else:
+            self._remote().add(leader, answered)
+
+    def _ask_own(self, asked: Asked) -> None:
+        """Ask the coordinator here; it creates the topic if that is missing."""
+        method = getattr(self._shares, asked.kind.name)
+        if asked.data is None:
+            method(asked.key, asked.answer)
+        else:
+            method(asked.key, asked.data, asked.answer)
+
+    def _answered(self, asked: Asked, attempt: int, result: Any) -> None:
+        """Repeat a request whose coordinator was not found, else answer it and send what waits for it."""
+        if result.error_code in _MOVED and attempt < ATTEMPTS:
+            retry_at = self._services.loop.now() + RETRY_S * 2 ** (attempt - 1)
+            self._services.loop.timers.at(retry_at, lambda: self._try(asked, attempt + 1))
+            return
+        waiting = self._waiting[asked.key]
+        call_guarded(f"The answer about the share partition {asked.key}", asked.answer, result)
+        if waiting:
+            self._try(waiting.popleft(), 1)
+        else:
+            del self._waiting[asked.key]
+
+    def _remote(self) -> NodeQueues[Asked]:
+        if self._queues is None:
+            from barnabas.broker.coordinators.node_queues import NodeQueues
+            from barnabas.broker.coordinators.share_state_requests import build
+
+            services = self._services
+            self._queues = NodeQueues(
+                services.loop,
+                lambda node_id: services.client(node_id, "share-state"),
+                services.config[REQUEST_TIMEOUT_MS] / 1000,
+                build=build,
+                answer=_answer_each,
+                key=lambda asked: asked.key,
+                group=lambda asked: (asked.kind.name, asked.key.group_id),
+            )
+        return self._queues
+
+
+def _answer_each(items: Sequence[Asked], response: Any) -> None:
+    """Give every item its result; one that the response leaves out gets an error."""
+    results: dict[tuple[Any, int], Any] = {}
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    if isinstance(response, KafkaError):
+        error = ErrorCode.NETWORK_EXCEPTION if response.code == ErrorCode.REQUEST_TIMED_OUT else response.code
+    else:
+        results = {(topic.topic_id, one.partition): one for topic in response.results for one in topic.partitions}
+    for asked in items:
+        result = results.get((asked.key.topic_id, asked.key.partition))
+        if result is None:
+            result = asked.kind.partition_result(
+                partition=asked.key.partition, error_code=int(error), error_message=error.name
+            )
+        call_guarded(f"The answer about the share partition {asked.key}", asked.answer, result)

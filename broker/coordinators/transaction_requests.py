@@ -1,0 +1,89 @@
+"""Asks the transaction coordinators of other brokers to add or verify partitions (AddPartitionsToTxn v4, T7, KIP-890).
+
+What waits for a broker goes in one request, with one entry for a transactional id. A connection that fails answers with
+its own error, and the client tries again. Source: Kafka 4.4 `AddPartitionsToTxnManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.broker.coordinators.node_queues import NodeQueues
+from barnabas.coord.transactions.responses import same_error
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.transactions import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.loop import Loop
+    from barnabas.broker.net.network_client import NetworkClient
+    from barnabas.coord.transactions.transaction import TopicPartition
+
+
+class _Asked(NamedTuple):
+    transaction: AddPartitionsToTxnTransaction
+    partitions: Sequence[TopicPartition]
+    answer: Callable[[AddPartitionsToTxnResult], None]
+
+
+class TransactionRequests:
+    """The requests to transaction coordinators of other brokers."""
+
+    def __init__(self, loop: Loop, client: Callable[[int], NetworkClient], timeout_s: float) -> None:
+        """`client` gives the connection to a broker."""
+        self._queues: NodeQueues[_Asked] = NodeQueues(
+            loop,
+            client,
+            timeout_s,
+            build=_request,
+            answer=_answer,
+            key=lambda asked: asked.transaction.transactional_id,
+        )
+
+    def send(
+        self,
+        node_id: int,
+        transactional_id: str,
+        producer: tuple[int, int],
+        partitions: Sequence[TopicPartition],
+        answer: Callable[[AddPartitionsToTxnResult], None],
+        *,
+        adds: bool,
+    ) -> None:
+        """Add partitions to a transaction whose coordinator is another broker, or verify that it has them."""
+        topics: dict[str, list[int]] = {}
+        for name, index in partitions:
+            topics.setdefault(name, []).append(index)
+        transaction = AddPartitionsToTxnTransaction(
+            transactional_id=transactional_id,
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            verify_only=not adds,
+            topics=[AddPartitionsToTxnTopic(name=name, partitions=indexes) for name, indexes in topics.items()],
+        )
+        self._queues.add(node_id, _Asked(transaction, partitions, answer))
+
+
+def _request(items: Sequence[_Asked]) -> AddPartitionsToTxnRequest:
+    return AddPartitionsToTxnRequest(transactions=[asked.transaction for asked in items])
+
+
+def _answer(items: Sequence[_Asked], response: AddPartitionsToTxnResponse | KafkaError) -> None:
+    results: dict[str, AddPartitionsToTxnResult] = {}
+    error = ErrorCode.UNKNOWN_SERVER_ERROR  # for what the response leaves out
+    if isinstance(response, KafkaError):
+        error = response.code
+    elif response.error_code:
+        error = ErrorCode(response.error_code)
+    else:
+        results = {result.transactional_id: result for result in response.results_by_transaction}
+    for asked in items:
+        transactional_id = asked.transaction.transactional_id
+        result = results.get(transactional_id)
+        asked.answer(same_error(transactional_id, asked.partitions, error) if result is None else result)

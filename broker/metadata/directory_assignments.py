@@ -1,0 +1,175 @@
+"""Tells the controller in which log directory each replica of this broker is (KIP-858).
+
+The controller assigns replicas itself while a broker has one directory. With several, the broker chooses; and an empty
+disk in the place of a lost one is another directory. Each replica whose directory the image does not have is reported,
+since the controller lets none lead in a directory that it does not know to be online. One request is in flight, with
+`BATCH` replicas at most; what it does not settle is looked at again after a pause. Source: Kafka's
+`AssignmentsManager`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from barnabas.coord.cluster.topic_image import UNASSIGNED_DIRECTORY
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.log_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsRequestDirectoryData,
+    AssignReplicasToDirsRequestPartitionData,
+    AssignReplicasToDirsRequestTopicData,
+    AssignReplicasToDirsResponse,
+)
+from barnabas.wire.types import Uuid, uuid_from_text
+
+if TYPE_CHECKING:
+    from barnabas.broker.loop import Loop
+    from barnabas.broker.metadata.controller_channel import ControllerChannel
+    from barnabas.broker.steps import Steps
+    from barnabas.coord.cluster.delta import ClusterDelta
+    from barnabas.coord.cluster.image import ClusterImage
+    from barnabas.coord.cluster.topic_image import TopicImage
+    from barnabas.storage.log_dirs import LogDirs
+
+logger = logging.getLogger("kafka.server.AssignmentsManager")
+
+BATCH: Final = 2000
+RETRY_S: Final = 0.5
+PARTITIONS_PER_STEP: Final = 500
+
+_Replica = tuple[Uuid, int]
+
+
+class DirectoryAssignments:
+    """Reports the directories of this broker's replicas."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        log_dirs: LogDirs,
+        channel: ControllerChannel,
+        *,
+        node_id: int,
+        image: Callable[[], ClusterImage],
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self._loop = loop
+        self._log_dirs = log_dirs
+        self._channel = channel
+        self._node_id = node_id
+        self._image = image
+        self._broker_epoch = broker_epoch
+        self._to_report: dict[_Replica, None] = {}
+        self._is_busy = False
+
+    def apply(self, delta: ClusterDelta) -> Steps[None] | None:
+        """Look at the replicas that have changed; after the partitions have been opened."""
+        if not (delta.new_partitions or delta.changed_partitions):
+            return None
+        return self._look({**delta.new_partitions, **delta.changed_partitions})
+
+    def look_at_all(self) -> Steps[None]:
+        """Look at all replicas of this broker, after a start."""
+        topics = list(self._image().topics.values())
+        yield from self._look({(topic.topic_id, index): topic for topic in topics for index in topic.partitions})
+
+    def _look(self, partitions: dict[_Replica, TopicImage]) -> Steps[None]:
+        for count, (replica, topic) in enumerate(partitions.items(), 1):
+            if self._actual(replica, topic) is not None:
+                self._to_report[replica] = None
+            if count % PARTITIONS_PER_STEP == 0:
+                yield None
+        self._report()
+
+    def _actual(self, replica: _Replica, topic: TopicImage | None) -> Uuid | None:
+        """The directory of a replica if the image does not have it, else None."""
+        partition = None if topic is None else topic.partitions.get(replica[1])
+        if topic is None or partition is None or self._node_id not in partition.replicas:
+            return None
+        log_dir = self._log_dirs.dir_to_tell(topic.name, replica[1])
+        if log_dir is None or log_dir.failure is not None:
+            return None
+        directory = uuid_from_text(log_dir.directory_id)
+        assigned = partition.directories[partition.replicas.index(self._node_id)]
+        if assigned == UNASSIGNED_DIRECTORY and len(self._log_dirs.dirs) == 1:
+            return None  # the controller takes it for online
+        return None if assigned == directory else directory
+
+    def _report(self) -> None:
+        if self._is_busy or not self._to_report or self._broker_epoch() < 0:
+            return
+        image = self._image()
+        directories: dict[Uuid, dict[Uuid, list[int]]] = {}
+        sent: list[_Replica] = []
+        for replica in list(self._to_report)[:BATCH]:
+            directory = self._actual(replica, image.topic_by_id(replica[0]))
+            if directory is None:
+                del self._to_report[replica]
+            else:
+                sent.append(replica)
+                directories.setdefault(directory, {}).setdefault(replica[0], []).append(replica[1])
+        if not sent:
+            return
+        self._is_busy = True
+        self._channel.send(self._request(directories), lambda outcome: self._answered(sent, outcome))
+
+    def _request(self, directories: dict[Uuid, dict[Uuid, list[int]]]) -> AssignReplicasToDirsRequest:
+        return AssignReplicasToDirsRequest(
+            broker_id=self._node_id,
+            broker_epoch=self._broker_epoch(),
+            directories=[
+                AssignReplicasToDirsRequestDirectoryData(
+                    id=directory,
+                    topics=[
+                        AssignReplicasToDirsRequestTopicData(
+                            topic_id=topic_id,
+                            partitions=[
+                                AssignReplicasToDirsRequestPartitionData(partition_index=index) for index in indexes
+                            ],
+                        )
+                        for topic_id, indexes in topics.items()
+                    ],
+                )
+                for directory, topics in directories.items()
+            ],
+        )
+
+    def _answered(self, sent: list[_Replica], outcome: AssignReplicasToDirsResponse | KafkaError) -> None:
+        self._is_busy = False
+        code = outcome.code if isinstance(outcome, KafkaError) else ErrorCode(outcome.error_code)
+        if code:
+            logger.warning("The controller did not take the directories of %d replicas: %s", len(sent), code.name)
+        elif isinstance(outcome, AssignReplicasToDirsResponse):
+            for directory in outcome.directories:
+                for topic in directory.topics:
+                    for partition in topic.partitions:
+                        if not partition.error_code:
+                            self._to_report.pop((topic.topic_id, partition.partition_index), None)
+        if self._to_report:
+            self._loop.timers.at(self._loop.now() + RETRY_S, self._report)
+
+
+def assign_directory(
+    node_id: int, broker_epoch: int, directory: Uuid, topic_id: Uuid, index: int, then: Callable[[ErrorCode], None]
+) -> tuple[AssignReplicasToDirsRequest, Callable[[AssignReplicasToDirsResponse | KafkaError], None]]:
+    """The request that assigns one replica, and what takes its answer."""
+    partition = AssignReplicasToDirsRequestPartitionData(partition_index=index)
+    topic = AssignReplicasToDirsRequestTopicData(topic_id=topic_id, partitions=[partition])
+    request = AssignReplicasToDirsRequest(
+        broker_id=node_id,
+        broker_epoch=broker_epoch,
+        directories=[AssignReplicasToDirsRequestDirectoryData(id=directory, topics=[topic])],
+    )
+
+    def answered(outcome: AssignReplicasToDirsResponse | KafkaError) -> None:
+        if isinstance(outcome, KafkaError):
+            then(outcome.code)
+            return
+        codes = [outcome.error_code]
+        for told in outcome.directories:
+            codes += [one.error_code for answer in told.topics for one in answer.partitions]
+        then(ErrorCode(next((code for code in codes if code), 0)))
+
+    return request, answered

@@ -1,0 +1,222 @@
+"""A broker's own copy of the controllers' metadata log, and the image that its committed records give.
+
+The copy is Kafka's `__cluster_metadata-0` with its snapshots, so that a restart goes on from it, and Kafka can take it
+over. What was fetched stays in memory until the controller's high watermark has passed it: so the copy has committed
+records only, and nothing that was applied is ever undone (R25). A copy that Kafka has written may end with records that
+were never committed: they are not applied before a controller has confirmed them, and truncated if it denies them.
+
+Records are applied in whole batches, those of a metadata transaction when it has ended. An unknown record or version is
+an UnknownMetadataError. The copy is not synced: what a crash takes is fetched again. KIP-595, KIP-630.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from barnabas.broker.config.keys.controller import METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS
+from barnabas.broker.metadata.metadata_dir import open_metadata_log, write_snapshot
+from barnabas.broker.metadata.snapshots import load_newest
+from barnabas.broker.steps import run_in_place
+from barnabas.coord.cluster.delta import ClusterDelta
+from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
+from barnabas.coord.cluster.metadata_batches import replay_batches_in_steps
+from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
+from barnabas.storage import layout
+from barnabas.storage.follower_append import append_as_follower
+from barnabas.storage.truncation import Truncation
+from barnabas.wire.records import CorruptRecord, iter_batches
+from barnabas.wire.types import Uuid, uuid_from_text
+
+if TYPE_CHECKING:
+    from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.log_dir_failures import LogDirFailures
+    from barnabas.broker.loop import Loop
+    from barnabas.broker.steps import Steps
+    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.wire.types import Records
+
+logger = logging.getLogger("kafka.server.MetadataLog")
+
+READ_BYTES: Final = 1 << 20
+
+
+class _Fetched(NamedTuple):
+    """A batch that is not committed yet."""
+
+    records: bytes
+    last_offset: int
+    epoch: int
+
+
+class MetadataCopy:
+    """The copy on disk, what was fetched beyond it, and the image."""
+
+    def __init__(self, loop: Loop, config: ServerConfig, log_dirs: LogDirs, failures: LogDirFailures) -> None:
+        self._loop = loop
+        self._config = config
+        self._log_dirs = log_dirs
+        self._failures = failures
+        self._fetched: deque[_Fetched] = deque()
+        self._snapshot_epoch = 0
+        self._has_failed_to_write_snapshot = False
+        self.image = ClusterImage()
+        self.high_watermark = 0
+        """The end of what the controllers have committed, as far as it is known; never lowered."""
+
+    def open(self) -> None:
+        """Open the log and load the newest snapshot; records are applied when a controller has confirmed them.
+
+        UnknownMetadataError for an invalid snapshot; what opening a log raises.
+        """
+        self.log = open_metadata_log(self._loop, self._config, self._log_dirs)
+        loaded = load_newest(self.log)
+        end = 0
+        if loaded is not None and loaded[1]:
+            self.image, end = loaded
+            self._snapshot_epoch = self.image.epoch
+        if self.log.log_end_offset < end or self.log.log_start_offset > end:
+            # It was stopped after a snapshot was fetched; or it has a gap, and a copy is simply fetched again.
+            run_in_place(self._truncate(end, fully=True))
+        self.log.high_watermark = end
+
+    @property
+    def end_offset(self) -> int:
+        """The offset to fetch next."""
+        return self._fetched[-1].last_offset + 1 if self._fetched else self.log.log_end_offset
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of the last record before `end_offset`; 0 when there is none."""
+        if self._fetched:
+            return self._fetched[-1].epoch
+        return max(self.log.leader_epochs.latest_epoch, self._snapshot_epoch, 0)
+
+    @property
+    def directory_id(self) -> Uuid:
+        """The id of the log directory that has the copy."""
+        log_dir = self._log_dirs.dir_of(CLUSTER_METADATA_TOPIC, 0)
+        assert log_dir is not None
+        return uuid_from_text(log_dir.directory_id)
+
+    def add(self, records: Records) -> None:
+        """Take what was fetched from `end_offset` on; the bytes are copied, an incomplete last batch is left out.
+
+        UnknownMetadataError for batches that are damaged or do not follow.
+        """
+        try:
+            held = records_in_memory(records)
+            for batch in iter_batches(held, partial_ok=True):
+                if batch.last_offset < self.end_offset:
+                    continue  # the first batch may begin before the offset that was asked for
+                if batch.base_offset != self.end_offset or not batch.crc_is_valid():
+                    raise UnknownMetadataError(
+                        f"The metadata batch at offset {batch.base_offset}, fetched for {self.end_offset}, is damaged"
+                    )
+                entry = _Fetched(held[batch.start : batch.end], batch.last_offset, batch.partition_leader_epoch)
+                self._fetched.append(entry)
+        except CorruptRecord as error:
+            raise UnknownMetadataError(
+                f"The metadata fetched for offset {self.end_offset} is damaged: {error}"
+            ) from error
+
+    def forget_uncommitted(self) -> bool:
+        """Drop what was fetched and is not committed: another controller may have other records there. Whether any."""
+        had_any = bool(self._fetched)
+        self._fetched.clear()
+        return had_any
+
+    def truncate(self, epoch: int, end_offset: int) -> Steps[None]:
+        """A controller says that its newest epoch up to this copy's is `epoch`, which ends at `end_offset` there.
+
+        What follows the end of that epoch, on either side, is dropped. UnknownMetadataError when it was applied.
+        """
+        had_any = bool(self._fetched)
+        while self._fetched and (self._fetched[-1].epoch > epoch or self._fetched[-1].last_offset >= end_offset):
+            self._fetched.pop()
+        if had_any:
+            return  # what is left may differ as well: the next fetch says so
+        own_end = self.log.end_offset_for_epoch(epoch)[1]
+        target = end_offset if own_end < 0 else min(end_offset, own_end)
+        if target >= self.log.log_end_offset:
+            return
+        if target <= self.image.offset:
+            raise UnknownMetadataError(
+                f"The controllers' metadata differs from offset {target} on, but this broker has applied it up to "
+                f"offset {self.image.offset}: the quorum has lost committed metadata, or it is another cluster's"
+            )
+        yield from self._truncate(target)
+
+    def _truncate(self, offset: int, *, fully: bool = False) -> Steps[None]:
+        log = self.log
+        truncation = Truncation(log, offset, fully=fully)
+        yield from truncation.prepare()
+        truncation.announce()
+        yield from self._failures.write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT)
+        if truncation.lowers_log_start:
+            yield from self._failures.write_checkpoint(layout.LOG_START_CHECKPOINT)
+        renamed = truncation.cut()
+        yield truncation.sync
+        truncation.finish()
+        self._log_dirs.deletions.schedule(renamed, self._loop.now() + log.config.file_delete_delay_ms / 1000)
+
+    def commit(self, high_watermark: int) -> None:
+        """Write the fetched batches that are below the controllers' high watermark to the copy."""
+        self.high_watermark = max(self.high_watermark, high_watermark)
+        committed: list[bytes] = []
+        while self._fetched and self._fetched[0].last_offset < self.high_watermark:
+            committed.append(self._fetched.popleft().records)
+        if committed:
+            append_as_follower(self.log, memoryview(bytearray(b"".join(committed))), now=self._loop.now())
+        self.log.high_watermark = self.high_watermark
+
+    @property
+    def applicable(self) -> int:
+        """The end of the records that can be applied."""
+        return min(self.high_watermark, self.log.log_end_offset)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether committed records are not applied yet."""
+        return self.image.offset + 1 < self.applicable
+
+    def apply(self, delta: ClusterDelta) -> Steps[None]:
+        """Apply the committed records to the image."""
+        image, log = self.image, self.log
+        while image.offset + 1 < (limit := self.applicable):
+            read = log.read(image.offset + 1, READ_BYTES, limit_offset=limit, min_one_batch=True)
+            if read.slice is None:
+                return
+            before = image.offset
+            yield from replay_batches_in_steps(read.slice.read(), image, delta)
+            if image.offset == before:
+                raise UnknownMetadataError(f"The metadata log cannot be read at offset {before + 1}")
+        self._log_dirs.deleted_topics |= delta.removed_topic_ids
+
+    def replace(self, image: ClusterImage, end_offset: int, removed_topic_ids: set[Uuid]) -> Steps[None]:
+        """A fetched snapshot, which is in its place already, takes the place of image and log."""
+        self._fetched.clear()
+        yield from self._truncate(end_offset, fully=True)
+        self._snapshot_epoch = image.epoch
+        self.image = image
+        self.high_watermark = max(self.high_watermark, end_offset)
+        self._log_dirs.deleted_topics |= removed_topic_ids
+
+    def snapshot_if_due(self) -> Steps[None]:
+        """Write a snapshot of the image when the log is large, and delete the segments that it covers."""
+        limit = self._config[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS]
+        if self.log.size_bytes <= limit or self.image.is_in_transaction or self._has_failed_to_write_snapshot:
+            return
+        try:
+            yield from write_snapshot(self._loop, self._log_dirs, self._failures, self.log, self.image)
+            self._snapshot_epoch = self.image.epoch
+        except OSError:
+            self._has_failed_to_write_snapshot = True
+            logger.exception("Cannot write a snapshot of the metadata; the log keeps all its records")
+
+
+def records_in_memory(records: Records | None) -> bytes:
+    """A copy of the record bytes of a received response, which are memory that is used again."""
+    assert records is None or isinstance(records, (bytes, bytearray, memoryview))
+    return bytes(records or b"")

@@ -1,0 +1,73 @@
+"""What tests ask a cluster, with the client of the command line."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from barnabas.client.admin import list_topics
+from barnabas.client.cluster import Cluster as Client
+from barnabas.client.connection import NodeConnection
+from barnabas.wire.messages.metadata import MetadataResponsePartition
+
+
+def client(bootstrap: str, timeout_s: float = 10.0) -> Client:
+    """A client of the cluster."""
+    return Client(bootstrap, software_version="tests", timeout_s=timeout_s)
+
+
+def partitions(bootstrap: str, topic: str) -> dict[int, MetadataResponsePartition]:
+    """The partitions of a topic."""
+    with client(bootstrap) as asking:
+        found = [one for one in list_topics(asking) if one.name == topic]
+    return {one.partition_index: one for topic_ in found for one in topic_.partitions}
+
+
+def leader(bootstrap: str, topic: str, index: int = 0) -> int:
+    """The leader of a partition; -1 if it has none."""
+    return partitions(bootstrap, topic)[index].leader_id
+
+
+def is_in_sync(bootstrap: str, topic: str, replicas: int) -> bool:
+    """Whether every partition of the topic has a leader and so many replicas in sync."""
+    found = partitions(bootstrap, topic)
+    return bool(found) and all(one.leader_id >= 0 and len(one.isr_nodes) >= replicas for one in found.values())
+
+
+def quorum_leader(addresses: Iterable[str]) -> int:
+    """The id of the controller that leads the quorum, as one of them tells it."""
+    from barnabas.wire.messages.raft import (
+        DescribeQuorumRequest,
+        DescribeQuorumRequestPartitionData,
+        DescribeQuorumRequestTopicData,
+        DescribeQuorumResponse,
+    )
+
+    request = DescribeQuorumRequest(
+        topics=[
+            DescribeQuorumRequestTopicData(
+                topic_name="__cluster_metadata", partitions=[DescribeQuorumRequestPartitionData(partition_index=0)]
+            )
+        ]
+    )
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        try:
+            connection = NodeConnection(host, int(port), "tests", "1")
+            connection.open(time.monotonic() + 5)
+            answer = connection.call(request, DescribeQuorumResponse, time.monotonic() + 5)
+            connection.close()
+        except Exception:
+            continue
+        found = answer.topics[0].partitions[0] if answer.topics else None
+        if found is not None and found.error_code == 0 and found.leader_id >= 0:
+            return found.leader_id
+    raise AssertionError("no controller says who leads the quorum")
+
+
+def leader_address(bootstrap: str, topic: str, index: int = 0) -> str:
+    """HOST:PORT of the leader of a partition."""
+    with client(bootstrap) as asking:
+        node = asking.retry(lambda deadline: asking.leader(topic, index, deadline))
+        host, port = asking.nodes[node].host, asking.nodes[node].port
+    return f"{host}:{port}"

@@ -1,0 +1,154 @@
+"""A cluster of real processes that a test kills, stops, pauses and starts again, node by node."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from barnabas.cluster.plan import broker_keys, replication_defaults
+from bench.ports import free_port
+from bench.servers import BarnabasServer, Server
+from tests.cluster.links import Links
+from tests.cluster.quorums import HOST, Quorum, node_command
+
+T = TypeVar("T")
+FAST = {
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+    "replica.lag.time.max.ms": "3000",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+    "share.coordinator.state.topic.num.partitions": "3",
+}
+"""Keys of all nodes: quick failover, small internal topics."""
+PATIENCE_S = 60.0
+
+
+class BrokerNode(BarnabasServer):
+    """A process with the role of a broker."""
+
+    name = "broker"
+
+    def __init__(self, data_dir: Path, keys: Mapping[str, str], cluster_id: str, port: int) -> None:
+        super().__init__(data_dir, config=dict(keys), port=port)
+        self._cluster_id = cluster_id
+
+    def _command(self) -> tuple[list[str], dict[str, str]]:
+        return node_command(self, super()._command(), self._cluster_id)
+
+
+def wait_for(condition: Callable[[], T], what: str, patience_s: float = PATIENCE_S) -> T:
+    """Wait until the condition holds; errors of what it asks count as no. Its value."""
+    deadline = time.monotonic() + patience_s
+    last: Exception | None = None
+    while True:
+        try:
+            if value := condition():
+                return value
+        except Exception as error:
+            last = error
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not in {patience_s:g} s{f' ({last})' if last else ''}")
+        time.sleep(0.02)
+
+
+class Cluster:
+    """Brokers 1 to N under one of the two kinds of controllers."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        kind: str = "ours",
+        brokers: int = 3,
+        config: Mapping[str, str] | None = None,
+        own: Mapping[int, Mapping[str, str]] | None = None,
+        links: Links | None = None,
+    ) -> None:
+        """`config` is for all nodes, `own` for single brokers; with `links` nodes reach each other through them."""
+        self.folder = folder
+        self.kind = kind
+        self.data_dir = folder
+        keys = FAST | replication_defaults(brokers) | dict(config or {})
+        self.quorum = Quorum(kind, folder, keys)
+        self.brokers: dict[int, BrokerNode] = {}
+        for broker in range(1, brokers + 1):
+            port, directory = free_port(), folder / f"broker-{broker}"
+            made = broker_keys(broker, HOST, port, str(directory), self.quorum.controllers, keys)
+            if links is not None:
+                made |= self._through(links, broker, made)
+            made |= (own or {}).get(broker, {})
+            del made["log.dirs"]  # --data-dir
+            self.brokers[broker] = BrokerNode(directory, made, self.quorum.cluster_id, port)
+
+    def _through(self, links: Links, broker: int, made: Mapping[str, str]) -> dict[str, str]:
+        """A listener for other brokers, advertised as a proxy, and controllers behind proxies."""
+        port = free_port()
+        proxy = links.before(broker, (HOST, port))
+        controllers = [(one.node_id, links.before(one.node_id, (HOST, one.port))) for one in self.quorum.controllers]
+        return {
+            "listeners": f"{made['listeners']},INTERNAL://{HOST}:{port}",
+            "advertised.listeners": f"{made['listeners']},INTERNAL://{HOST}:{proxy}",
+            "inter.broker.listener.name": "INTERNAL",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT",
+            "controller.quorum.voters": ",".join(f"{node}@{HOST}:{at}" for node, at in controllers),
+            "controller.quorum.bootstrap.servers": ",".join(f"{HOST}:{at}" for _, at in controllers),
+        }
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses of all brokers."""
+        return ",".join(node.bootstrap for node in self.brokers.values())
+
+    @property
+    def nodes(self) -> list[Server]:
+        """All processes."""
+        return [*self.quorum.servers.values(), *self.brokers.values()]
+
+    def start(self) -> Cluster:
+        """Start all nodes, and wait until they serve."""
+        self.quorum.start()
+        for node in self.brokers.values():
+            node.spawn()
+        self.quorum.wait_ready()
+        for node in self.brokers.values():
+            node.wait_ready()
+        return self
+
+    def stop(self) -> None:
+        """Stop the brokers, then the controllers."""
+        for node in self.brokers.values():
+            if node.process is not None and node.process.poll() is None:
+                node.process.send_signal(signal.SIGTERM)
+                node.resume()
+        for node in self.brokers.values():
+            node.stop()
+        self.quorum.stop()
+
+    def kill_all(self) -> None:
+        """Kill every process at once, as a power failure of the machine does."""
+        for node in self.nodes:
+            if node.process is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    node.process.kill()
+        for node in self.nodes:
+            if node.process is not None:
+                node.process.wait()
+
+    def log(self) -> str:
+        """The ends of the nodes' logs."""
+        return "".join(f"--- {node.data_dir.name}\n{node.log()[-3000:]}\n" for node in self.nodes)
+
+    def __enter__(self) -> Cluster:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

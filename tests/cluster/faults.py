@@ -1,0 +1,205 @@
+"""Faults on a real cluster under load, in an order by seed: kills of brokers, of the controller, of all, pauses, cuts.
+
+Also controlled shutdowns, and replicas that are taken away and given back empty.
+
+`python -m tests.cluster.faults --kills 100 --controller-kills 20 --pauses 20 --whole 5 --controllers ours --seed 1`
+
+After each fault the cluster is healed and must acknowledge again; at the end nothing may be lost, doubled or out of
+order, and all replicas of every partition have the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from barnabas.client.reassignments import reassign
+from compat.checker.finding import Finding
+from tests.cluster.asking import client, is_in_sync, leader, partitions
+from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.links import CUTS, Links
+from tests.cluster.replicas import differences
+from tests.cluster.work import PARTITIONS, Work, create_topic
+
+SETTLE_S = 90.0
+OPTIONS = {
+    "kills": "kill",
+    "controller-kills": "controller",
+    "pauses": "pause",
+    "cuts": "cut",
+    "stops": "stop",
+    "moves": "move",
+}
+"""How often a fault happens, by option."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run did and found; times in seconds."""
+
+    seed: int
+    faults: dict[str, int] = field(default_factory=dict)
+    acknowledged: int = 0
+    waits: list[float] = field(default_factory=list)
+    """From each kill of a broker to the next acknowledgement of a partition that it led."""
+    seconds: float = 0.0
+    findings: list[Finding] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        done = ", ".join(f"{count} {name}" for name, count in self.faults.items())
+        waits = sorted(self.waits)
+        worst = f", longest wait {waits[-1]:.1f} s, half within {waits[len(waits) // 2]:.1f} s" if waits else ""
+        return (
+            f"seed {self.seed}: {done or 'nothing'}; {self.acknowledged} acknowledged in {self.seconds:.0f} s{worst}; "
+            f"{len(self.findings)} findings"
+        )
+
+
+class Faults:
+    """One run on a started cluster."""
+
+    def __init__(self, cluster: Cluster, folder: Path, seed: int, library: str, links: Links | None) -> None:
+        self.cluster, self.links = cluster, links
+        self.chance = random.Random(seed)
+        self.topic = f"faults-{seed}"
+        self.outcome = Outcome(seed)
+        self.work = Work(cluster, folder, self.topic, client=library, writers=2, rate=300)
+        self._kinds: dict[str, Callable[[], None]] = {
+            "kill": self._kill_broker,
+            "controller": self._kill_controller,
+            "pause": self._pause_broker,
+            "cut": self._cut,
+            "stop": self._stop_broker,
+            "move": self._move,
+            "whole": self._kill_all,
+        }
+
+    def __call__(self, counts: dict[str, int]) -> Outcome:
+        """Run these faults in a random order."""
+        began = time.monotonic()
+        create_topic(self.cluster.bootstrap, self.topic)
+        plan = [kind for kind, count in counts.items() for _ in range(count)]
+        self.chance.shuffle(plan)
+        with self.work as work:
+            work.go_on()
+            for number, kind in enumerate(plan, 1):
+                print(f"{number}/{len(plan)} {kind}", flush=True)
+                self._kinds[kind]()
+                self.outcome.faults[kind] = self.outcome.faults.get(kind, 0) + 1
+                self._settle()
+                work.go_on(self.chance.randrange(50, 300), SETTLE_S)
+            self.outcome.acknowledged = work.acknowledged()
+            self.outcome.findings += work.finish()
+        self._compare()
+        self.outcome.seconds = time.monotonic() - began
+        return self.outcome
+
+    def _settle(self) -> None:
+        wait_for(lambda: is_in_sync(self.cluster.bootstrap, self.topic, 3), "three replicas in sync", SETTLE_S)
+
+    def _compare(self) -> None:
+        dirs = {broker: node.data_dir for broker, node in self.cluster.brokers.items()}
+        try:
+            wait_for(lambda: not differences(dirs), "replicas with the same bytes", 20.0)
+        except AssertionError:
+            self.outcome.findings += [Finding("different-replicas", line) for line in differences(dirs)]
+
+    def _victim(self) -> int:
+        """Mostly a leader of a partition of the topic."""
+        if self.chance.random() < 0.7:
+            index = self.chance.randrange(PARTITIONS)
+            return max(1, leader(self.cluster.bootstrap, self.topic, index))
+        return self.chance.choice(sorted(self.cluster.brokers))
+
+    def _kill_broker(self) -> None:
+        node = self.cluster.brokers[self._victim()]
+        time.sleep(self.chance.uniform(0, 0.2))
+        node.kill9()
+        if self.chance.random() < 0.5:
+            self.outcome.waits.append(self.work.go_on(self.chance.randrange(600, 900), SETTLE_S))
+        node.restart()
+
+    def _kill_controller(self) -> None:
+        node = self.cluster.quorum.active
+        node.kill9()
+        time.sleep(self.chance.uniform(0, 3.0))
+        node.restart()
+
+    def _pause_broker(self) -> None:
+        node = self.cluster.brokers[self._victim()]
+        node.pause()
+        time.sleep(self.chance.choice((0.5, 2.0, 5.0)))  # shorter and longer than a session
+        node.resume()
+
+    def _cut(self) -> None:
+        assert self.links is not None, "the cluster was started without links"
+        source, target = self.links.any_pair(self.chance)
+        kind = self.chance.choice(CUTS)
+        print(f"  {kind} from {source} to {target}", flush=True)
+        with self.links.broken(source, target, kind):
+            time.sleep(self.chance.choice((0.5, 2.0, 6.0)))
+
+    def _stop_broker(self) -> None:
+        """A controlled shutdown: acknowledgements go on without a session's end."""
+        node = self.cluster.brokers[self._victim()]
+        if (code := node.stop()) != 0:
+            self.outcome.findings.append(Finding("unclean-stop", f"{node.data_dir.name} ended with {code}"))
+        self.work.go_on(self.chance.randrange(50, 300), SETTLE_S)
+        node.restart()
+
+    def _move(self) -> None:
+        """Take a partition's replica from a broker and give it back, empty, while another broker may be killed."""
+        index = self.chance.randrange(PARTITIONS)
+        replicas = self.chance.sample(sorted(self.cluster.brokers), len(self.cluster.brokers))
+        node = self.cluster.brokers[self.chance.choice(replicas)]
+        self._reassign(index, replicas[:2])
+        self._reassign(index, replicas)
+        if self.chance.random() < 0.5:
+            node.kill9()
+            node.restart()
+
+    def _reassign(self, index: int, replicas: list[int]) -> None:
+        def has_moved() -> bool:
+            one = partitions(self.cluster.bootstrap, self.topic)[index]
+            return sorted(one.replica_nodes) == sorted(replicas) and set(one.isr_nodes) >= set(replicas[:2])
+
+        with client(self.cluster.bootstrap) as asking:
+            reassign(asking, {(self.topic, index): replicas})
+        wait_for(has_moved, f"the replicas {replicas} of partition {index}", SETTLE_S)
+
+    def _kill_all(self) -> None:
+        self.cluster.kill_all()
+        self.cluster.start()
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command; the exit code is 0 without findings."""
+    parser = argparse.ArgumentParser(prog="python -m tests.cluster.faults")
+    for name, kind in OPTIONS.items():
+        parser.add_argument(f"--{name}", dest=kind, type=int, default=0)
+    parser.add_argument("--whole", type=int, default=0, help="kills of all processes at once")
+    parser.add_argument("--controllers", choices=("ours", "kafka"), default="ours")
+    parser.add_argument("--client", choices=("confluent", "java"), default="confluent")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    parser.add_argument("--folder", type=Path)
+    given = vars(parser.parse_args(arguments))
+    seed, library, kind, folder = (given.pop(name) for name in ("seed", "client", "controllers", "folder"))
+    folder = folder or Path(tempfile.mkdtemp(prefix="faults-"))
+    print(f"seed {seed}, {folder}", flush=True)
+    links = Links() if given["cut"] else None
+    with Cluster(folder / "cluster", kind=kind, links=links) as cluster:
+        outcome = Faults(cluster, folder / "histories", seed, library, links)(given)
+    print(outcome)
+    for finding in outcome.findings[:20]:
+        print(finding)
+    return 1 if outcome.findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

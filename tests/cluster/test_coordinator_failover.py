@@ -1,0 +1,176 @@
+"""Groups, transactions and share groups go on when the broker that coordinates them dies (librdkafka's clients)."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import Consumer, Producer, ShareConsumer
+
+from barnabas.client.admin_configs import SET, ConfigChange, alter_config
+from barnabas.coord.partitioning import coordinator_partition
+from barnabas.coord.share_state.key import SharePartitionKey
+from tests.cluster.asking import client, is_in_sync, leader, partitions
+from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.work import create_topic
+
+OFFSETS, TRANSACTIONS, STATE = "__consumer_offsets", "__transaction_state", "__share_group_state"
+PARTITIONS = 3
+"""Of each internal topic, as the cluster's configuration says."""
+PATIENCE_S = 60.0
+
+
+def of(cluster: Cluster, internal: str, key: str) -> int:
+    """The broker that has the coordinator of a key."""
+    return leader(cluster.bootstrap, internal, coordinator_partition(key, PARTITIONS))
+
+
+@contextlib.contextmanager
+def killed(cluster: Cluster, broker: int) -> Iterator[None]:
+    """Kill a broker, and have it back with all its replicas in the end."""
+    node = cluster.brokers[broker]
+    node.kill9()
+    try:
+        yield
+    finally:
+        node.restart()
+        for internal in (OFFSETS, TRANSACTIONS, STATE):
+            if _exists(cluster, internal):
+                wait_for(lambda name=internal: is_in_sync(cluster.bootstrap, name, 3), f"replicas of {internal}")
+
+
+def _exists(cluster: Cluster, topic: str) -> bool:
+    return bool(partitions(cluster.bootstrap, topic))
+
+
+def write(cluster: Cluster, topic: str, first: int, count: int) -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "log_level": 0})
+    for number in range(first, first + count):
+        producer.produce(topic, str(number), partition=number % 3)
+    assert producer.flush(PATIENCE_S) == 0
+
+
+class Reader:
+    """A consumer of a group, and what it has read."""
+
+    def __init__(self, cluster: Cluster, group: str, topic: str, protocol: str) -> None:
+        settings = {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "group.protocol": protocol,
+            "log_level": 0,
+        }
+        self.consumer = Consumer(settings)
+        self.consumer.subscribe([topic])
+        self.values: list[int] = []
+
+    def read(self, count: int) -> None:
+        """Read until so many values are known."""
+        deadline = time.monotonic() + PATIENCE_S
+        while len(self.values) < count:
+            assert time.monotonic() < deadline, f"{len(self.values)} of {count} values"
+            message = self.consumer.poll(0.2)
+            if message is not None and message.error() is None:
+                self.values.append(int(message.value() or b"0"))
+
+    def commit(self) -> None:
+        """Commit what was read, also while the coordinator moves."""
+
+        def attempt() -> bool:
+            self.consumer.commit(asynchronous=False)
+            return True
+
+        wait_for(attempt, "a commit")
+
+
+@pytest.mark.parametrize("protocol", [pytest.param("classic", marks=pytest.mark.slow), "consumer"])
+def test_a_group_goes_on_after_its_coordinator_was_killed(
+    cluster: Cluster, topic_name: Callable[..., str], protocol: str
+) -> None:
+    topic = topic_name()
+    group = f"group-of-{topic}"
+    create_topic(cluster.bootstrap, topic)
+    write(cluster, topic, 0, 100)
+    reader = Reader(cluster, group, topic, protocol)
+    reader.read(100)
+    reader.commit()
+    with killed(cluster, of(cluster, OFFSETS, group)):
+        write(cluster, topic, 100, 100)
+        reader.read(200)
+        reader.commit()
+    reader.consumer.close()
+    assert sorted(reader.values) == list(range(200))
+    again = Reader(cluster, group, topic, protocol)
+    write(cluster, topic, 200, 1)
+    again.read(1)
+    assert again.values == [200]
+    again.consumer.close()
+
+
+def test_a_transaction_goes_on_after_its_coordinator_was_killed(
+    cluster: Cluster, topic_name: Callable[..., str]
+) -> None:
+    topic = topic_name()
+    create_topic(cluster.bootstrap, topic)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": topic, "log_level": 0})
+    producer.init_transactions(PATIENCE_S)
+    for first, commits in ((0, True), (1000, False), (100, True)):
+        producer.begin_transaction()
+        for number in range(first, first + 50):
+            producer.produce(topic, str(number), partition=number % 3)
+        assert producer.flush(PATIENCE_S) == 0
+        with killed(cluster, of(cluster, TRANSACTIONS, topic)):
+            for number in range(first + 50, first + 100):
+                producer.produce(topic, str(number), partition=number % 3)
+            if commits:
+                producer.commit_transaction(PATIENCE_S)
+            else:
+                producer.abort_transaction(PATIENCE_S)
+    reader = Reader(cluster, f"group-of-{topic}", topic, "consumer")
+    reader.read(200)
+    reader.consumer.close()
+    assert sorted(reader.values) == list(range(200))
+
+
+OTHER_VICTIMS = [pytest.param(name, marks=pytest.mark.slow) for name in ("the leader", "the share coordinator")]
+
+
+@pytest.mark.parametrize("victim", ["the group's coordinator", *OTHER_VICTIMS])
+def test_a_share_group_goes_on_after_a_kill(cluster: Cluster, topic_name: Callable[..., str], victim: str) -> None:
+    topic = topic_name()
+    group = f"group-of-{topic}"
+    create_topic(cluster.bootstrap, topic)
+    with client(cluster.bootstrap) as asking:
+        alter_config(asking, "group", group, [ConfigChange("share.auto.offset.reset", SET, "earliest")])
+    consumer = ShareConsumer({"bootstrap.servers": cluster.bootstrap, "group.id": group, "log_level": 0})
+    consumer.subscribe([topic])
+    seen: set[int] = set()
+
+    def read(count: int) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while len(seen) < count:
+            assert time.monotonic() < deadline, f"{len(seen)} of {count} values"
+            for message in consumer.poll(0.5):
+                if message.error() is None:
+                    seen.add(int(message.value() or b"0"))
+
+    write(cluster, topic, 0, 100)
+    read(100)
+    if victim == "the leader":
+        broker = leader(cluster.bootstrap, topic)
+    elif victim == "the share coordinator":
+        with client(cluster.bootstrap) as asking:
+            topic_id = asking.find_topic(topic).topic_id
+        broker = of(cluster, STATE, str(SharePartitionKey(group, topic_id, 0)))
+    else:
+        broker = of(cluster, OFFSETS, group)
+    with killed(cluster, broker):
+        write(cluster, topic, 100, 100)
+        read(200)
+    consumer.close()
+    assert seen == set(range(200))

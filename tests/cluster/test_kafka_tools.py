@@ -1,0 +1,120 @@
+"""Kafka's own tools against a cluster of three, under each kind of controllers."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.clients.test_kafka_tools import Tools
+from tests.cluster.asking import is_in_sync, leader, partitions
+from tests.cluster.clusters import PATIENCE_S, Cluster, wait_for
+
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
+]
+
+
+@pytest.fixture(scope="module")
+def tools(cluster: Cluster) -> Iterator[Tools]:
+    """The JVM of the tools."""
+    made = Tools(cluster.bootstrap)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def moved(tools: Tools, cluster: Cluster, topic_name: Callable[..., str]) -> str:
+    """A topic of two replicas that kafka-topics has created."""
+    topic = topic_name("moved")
+    told = tools.run(
+        "TopicCommand", "--create", "--topic", topic, "--replica-assignment", "1:2,2:3", "--config", "retention.ms=-1"
+    )
+    assert "Created topic" in told
+    wait_for(lambda: is_in_sync(cluster.bootstrap, topic, 2), "two replicas in sync")
+    return topic
+
+
+def test_topics_and_configs(tools: Tools, moved: str) -> None:
+    told = tools.run("TopicCommand", "--describe", "--topic", moved)
+    assert "ReplicationFactor: 2" in told
+    assert "Isr: 1,2" in told
+    assert moved not in tools.run("TopicCommand", "--describe", "--under-replicated-partitions")
+    configs = ["--entity-type", "topics", "--entity-name", moved]
+    tools.run("kafka.admin.ConfigCommand", "--alter", *configs, "--add-config", "segment.bytes=2097152")
+    told = tools.run("kafka.admin.ConfigCommand", "--describe", *configs)
+    assert "segment.bytes=2097152" in told
+
+
+def test_reassign_partitions_and_elect_leaders(tools: Tools, cluster: Cluster, moved: str, tmp_path: Path) -> None:
+    plan = {"version": 1, "partitions": [{"topic": moved, "partition": 0, "replicas": [3, 1]}]}
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(plan))
+    told = tools.run(
+        *("reassign.ReassignPartitionsCommand", "--reassignment-json-file", file, "--execute", "--throttle", "10000000")
+    )
+    assert "Successfully started" in told
+    verify = ("reassign.ReassignPartitionsCommand", "--reassignment-json-file", file, "--verify")
+    wait_for(lambda: "is completed" in tools.run(*verify), "the reassignment")
+    assert list(partitions(cluster.bootstrap, moved)[0].replica_nodes) == [3, 1]
+    tools.run("LeaderElectionCommand", "--election-type", "preferred", "--topic", moved, "--partition", 0)
+    wait_for(lambda: leader(cluster.bootstrap, moved, 0) == 3, "the preferred leader")
+
+
+def test_the_quorum_the_directories_and_the_cluster(tools: Tools, cluster: Cluster, moved: str) -> None:
+    status = tools.run("MetadataQuorumCommand", "describe", "--status")
+    assert "LeaderId:" in status
+    assert cluster.quorum.cluster_id in status
+    replication = tools.run("MetadataQuorumCommand", "describe", "--replication")
+    assert replication.count("Observer") == 3
+    told = tools.run("LogDirsCommand", "--describe", "--topic-list", moved)
+    brokers = json.loads(told[told.index("{") : told.rindex("}") + 1])["brokers"]
+    assert {one["broker"] for one in brokers} == {1, 2, 3}
+    assert cluster.quorum.cluster_id in cluster_tool(tools, "cluster-id")
+    listed = cluster_tool(tools, "list-endpoints")
+    assert all(re.search(rf"{node}\s+127.0.0.1\s.*broker", listed) for node in (1, 2, 3)), listed
+
+
+def cluster_tool(tools: Tools, command: str) -> str:
+    """The output of a command of kafka-cluster."""
+    words = ["org.apache.kafka.tools.ClusterTool", command, "--bootstrap-server", tools.bootstrap]
+    return subprocess.run([*tools.java, *words], stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout
+
+
+def test_replicas_are_compared(tools: Tools, cluster: Cluster, topic_name: Callable[..., str]) -> None:
+    """The tool reads every replica to its end, and compares the checksums of the batches.
+
+    It names one partition only, the one with the largest lag, so that this topic has a single one.
+    """
+    topic = topic_name("compared")
+    tools.run("TopicCommand", "--create", "--topic", topic, "--replica-assignment", "1:2:3")
+    wait_for(lambda: is_in_sync(cluster.bootstrap, topic, 3), "three replicas in sync")
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 0})
+    for number in range(50):
+        producer.produce(topic, b"%d" % number)
+        producer.flush(PATIENCE_S)
+    options = ["--broker-list", cluster.bootstrap, "--topics-include", topic, "--time", "-2"]
+    options += ["--report-interval-ms", "500"]
+    command = [*tools.java, "org.apache.kafka.tools.ReplicaVerificationTool", *options]
+    wanted = f"max lag is 0 for partition {topic}-0 at offset 50 among 1 partitions"
+    told: list[str] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as tool:
+        overdue = threading.Timer(PATIENCE_S, tool.kill)
+        overdue.start()
+        assert tool.stdout is not None
+        for line in tool.stdout:
+            told.append(line)
+            if wanted in line:
+                break
+        overdue.cancel()
+        tool.kill()
+    assert wanted in told[-1], told
+    assert not [line for line in told if "unmatched checksum" in line or "different number" in line]

@@ -1,0 +1,129 @@
+"""The pure parts of the supervisor: ports, keys of nodes, plans of drain and rebalance, the options."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.cli.serve import parser
+from barnabas.cli.serve_arguments import UsageError
+from barnabas.cli.serve_cluster import cluster_options
+from barnabas.cluster import plan, state
+from barnabas.cluster.balance import Assignment, Impossible, drain, rebalance
+from barnabas.cluster.members import Members
+from barnabas.cluster.options import ClusterOptions
+from barnabas.cluster.ports import node_ports
+
+CONTROLLERS = [plan.Controller(3000, "127.0.0.1", 29093)]
+
+
+def options_of(*arguments: str) -> ClusterOptions:
+    return cluster_options(parser().parse_args(["--brokers", "3", *arguments]), {})
+
+
+def test_ports_follow_the_first_one() -> None:
+    assert node_ports("127.0.0.1", 9092, 3) == [9092, 9093, 9094]
+    with pytest.raises(ValueError, match="65535"):
+        node_ports("127.0.0.1", 65534, 3)
+    assert len(set(node_ports("127.0.0.1", 0, 5))) == 5
+
+
+def test_keys_for_all_and_for_one() -> None:
+    options = options_of("--set", "num.partitions=2", "--set", "2:broker.rack=b", "--listen", "[::1]:1000")
+    assert options.sets == {"num.partitions": "2"}
+    assert options.node_sets == {2: {"broker.rack": "b"}}
+    assert (options.host, options.port) == ("::1", 1000)
+
+
+@pytest.mark.parametrize("text", ["0", "100", "x", "-1"])
+def test_the_number_of_brokers_is_checked(text: str) -> None:
+    with pytest.raises(UsageError, match="--brokers must be"):
+        cluster_options(parser().parse_args([f"--brokers={text}"]), {})
+
+
+def test_keys_that_make_a_node_part_of_the_cluster_win() -> None:
+    keys = plan.broker_keys(2, "127.0.0.1", 9093, "/d/broker-2", CONTROLLERS, {"num.partitions": "4"})
+    assert keys["listeners"] == "PLAINTEXT://127.0.0.1:9093"
+    assert keys["controller.quorum.voters"] == "3000@127.0.0.1:29093"
+    assert keys["process.roles"] == "broker"
+    assert keys["num.partitions"] == "4"
+    assert plan.controller_keys(3000, "/d", CONTROLLERS, {})["listeners"] == "CONTROLLER://127.0.0.1:29093"
+
+
+@pytest.mark.parametrize(
+    ("brokers", "replicas", "in_sync"), [(1, "1", "1"), (2, "2", "1"), (3, "3", "2"), (5, "3", "2")]
+)
+def test_replicas_of_a_cluster_in_the_dev_profile(brokers: int, replicas: str, in_sync: str) -> None:
+    defaults = plan.replication_defaults(brokers)
+    assert defaults["default.replication.factor"] == defaults["offsets.topic.replication.factor"] == replicas
+    assert defaults["min.insync.replicas"] == defaults["transaction.state.log.min.isr"] == in_sync
+
+
+def test_keys_of_the_supervisor_cannot_be_set(tmp_path: Path) -> None:
+    with pytest.raises(plan.PlanError, match=r"node\.id"):
+        Members(options_of("--set", "node.id=7"), str(tmp_path))
+    with pytest.raises(plan.PlanError, match="there is no node 7"):
+        Members(options_of("--set", "7:num.partitions=1", "--listen", "127.0.0.1:0"), str(tmp_path))
+
+
+def test_a_directory_keeps_its_cluster(tmp_path: Path) -> None:
+    first = Members(options_of("--listen", "127.0.0.1:0"), str(tmp_path))
+    state.write(str(tmp_path), first.state)
+    second = Members(options_of("--listen", "127.0.0.1:0"), str(tmp_path))
+    assert second.state.cluster_id == first.state.cluster_id
+    with pytest.raises(plan.PlanError, match="--controllers ours"):
+        Members(options_of("--listen", "127.0.0.1:0", "--controllers", "kafka"), str(tmp_path))
+
+
+def test_a_directory_without_a_cluster_is_said(tmp_path: Path) -> None:
+    with pytest.raises(state.NoCluster, match="is not the directory of a cluster"):
+        state.read(str(tmp_path))
+    (tmp_path / state.FILE).write_text("{")
+    with pytest.raises(state.NoCluster, match="cannot be read"):
+        state.read(str(tmp_path))
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> tuple[Assignment, list[int]]:
+    """Partitions with one to three replicas each on up to six brokers."""
+    brokers = list(range(1, draw(st.integers(1, 6)) + 1))
+    count = draw(st.integers(1, 12))
+    replicas = draw(st.integers(1, min(3, len(brokers))))
+    placed = {("t", index): draw(st.permutations(brokers))[:replicas] for index in range(count)}
+    return placed, brokers
+
+
+def spread(counts: Counter[int], brokers: list[int]) -> int:
+    numbers = [counts[broker] for broker in brokers]
+    return max(numbers) - min(numbers)
+
+
+@given(clusters())
+def test_a_rebalanced_cluster_is_even(made: tuple[Assignment, list[int]]) -> None:
+    current, brokers = made
+    wanted = current | rebalance(current, brokers)
+    for partition, placed in wanted.items():
+        assert len(set(placed)) == len(placed) == len(current[partition])
+    assert spread(Counter(one for placed in wanted.values() for one in placed), brokers) <= 1
+    assert rebalance(wanted, brokers) == {}
+
+
+@given(clusters(), st.booleans())
+def test_a_drained_broker_leads_nothing(made: tuple[Assignment, list[int]], replicas: bool) -> None:
+    current, brokers = made
+    others = [one for one in brokers if one != 1]
+    try:
+        wanted = current | drain(current, 1, others, replicas=replicas)
+    except Impossible:
+        assert any(set(placed) >= set(others) for placed in current.values())
+        return
+    for partition, placed in wanted.items():
+        assert len(set(placed)) == len(current[partition])
+        assert placed[0] != 1 or len(placed) == 1
+        assert not (replicas and 1 in placed)
+        if placed[0] != current[partition][0] and len(placed) > 1:
+            assert placed[0] in current[partition], "a new replica has no records to lead with"

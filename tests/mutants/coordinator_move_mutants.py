@@ -1,0 +1,91 @@
+"""Bugs of coordinators on several brokers: loading, fencing, markers, requests to others (G2, G5, R16, T1, T4, T7)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+_MOVES = "tests/broker/test_coordinator_moves.py"
+_SHARES = "tests/broker/test_share_moves.py"
+_DESCRIPTIONS = "tests/broker/test_cluster_descriptions.py"
+
+COORDINATOR_MOVES: Final = (
+    Mutant(
+        "coordinator-stays-after-its-leadership",
+        "broker/coordinators/runtime.py",
+        "        shard = self._shards.pop(index, None)\n        if shard is not None:\n            logger.info",
+        "        shard = self._shards.get(index)\n        if shard is None:\n            logger.info",
+        _MOVES + "::TestGroups::test_a_group_goes_on_at_the_next_coordinator",
+    ),
+    Mutant(
+        "who-waits-for-a-coordinator-that-moves-is-forgotten",
+        "broker/coordinators/shard.py",
+        "        release_replies(self.coordinator.unload(at))\n",
+        "        self.coordinator.unload(at)\n",
+        _MOVES + "::TestGroups::test_who_waits_is_answered_when_the_leadership_ends",
+    ),
+    Mutant(
+        "coordinator-of-a-follower",
+        "broker/coordinators/runtime.py",
+        "partition = self._services.partitions.get_leader(self.topic, index)",
+        "partition = self._services.partitions.get(self.topic, index)",
+        _MOVES + "::TestGroups::test_another_broker_is_not_the_coordinator",
+    ),
+    Mutant(
+        "coordinator-writes-without-enough-replicas",
+        "broker/coordinators/append.py",
+        "        partition.check_in_sync_replicas()\n",
+        "        pass\n",
+        _MOVES + "::TestGroups::test_nothing_is_written_while_too_few_replicas_are_in_sync",
+    ),
+    Mutant(
+        "coordinator-waits-for-followers-for-ever",
+        "broker/coordinators/runtime.py",
+        "self._loop.now() + self.write_timeout_s, out_of_time)",
+        "self._loop.now() + 1e6, out_of_time)",
+        _MOVES + "::TestFollowers::test_it_ends_with_an_error",
+    ),
+    Mutant(
+        "coordinator-found-where-it-is-asked-for",
+        "broker/apis/find_coordinator.py",
+        "        if endpoint[0] == broker_id:\n",
+        "        if endpoint[0] == ctx.broker.node_id:\n",
+        _MOVES + "::TestGroups::test_the_coordinator_is_the_leader_of_the_partition",
+    ),
+    Mutant(
+        "marker-not-repeated-at-another-broker",
+        "broker/coordinators/remote_markers.py",
+        "            sent.decided([], list(sent.targets))\n",
+        "            sent.decided(list(sent.targets), [])\n",
+        _MOVES + "::TestTransactions::test_markers_are_repeated_until_the_broker_is_reached",
+    ),
+    Mutant(
+        "lost-verification-taken-for-one",
+        "broker/coordinators/transaction_requests.py",
+        "        error = response.code\n",
+        "        error = ErrorCode.NONE\n",
+        _MOVES + "::TestTransactions::test_a_coordinator_that_cannot_be_asked_is_a_reason_to_try_again",
+    ),
+    Mutant(
+        "share-partition-outlives-its-leadership",
+        "broker/sharing/share_partitions.py",
+        "        services.partitions.on_role_change.append(self._role_changed)\n",
+        "",
+        _SHARES + "::test_the_next_leader_delivers_what_was_not_acknowledged",
+    ),
+    Mutant(
+        "later-share-write-overtakes-a-repeated-one",
+        "broker/coordinators/share_states.py",
+        "            waiting.append(asked)\n            return\n",
+        "            self._try(asked, 1)\n            return\n",
+        _SHARES + "::test_requests_about_one_share_partition_keep_their_order",
+    ),
+    Mutant(
+        "fenced-broker-is-an-online-replica",
+        "broker/apis/replica_view.py",
+        "alive.issuperset(replicas) and self._online_directories",
+        "self._online_directories",
+        _DESCRIPTIONS + "::test_a_fenced_broker_is_not_listed_and_its_replicas_are_offline",
+    ),
+)
