@@ -21,6 +21,7 @@ from barnabas.broker.replicas.fetch_sessions import (
     NO_SESSION,
     FetchPartition,
     FollowerPartition,
+    replica_of,
     requested_partitions,
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -79,7 +80,7 @@ def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Delayed
 def _plan_of_a_replica(ctx: RequestContext, request: FetchRequest) -> FetchPlan:
     """The plan of a fetch by a follower, or by what looks at replicas."""
     from barnabas.broker.apis.debugging_fetch import DebuggingFetchPlan
-    from barnabas.broker.apis.follower_fetch import FollowerFetchPlan, replica_of
+    from barnabas.broker.apis.follower_fetch import FollowerFetchPlan
 
     if replica_of(request) >= 0:
         return _plan(ctx, request, FollowerFetchPlan, FollowerPartition)

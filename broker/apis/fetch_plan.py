@@ -9,7 +9,7 @@ from barnabas.broker.apis.current_leaders import MOVED, endpoints_of, leader_of
 from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
 from barnabas.broker.config.keys.replication import REPLICA_SELECTOR_CLASS
 from barnabas.broker.guarded import error_code_of, log_failure
-from barnabas.broker.replicas.fetch_sessions import NO_SESSION, FetchPartition, FetchSession, PartitionKey
+from barnabas.broker.replicas.fetch_sessions import NO_SESSION, FetchPartition, FetchSession, PartitionKey, replica_of
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (
     AbortedTransaction,
@@ -288,7 +288,7 @@ class FetchPlan:
         session_id = self.broker.fetch_sessions.create(
             self.partitions,
             uses_topic_ids=self.uses_topic_ids,
-            is_follower=self.is_follower,
+            replica_id=replica_of(self.request),
             now=self.broker.loop.now(),
         )
         if session_id != NO_SESSION:

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.fetch_plan import FetchPlan
-from barnabas.broker.replicas.fetch_sessions import FetchPartition, FollowerPartition
+from barnabas.broker.replicas.fetch_sessions import FetchPartition, FollowerPartition, replica_of
 from barnabas.broker.replicas.follower_watch import FollowerWatch
 from barnabas.wire.errors import KafkaError
 
@@ -179,9 +179,3 @@ class FollowerSessionPlan(FollowerFetchPlan):
             ):
                 self.watch.settle(key)
         return response
-
-
-def replica_of(request: FetchRequest) -> int:
-    """The id of the follower; up to version 14 it is a field of the request."""
-    state = request.replica_state
-    return state.replica_id if state.replica_id >= 0 else request.replica_id

@@ -3,7 +3,8 @@
 A session has the client's partitions, in order, with what was last reported of each. An incremental response has only
 partitions with changes; those with records move to the end, so that a busy partition does not starve the others. The
 number of sessions is limited (max.incremental.fetch.session.cache.slots): a new session may evict one that has been
-idle for two minutes, or one that is older than that and smaller.
+idle for two minutes, or one that is older than that and smaller. A session is that of one reader: of consumers, or of
+one follower, which says more of each partition.
 """
 
 from __future__ import annotations
@@ -96,9 +97,9 @@ class FetchSession:
         "created",
         "epoch",
         "is_closed",
-        "is_follower",
         "last_used",
         "partitions",
+        "replica_id",
         "session_id",
         "uses_topic_ids",
         "watch",
@@ -110,19 +111,24 @@ class FetchSession:
         partitions: dict[PartitionKey, FetchPartition],
         *,
         uses_topic_ids: bool,
-        is_follower: bool,
+        replica_id: int,
         now: float,
     ) -> None:
         self.session_id = session_id
         self.partitions = partitions
         self.uses_topic_ids = uses_topic_ids
-        self.is_follower = is_follower
+        self.replica_id = replica_id
         self.epoch = 1
         self.created = now
         self.last_used = now
         self.is_closed = False
         self.watch: FollowerWatch | None = None
         """Of a follower's session: which of its partitions a fetch has to read."""
+
+    @property
+    def is_follower(self) -> bool:
+        """Whether a follower reads."""
+        return self.replica_id >= 0
 
     def update(self, request: FetchRequest) -> None:
         """Add, change and remove the partitions that an incremental request names."""
@@ -159,6 +165,12 @@ def requested_partitions(
             yield (name, asked.partition), topic.topic, topic.topic_id, asked
 
 
+def replica_of(request: FetchRequest) -> int:
+    """The id of the replica that fetches; up to version 14 it is a field of the request. Negative: not a follower."""
+    state = request.replica_state
+    return state.replica_id if state.replica_id >= 0 else request.replica_id
+
+
 class FetchSessions:
     """The sessions of all clients."""
 
@@ -184,7 +196,7 @@ class FetchSessions:
         client then opens a new session.
         """
         session = self._sessions.get(request.session_id)
-        if session is None:
+        if session is None or session.replica_id != replica_of(request):
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if session.epoch != request.session_epoch:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
@@ -199,18 +211,18 @@ class FetchSessions:
         return session
 
     def create(
-        self, partitions: dict[PartitionKey, FetchPartition], *, uses_topic_ids: bool, is_follower: bool, now: float
+        self, partitions: dict[PartitionKey, FetchPartition], *, uses_topic_ids: bool, replica_id: int, now: float
     ) -> int:
-        """Open a session; returns its id, or 0 if the cache is full."""
+        """Open a session of the reader `replica_id` (-1: consumers); returns its id, or 0 if the cache is full."""
         if not partitions or self._slots <= 0:
             return NO_SESSION
-        if len(self._sessions) >= self._slots and not self._evict_for(len(partitions), is_follower, now):
+        if len(self._sessions) >= self._slots and not self._evict_for(len(partitions), replica_id >= 0, now):
             return NO_SESSION
         session_id = self._new_id()
         while session_id in self._sessions or session_id == NO_SESSION:
             session_id = self._new_id()
         self._sessions[session_id] = FetchSession(
-            session_id, partitions, uses_topic_ids=uses_topic_ids, is_follower=is_follower, now=now
+            session_id, partitions, uses_topic_ids=uses_topic_ids, replica_id=replica_id, now=now
         )
         return session_id
 

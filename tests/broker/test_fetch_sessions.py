@@ -103,6 +103,14 @@ def test_an_unknown_session_and_a_wrong_epoch_are_errors(client: Client) -> None
     assert client.ask(next_fetch(first.session_id, 1), 12, FetchResponse).error_code == 0
 
 
+@pytest.mark.parametrize("other", [2, -2])
+def test_a_session_is_that_of_one_reader(client: Client, other: int) -> None:
+    first = start(client, at(0))
+    taken = client.ask(next_fetch(first.session_id, 1, replica_id=other), 12, FetchResponse)
+    assert taken.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert client.ask(next_fetch(first.session_id, 1), 12, FetchResponse).error_code == 0
+
+
 def test_a_session_uses_either_names_or_ids(memory: MemoryBroker, client: Client) -> None:
     first = start(client, at(0))
     topic_id = memory.broker.image.topics["t"].topic_id
@@ -142,8 +150,8 @@ def partitions(count: int) -> dict:
     return {("t", index): FetchPartition("t", bytes(16), at(0, partition=index)) for index in range(count)}
 
 
-def create(cache: FetchSessions, size: int, now: float, *, is_follower: bool = False) -> int:
-    return cache.create(partitions(size), uses_topic_ids=False, is_follower=is_follower, now=now)
+def create(cache: FetchSessions, size: int, now: float, *, replica_id: int = -1) -> int:
+    return cache.create(partitions(size), uses_topic_ids=False, replica_id=replica_id, now=now)
 
 
 def test_a_full_cache_rejects_new_sessions_while_its_own_are_young() -> None:
@@ -172,7 +180,7 @@ def test_a_follower_evicts_a_consumer_but_not_vice_versa() -> None:
     cache = sessions(1)
     consumer = create(cache, 9, now=0)
     cache._sessions[consumer].last_used = EVICTION_S
-    follower = create(cache, 1, now=EVICTION_S + 1, is_follower=True)
+    follower = create(cache, 1, now=EVICTION_S + 1, replica_id=2)
     assert follower
     cache._sessions[follower].last_used = 2 * EVICTION_S
     assert create(cache, 99, now=2 * EVICTION_S + 2) == 0

@@ -184,6 +184,13 @@ class TestFollowers:
         assert second.client.ask(following, 18, FetchResponse).responses == []
         assert partition.leading.state.followers[SECOND].caught_up_at == memory.clock.now
 
+    def test_a_session_is_that_of_one_reader(self, second, third) -> None:
+        opened = second.client.ask(second.request(0, session_epoch=0), 18, FetchResponse)
+        for other in (third.request(0), FetchRequest(max_wait_ms=0)):
+            other.session_id, other.session_epoch = opened.session_id, 1
+            answer = second.client.ask(other, 18, FetchResponse)
+            assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
 
 class TestThrottle:
     """KIP-73: replicas that are not in sync share leader.replication.throttled.rate."""
