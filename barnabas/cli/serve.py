@@ -28,7 +28,7 @@ Any Kafka key can also be set in the environment, as in the apache/kafka image: 
 The command line takes precedence over the environment, the environment over the file, the file over the defaults.
 
 Exit codes: 0 after a clean stop, 1 when the broker failed, 2 when the options or the configuration are wrong, 130 when
-Ctrl-C ended it before it had started."""
+Ctrl-C ended it before it had started. With --check: 0 when it can start, 2 when something stands against it."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -65,8 +65,12 @@ def serve(arguments: Sequence[str]) -> int:
     try:
         given = _parsed(arguments)
         if given.brokers is not None:
+            if given.check:
+                raise UsageError("--check is for one broker, whose --config it reads; it cannot be used with --brokers")
             return _serve_cluster(given)
         options = serve_options(arguments, os.environ)
+        if given.check:
+            return _check(options)
     except UsageError as error:
         note(f"barnabas serve: {error} ('barnabas serve -h' explains)")
         return EXIT_USAGE
@@ -93,6 +97,12 @@ def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         log_level=given.log_level,
         in_container=given.in_container,
     )
+
+
+def _check(options: ServeOptions) -> int:
+    from barnabas.takeover.check import run
+
+    return run(options)
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
@@ -137,7 +147,7 @@ def parser() -> _Parser:
         "--profile",
         None,
         "dev: replication factors are lowered to the number of brokers, and the first rebalance has no delay; "
-        "kafka: Kafka's defaults unchanged. [dev]",
+        "kafka: Kafka's defaults unchanged, which a broker with process.roles=broker always has. [dev]",
         ("dev", "kafka"),
     )
     option("--ready-file", "FILE", "Write HOST:PORT to this file when connections are accepted.")
@@ -160,6 +170,12 @@ def parser() -> _Parser:
         action="store_true",
         help="Unless listeners are set, listen on 9092 for the container's host, advertised as localhost:9092, and on "
         "19092 for other containers. The entry point of the image.",
+    )
+    made.add_argument(
+        "--check",
+        action="store_true",
+        help="Start nothing: say whether Barnabas can take over the --config and the directories of a Kafka broker, "
+        "which may still run. Exit code 2 if something stands against it. Nothing is written.",
     )
     option("--log-level", None, "[info]", ("debug", "info", "warn", "error"))
     return made

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from barnabas.cluster.balance import Assignment
-from barnabas.cluster.state import ClusterState, NoCluster
+from barnabas.cluster.state import ClusterState, NoCluster, Unreadable
 
 
 def drained(known: ClusterState) -> set[int]:
@@ -23,12 +23,18 @@ def save(data_dir: str, broker: int, before: Assignment) -> None:
 
 
 def load(data_dir: str, broker: int) -> Assignment:
-    """What `save` kept. NoCluster's sentence if the broker is not drained."""
+    """What `save` kept. NoCluster's sentence if the broker is not drained, or the file cannot be read."""
+    path = _path(data_dir, broker)
     try:
-        rows = json.loads(_path(data_dir, broker).read_text(encoding="utf-8"))
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        return {(str(topic), int(partition)): [int(one) for one in replicas] for topic, partition, replicas in rows}
     except FileNotFoundError:
         raise NoCluster(f"broker {broker} is not drained") from None
-    return {(topic, partition): list(replicas) for topic, partition, replicas in rows}
+    except (ValueError, TypeError) as error:
+        raise Unreadable(
+            f"{path}, which has the replicas that were moved away, cannot be read: {error}. Remove it and spread them "
+            "with 'barnabas cluster rebalance'"
+        ) from error
 
 
 def forget(data_dir: str, broker: int) -> None:

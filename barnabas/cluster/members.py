@@ -17,7 +17,8 @@ from barnabas.cluster.node import Body, Lifeline, fork
 from barnabas.cluster.options import KAFKA, OURS, ClusterOptions
 from barnabas.cluster.plan import Controller, PlanError
 from barnabas.cluster.ports import free_port, node_ports
-from barnabas.cluster.state import ClusterState, NoCluster, NodeState, read
+from barnabas.cluster.state import FILE, ClusterState, NoCluster, NodeState, Unreadable, read_all
+from barnabas.terminal.notes import note
 
 LOOPBACK = "127.0.0.1"
 
@@ -47,7 +48,7 @@ class Members:
             taken.append(free_port(LOOPBACK, taken))
             self._controllers.append(Controller(node_id, LOOPBACK, taken[-1]))
         self.state = ClusterState(
-            cluster_id=new_cluster_id() if before is None else before.cluster_id,
+            cluster_id=_id_from(options.environment) if before is None else before.cluster_id,
             controllers=options.controllers,
             pid=os.getpid(),
             control="",
@@ -152,10 +153,23 @@ class Members:
 
 
 def _before(directory: str) -> ClusterState | None:
+    """The cluster that the directory has. PlanError if its file cannot be read."""
     try:
-        return read(directory)
+        known, unknown = read_all(directory)
+    except Unreadable as error:
+        raise PlanError(str(error)) from error
     except NoCluster:
         return None
+    if unknown:
+        note(
+            f"barnabas serve: {directory}/{FILE} has fields of a later version, which are ignored: {', '.join(unknown)}"
+        )
+    return known
+
+
+def _id_from(environment: Mapping[str, str]) -> str:
+    """The cluster id that the environment sets, which brokers of before may have; else a new one."""
+    return environment.get("CLUSTER_ID") or new_cluster_id()
 
 
 def new_cluster_id() -> str:

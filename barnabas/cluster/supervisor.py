@@ -63,7 +63,7 @@ def _refuse_a_second(directory: str) -> None:
     try:
         known = state.read(directory)
     except state.NoCluster:
-        return
+        return  # what cannot be read is said by `Members`
     deadline = time.monotonic() + STOP_S
     while alive := [node.name for node in known.nodes if node.pid is not None and state.is_alive(node.pid)]:
         if state.is_alive(known.pid):

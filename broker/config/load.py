@@ -9,8 +9,9 @@ from typing import Final, TypeAlias
 from barnabas.broker.config.checks import check
 from barnabas.broker.config.environment import settings_from_environment
 from barnabas.broker.config.keys import BROKER_KEYS
+from barnabas.broker.config.keys.general import PROCESS_ROLES
 from barnabas.broker.config.keys.network import LISTENERS
-from barnabas.broker.config.profiles import CONTAINER
+from barnabas.broker.config.profiles import CONTAINER, KAFKA
 from barnabas.broker.config.properties import parse_properties
 from barnabas.broker.config.server_config import UNUSED, ServerConfig, base_key
 from barnabas.wire.configdef import ConfigError
@@ -34,7 +35,8 @@ def load(
     """Read the static settings: those of the command line (`sets`), the environment and a properties file.
 
     `defaults` are weaker than every setting. In a container the listeners have other defaults
-    (`profiles.CONTAINER`), unless `listeners` is set.
+    (`profiles.CONTAINER`), unless `listeners` is set. A broker whose controllers are other processes has Kafka's
+    defaults, as the other brokers of its cluster, unless whoever starts all of them gives others.
     Raises ConfigError if the broker cannot start with them.
     """
     from_environment, ignored = settings_from_environment(environment)
@@ -42,6 +44,8 @@ def load(
     if file is not None:
         layers.append((f"file {file}", read_file(file)))
     settings, warnings = _known_settings(layers)
+    if not defaults and settings.get(PROCESS_ROLES.name, "").strip() == "broker":
+        profile = KAFKA
     config = ServerConfig(settings, profile, environment.get("CLUSTER_ID") or None)
     if in_container and LISTENERS.name not in settings:
         config.set_defaults(CONTAINER)

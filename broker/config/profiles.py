@@ -2,7 +2,8 @@
 
 `dev` is for a single node; `kafka` keeps Kafka's defaults. A profile overrides Kafka's defaults, and every setting of
 the user overrides the profile. Under `dev`, the keys in `CLAMPED_IN_DEV` and the replication factor of CreateTopics are
-reduced to the number of brokers, with a warning, so that a configuration for three brokers works on one.
+reduced to the number of brokers, with a warning, so that a configuration for three brokers works on one. A broker that
+joins the controllers of a cluster (`process.roles=broker`) has Kafka's defaults whatever the profile (`load`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ CONTAINER: Final = {
 one for other containers, to which the address that they have connected to is advertised. The listener for the host has
 the name that it has in the apache/kafka image, so that KAFKA_ADVERTISED_LISTENERS of a compose file works."""
 
-PROFILES: Final[dict[str, dict[str, str]]] = {"dev": DEV, "kafka": {}}
+KAFKA: Final = "kafka"
+PROFILES: Final[dict[str, dict[str, str]]] = {"dev": DEV, KAFKA: {}}
 """The profiles by name."""
 
 CLAMPED_IN_DEV: Final = frozenset(

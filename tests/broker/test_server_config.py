@@ -14,6 +14,7 @@ from barnabas.broker.config.keys.network import MAX_CONNECTIONS
 from barnabas.broker.config.keys.own import LOG_SYNC
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
+from barnabas.broker.config.profiles import DEV
 from barnabas.broker.config.server_config import ServerConfig
 from barnabas.wire.configdef import ConfigError
 
@@ -165,6 +166,33 @@ def test_an_unreadable_file_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="it is not UTF-8 text"):
         load({}, {}, str(tmp_path / "binary"))
+
+
+MEMBER = {
+    "process.roles": "broker",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.bootstrap.servers": "127.0.0.1:9093",
+}
+
+
+def test_a_broker_under_other_controllers_has_kafkas_defaults(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in MEMBER.items()))
+    for one in (
+        load(MEMBER, {}, None),
+        load({}, {}, str(file)),
+        load({}, {"KAFKA_PROCESS_ROLES": "broker"}, str(file)),
+    ):
+        assert one.profile == "kafka"
+        assert {name: one.text(name) for name in DEV} == dict.fromkeys(DEV)
+        assert one[OFFSETS_TOPIC_REPLICATION_FACTOR] == 3
+        assert one[GROUP_INITIAL_REBALANCE_DELAY_MS] == 3000
+
+
+def test_whoever_starts_a_whole_cluster_gives_its_brokers_defaults() -> None:
+    one = load(MEMBER, {}, None, defaults={"offsets.topic.replication.factor": "2"})
+    assert one[OFFSETS_TOPIC_REPLICATION_FACTOR] == 2
+    assert one[GROUP_INITIAL_REBALANCE_DELAY_MS] == 0
 
 
 def test_an_unknown_profile_is_one_sentence() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from barnabas.cli.serve import parser
 from barnabas.cli.serve_arguments import UsageError
 from barnabas.cli.serve_cluster import cluster_options
-from barnabas.cluster import plan, state
+from barnabas.cluster import drains, plan, state
 from barnabas.cluster.balance import Assignment, Impossible, drain, rebalance
 from barnabas.cluster.members import Members
 from barnabas.cluster.options import ClusterOptions
@@ -82,9 +84,54 @@ def test_a_directory_keeps_its_cluster(tmp_path: Path) -> None:
 def test_a_directory_without_a_cluster_is_said(tmp_path: Path) -> None:
     with pytest.raises(state.NoCluster, match="is not the directory of a cluster"):
         state.read(str(tmp_path))
-    (tmp_path / state.FILE).write_text("{")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        "null",
+        "{}",
+        '{"nodes": 3}',
+        '{"nodes": []}',
+        '{"nodes": [1]}',
+        '{"nodes": [{"node_id": 1}]}',
+        "\ud800",
+    ],
+)
+def test_a_damaged_state_is_one_sentence_and_is_not_replaced(text: str, tmp_path: Path) -> None:
+    file = tmp_path / state.FILE
+    file.write_text(text, errors="surrogatepass")
+    with pytest.raises(plan.PlanError, match=r"cannot be read: .*restore it from a copy"):
+        Members(options_of("--listen", "127.0.0.1:0"), str(tmp_path))
+    assert file.read_text(errors="surrogatepass") == text
+
+
+def test_the_cluster_id_of_the_environment_is_kept(tmp_path: Path) -> None:
+    environment = {"CLUSTER_ID": "4L6g3nShT-eMCtK--X86sw"}
+    options = replace(options_of("--listen", "127.0.0.1:0"), environment=environment)
+    assert Members(options, str(tmp_path)).state.cluster_id == "4L6g3nShT-eMCtK--X86sw"
+
+
+def test_fields_of_a_later_version_are_ignored_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = Members(options_of("--listen", "127.0.0.1:0"), str(tmp_path))
+    state.write(str(tmp_path), first.state)
+    later = json.loads((tmp_path / state.FILE).read_text()) | {"zones": ["a"]}
+    later["nodes"][1] |= {"zone": "a"}
+    (tmp_path / state.FILE).write_text(json.dumps(later))
+    assert state.read(str(tmp_path)) == first.state
+    again = Members(options_of("--listen", "127.0.0.1:0"), str(tmp_path))
+    assert again.state.cluster_id == first.state.cluster_id
+    assert "fields of a later version, which are ignored: zone, zones" in capsys.readouterr().err
+
+
+def test_a_damaged_file_of_a_drained_broker_is_one_sentence(tmp_path: Path) -> None:
+    drains.save(str(tmp_path), 2, {("t", 0): [1, 2]})
+    assert drains.load(str(tmp_path), 2) == {("t", 0): [1, 2]}
+    (tmp_path / "broker-2.drained.json").write_text("[[1]")
     with pytest.raises(state.NoCluster, match="cannot be read"):
-        state.read(str(tmp_path))
+        drains.load(str(tmp_path), 2)
 
 
 @st.composite
