@@ -12,7 +12,7 @@ define set_up
 	@echo "$(VENV) is set up."
 endef
 
-.PHONY: serve test test-all demo check bench docs docs-site clean
+.PHONY: serve test test-all demo check prove bench docs docs-site clean
 
 serve: $(VENV)/.installed
 	$(BIN)/barnabas serve $(ARGS)
@@ -27,6 +27,14 @@ test-all: $(VENV)/.installed-test
 	@./scripts/system-tools
 	@./scripts/jars $(BIN)
 	PATH="$(CURDIR)/$(BIN):$$PATH" ./check --all
+
+# The evidence in docs/proof.md: STAGE=10min, hour or night. The same command goes on after an interruption.
+STAGE := 10min
+
+prove: $(VENV)/.installed-test
+	@./scripts/system-tools
+	@./scripts/jars $(BIN)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.prove $(STAGE) $(ARGS)
 
 demo: $(VENV)/.installed-demo
 	@./scripts/system-tools java

@@ -26,6 +26,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--client-kills", type=int, default=3)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     parser.add_argument("--rate", type=int, default=300, help="records per second of the writer")
+    parser.add_argument("--spacing", type=int, default=8, help="up to how many commits are between two kills")
     parser.add_argument("--protocol", choices=("classic", "consumer"), default="classic", help="of the groups")
     parser.add_argument("--share", action="store_true", help="a share group instead of copies")
     parser.add_argument("--against", choices=("barnabas", "kafka"), default="barnabas")
@@ -41,7 +42,7 @@ def main(arguments: list[str]) -> int:
             run: Run = ShareRun(server, options.client, histories, options.seed, options.rate)
         else:
             run = Run(server, options.client, histories, options.seed, options.rate, protocol=options.protocol)
-        outcome = run(options.broker_kills, options.client_kills)
+        outcome = run(options.broker_kills, options.client_kills, options.spacing)
     print(outcome)
     for finding in outcome.findings:
         print(finding)

@@ -68,6 +68,7 @@ class Run:
         self.server, self.folder = server, folder
         self.chance = random.Random(seed)
         self.outcome = Outcome(seed, step=self.step_name)
+        self._spacing = 8
         self.driver = Writer(folder / "driver.jsonl", "driver")
         self.source, self.target = f"in-{seed}", f"out-{seed}"
         settings = {
@@ -84,9 +85,13 @@ class Run:
         self.slots = {name: Slot(name, client, folder, settings) for name in sorted(set(self.clients))}
         self.progress = Progress(folder, self.step)
 
-    def __call__(self, broker_kills: int, client_kills: int) -> Outcome:
-        """Run; RuntimeError when a client ends by itself or there is no progress."""
+    def __call__(self, broker_kills: int, client_kills: int, spacing: int = 8) -> Outcome:
+        """Run, with up to `spacing` steps before each kill.
+
+        RuntimeError when a client ends by itself or there is no progress.
+        """
         began = time.monotonic()
+        self._spacing = spacing
         self._make_topics()
         try:
             for slot in self.slots.values():
@@ -115,7 +120,7 @@ class Run:
         victims = ["broker"] * broker_kills + self.chance.choices(self.clients, k=client_kills)
         self.chance.shuffle(victims)
         for victim in victims:
-            self._wait_for_steps(self.chance.randrange(1, 8))
+            self._wait_for_steps(self.chance.randrange(1, self._spacing))
             time.sleep(self.chance.uniform(0, 0.2))  # at a random point of a transaction
             if victim == "broker":
                 self._kill_broker()

@@ -29,7 +29,7 @@ SECTIONS = {
     ],
     "Clients": ["compat/README", "compat/*/README", "compat/*/FINDINGS"],
     "Development": [
-        "CONTRIBUTING", "ARCHITECTURE", "docs/testing", "bench/README", "bench/RESULTS", "CHANGES", "SECURITY",
+        "CONTRIBUTING", "ARCHITECTURE", "docs/testing", "docs/proof", "bench/README", "bench/RESULTS", "CHANGES", "SECURITY",
         "CODE_OF_CONDUCT",
     ],
 }  # fmt: skip

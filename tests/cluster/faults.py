@@ -64,12 +64,14 @@ class Outcome:
 class Faults:
     """One run on a started cluster."""
 
-    def __init__(self, cluster: Cluster, folder: Path, seed: int, library: str, links: Links | None) -> None:
+    def __init__(
+        self, cluster: Cluster, folder: Path, seed: int, library: str, links: Links | None, rate: int = 300
+    ) -> None:
         self.cluster, self.links = cluster, links
         self.chance = random.Random(seed)
         self.topic = f"faults-{seed}"
         self.outcome = Outcome(seed)
-        self.work = Work(cluster, folder, self.topic, client=library, writers=2, rate=300)
+        self.work = Work(cluster, folder, self.topic, client=library, writers=2, rate=rate)
         self._kinds: dict[str, Callable[[], None]] = {
             "kill": self._kill_broker,
             "controller": self._kill_controller,
@@ -186,15 +188,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--whole", type=int, default=0, help="kills of all processes at once")
     parser.add_argument("--controllers", choices=("ours", "kafka"), default="ours")
     parser.add_argument("--client", choices=("confluent", "java"), default="confluent")
+    parser.add_argument("--rate", type=int, default=300, help="records per second of each of the two writers")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     parser.add_argument("--folder", type=Path)
     given = vars(parser.parse_args(arguments))
-    seed, library, kind, folder = (given.pop(name) for name in ("seed", "client", "controllers", "folder"))
+    names = ("seed", "client", "controllers", "folder", "rate")
+    seed, library, kind, folder, rate = (given.pop(name) for name in names)
     folder = folder or Path(tempfile.mkdtemp(prefix="faults-"))
     print(f"seed {seed}, {folder}", flush=True)
     links = Links() if given["cut"] else None
     with Cluster(folder / "cluster", kind=kind, links=links) as cluster:
-        outcome = Faults(cluster, folder / "histories", seed, library, links)(given)
+        outcome = Faults(cluster, folder / "histories", seed, library, links, rate)(given)
     print(outcome)
     for finding in outcome.findings[:20]:
         print(finding)

@@ -125,12 +125,12 @@ def _check_memory(log: Log, entry: ProducerEntry, wanted: ReplayedProducer) -> N
         f"producer {entry.producer_id} has epochs {was}, not {(wanted.epoch, wanted.coordinator_epoch)}",
     )
     batches = [tuple(batch[:4]) for batch in entry.batches]
-    if compacted:
-        fits = batches[-1:] == wanted.batches[-1:] and set(batches) <= set(wanted.known)
-    elif batches:
-        fits = batches == wanted.batches[len(wanted.batches) - len(batches) :]
-    else:
+    if not batches:  # only markers of it are left, behind the start of the log
         fits = not [batch for batch in wanted.batches if batch[3] >= start]
+    elif compacted:
+        fits = batches[-1:] == wanted.batches[-1:] and set(batches) <= set(wanted.known)
+    else:
+        fits = batches == wanted.batches[len(wanted.batches) - len(batches) :]
     require(fits, f"producer {entry.producer_id} is remembered with {batches} instead of {wanted.batches}")
 
 

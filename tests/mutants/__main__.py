@@ -64,12 +64,18 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="the mutants to plant; default: all")
     parser.add_argument("--sample", action="store_true", help="the sample of the day (BARNABAS_MUTANTS_DAY)")
+    parser.add_argument("--part", metavar="K/N", help="the K-th of N parts of all")
     parser.add_argument("--jobs", type=int, default=1, help="how many run at the same time")
     options = parser.parse_args(arguments)
     unknown = set(options.names) - {mutant.name for mutant in MUTANTS}
     if unknown:
         parser.error(f"unknown mutants: {', '.join(sorted(unknown))}")
     mutants = [mutant for mutant in MUTANTS if not options.names or mutant.name in options.names]
+    if options.part:
+        part, parts = (int(number) for number in options.part.split("/"))
+        if not 1 <= part <= parts:
+            parser.error(f"there is no part {options.part}")
+        mutants = mutants[part - 1 :: parts]
     if options.sample:
         mutants = sample_of_day(MUTANTS, sample_day())
     with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
