@@ -13,9 +13,10 @@ from barnabas.broker.apis.group_requests import client_of
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.wire.errors import ErrorCode
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.groups import (
     HeartbeatRequest,
+    HeartbeatResponse,
     JoinGroupRequest,
     JoinGroupResponse,
     LeaveGroupRequest,
@@ -69,12 +70,21 @@ def sync_group(ctx: RequestContext, request: SyncGroupRequest) -> DelayedRespons
 
 
 @api(HeartbeatRequest)
-def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> DelayedResponse:
-    """Renew the member's session."""
+def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> DelayedResponse | HeartbeatResponse:
+    """Renew the member's session.
+
+    While the coordinator is loaded every heartbeat is good, as in Kafka (`GroupCoordinatorService.heartbeat`): nobody
+    can tell yet, and sessions start anew afterwards. Some clients (aiokafka) stop if it is an error.
+    """
     delayed = DelayedResponse(send_before_close=True)
-    ctx.broker.group_coordinators.handle(
-        request.group_id, lambda groups, at: groups.classic.heartbeat(request, delayed.resolve, at)
-    )
+    try:
+        ctx.broker.group_coordinators.handle(
+            request.group_id, lambda groups, at: groups.classic.heartbeat(request, delayed.resolve, at)
+        )
+    except KafkaError as error:
+        if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            return HeartbeatResponse()
+        raise
     return delayed
 
 

@@ -42,6 +42,8 @@ C = TypeVar("C", bound=Coordinator)
 
 TICK_RETRY_S = 1.0
 """Delay after a failure of what was due, seconds."""
+_RETRIABLE = frozenset({ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
+"""Errors of a write while brokers are missing: clients repeat the request."""
 CALLS_OF_A_STEP = 20
 """How many of the requests that wait for the internal topic are continued in a step."""
 
@@ -454,7 +456,8 @@ class CoordinatorRuntime(Generic[C]):
         try:
             first_offset = append_records(shard.partition, shard.leader_epoch, result, at, self.codec)
         except KafkaError as error:
-            logger.error("Cannot write to %r: %s", shard.partition, error)
+            level = logging.WARNING if error.code in _RETRIABLE else logging.ERROR
+            logger.log(level, "Cannot write to %r: %s", shard.partition, error)
             return shard.coordinator.append_failed(result, error.code, at)
         self._replay(shard, result, first_offset, at)
         return result

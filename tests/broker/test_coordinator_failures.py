@@ -13,6 +13,7 @@ from barnabas.coord.groups.coordinator import GroupCoordinator
 from barnabas.coord.share_state.coordinator import ShareCoordinator
 from barnabas.coord.transactions.coordinator import TransactionCoordinator
 from barnabas.wire.errors import ErrorCode as E
+from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import share_state as s
 from tests.broker.memory_broker import Client, MemoryBroker
@@ -252,3 +253,26 @@ def _start_offset(client: Client) -> int:
 
 def _t(client: Client) -> bytes:
     return client.memory.broker.image.topics["t"].topic_id
+
+
+@pytest.mark.parametrize(
+    ("error", "level"), [(E.NOT_ENOUGH_REPLICAS, "WARNING"), (E.MESSAGE_TOO_LARGE, "ERROR")], ids=str
+)
+def test_a_write_that_lacks_replicas_is_a_warning(
+    memory: MemoryBroker,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: E,
+    level: str,
+) -> None:
+    """Clients repeat the request; other errors need somebody who looks at them."""
+    client = memory.client()
+    find(client)
+
+    def refuse(*_: object) -> int:
+        raise KafkaError(error)
+
+    monkeypatch.setattr(coordinator_runtime, "append_records", refuse)
+    with caplog.at_level("WARNING"):
+        assert commit(client, "t", 5) != {0}
+    assert [one.levelname for one in caplog.records if one.message.startswith("Cannot write to")] == [level]
