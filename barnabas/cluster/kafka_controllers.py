@@ -66,8 +66,16 @@ def command(jar_directory: Path, directory: Path) -> list[str]:
     return [*java(jar_directory, directory, *HEAP), "kafka.Kafka", str(directory / "server.properties")]
 
 
-def prepare(jar_directory: Path, nodes: Mapping[Path, Mapping[str, str]], cluster_id: str) -> None:
-    """Write the configuration of each controller, by its directory, and format those that are new. PlanError."""
+def prepare(
+    jar_directory: Path,
+    nodes: Mapping[Path, Mapping[str, str]],
+    cluster_id: str,
+    features: Mapping[str, int] = FEATURES,
+) -> None:
+    """Write the configuration of each controller, by its directory, and format those that are new. PlanError.
+
+    Without `features` a new cluster has Kafka's defaults.
+    """
     new: list[Path] = []
     for directory, keys in nodes.items():
         directory.mkdir(parents=True, exist_ok=True)
@@ -76,16 +84,16 @@ def prepare(jar_directory: Path, nodes: Mapping[Path, Mapping[str, str]], cluste
         (directory / "log4j2.xml").write_text(LOG4J)
         if not (directory / "logs" / "meta.properties").exists():
             new.append(directory)
-    _format(jar_directory, new, cluster_id)
+    _format(jar_directory, new, cluster_id, features)
 
 
-def _format(jar_directory: Path, directories: Sequence[Path], cluster_id: str) -> None:
+def _format(jar_directory: Path, directories: Sequence[Path], cluster_id: str, features: Mapping[str, int]) -> None:
     """Format all at once: each is a JVM of its own, for a second."""
-    features = [part for name, level in FEATURES.items() for part in ("--feature", f"{name}={level}")]
+    levels = [part for name, level in features.items() for part in ("--feature", f"{name}={level}")]
     tools = []
     for directory in directories:
         tool = [*java(jar_directory, directory, "-Xmx128m", *HEAP[1:]), "kafka.tools.StorageTool", "format"]
-        tool += [f"--cluster-id={cluster_id}", "-c", str(directory / "server.properties"), *features]
+        tool += [f"--cluster-id={cluster_id}", "-c", str(directory / "server.properties"), *levels]
         tools.append(subprocess.Popen(tool, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
     for directory, tool_process in zip(directories, tools, strict=True):
         output, _ = tool_process.communicate()

@@ -29,8 +29,8 @@ SECTIONS = {
     ],
     "Clients": ["compat/README", "compat/*/README", "compat/*/FINDINGS"],
     "Development": [
-        "CONTRIBUTING", "ARCHITECTURE", "docs/testing", "docs/proof", "bench/README", "bench/RESULTS", "CHANGES", "SECURITY",
-        "CODE_OF_CONDUCT",
+        "CONTRIBUTING", "ARCHITECTURE", "docs/testing", "docs/proof", "bench/README", "bench/RESULTS", "CHANGES",
+        "SECURITY", "CODE_OF_CONDUCT",
     ],
 }  # fmt: skip
 """The contents, beside README, which is the first page."""

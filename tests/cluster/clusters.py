@@ -13,6 +13,7 @@ from typing import TypeVar
 from barnabas.cluster.plan import broker_keys, replication_defaults
 from bench.ports import free_port
 from bench.servers import BarnabasServer, Server
+from tests.cluster.kafka_node import KafkaNode
 from tests.cluster.links import Links
 from tests.cluster.quorums import HOST, Quorum, node_command
 
@@ -59,7 +60,7 @@ def wait_for(condition: Callable[[], T], what: str, patience_s: float = PATIENCE
 
 
 class Cluster:
-    """Brokers 1 to N under one of the two kinds of controllers."""
+    """Brokers 1 to N, ours or Apache Kafka's, under one of the two kinds of controllers."""
 
     def __init__(
         self,
@@ -70,14 +71,20 @@ class Cluster:
         config: Mapping[str, str] | None = None,
         own: Mapping[int, Mapping[str, str]] | None = None,
         links: Links | None = None,
+        software: Mapping[int, str] | None = None,
+        default_format: bool = False,
     ) -> None:
-        """`config` is for all nodes, `own` for single brokers; with `links` nodes reach each other through them."""
+        """`config` is for all nodes, `own` for single brokers; with `links` nodes reach each other through them.
+
+        `software` says which brokers are `kafka`; all others are `barnabas`. With `default_format` Kafka's controllers
+        format the cluster as nobody prepared it for Barnabas.
+        """
         self.folder = folder
         self.kind = kind
         self.data_dir = folder
         keys = FAST | replication_defaults(brokers) | dict(config or {})
-        self.quorum = Quorum(kind, folder, keys)
-        self.brokers: dict[int, BrokerNode] = {}
+        self.quorum = Quorum(kind, folder, keys, default_format=default_format)
+        self.brokers: dict[int, Server] = {}
         for broker in range(1, brokers + 1):
             port, directory = free_port(), folder / f"broker-{broker}"
             made = broker_keys(broker, HOST, port, str(directory), self.quorum.controllers, keys)
@@ -85,7 +92,19 @@ class Cluster:
                 made |= self._through(links, broker, made)
             made |= (own or {}).get(broker, {})
             del made["log.dirs"]  # --data-dir
-            self.brokers[broker] = BrokerNode(directory, made, self.quorum.cluster_id, port)
+            self.brokers[broker] = self._node((software or {}).get(broker, "barnabas"), directory, made, port)
+
+    def _node(self, software: str, directory: Path, keys: Mapping[str, str], port: int) -> Server:
+        kind = KafkaNode if software == "kafka" else BrokerNode
+        return kind(directory, keys, self.quorum.cluster_id, port)
+
+    def replace(self, broker: int, software: str) -> Server:
+        """Stop a broker in a controlled way and start the other software on its directory and port; the new node."""
+        before = self.brokers[broker]
+        if (code := before.stop()) != 0:
+            raise AssertionError(f"{before.name} {broker} ended with {code}:\n{before.log()[-3000:]}")
+        after = self.brokers[broker] = self._node(software, before.data_dir, before.config, before.port)
+        return after.start()
 
     def _through(self, links: Links, broker: int, made: Mapping[str, str]) -> dict[str, str]:
         """A listener for other brokers, advertised as a proxy, and controllers behind proxies."""

@@ -8,13 +8,19 @@ import pytest
 
 from tests.cluster.clusters import Cluster
 
-KINDS = ["ours", pytest.param("kafka", marks=[pytest.mark.java, pytest.mark.slow])]
+_JVMS = [pytest.mark.java, pytest.mark.slow]
+KINDS = ["ours", pytest.param("kafka", marks=_JVMS), pytest.param("mixed", marks=_JVMS)]
+"""`mixed`: a broker of Apache Kafka and two of ours, under Kafka's controllers, formatted as by default."""
 
 
 @pytest.fixture(scope="session", params=KINDS)
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three brokers under one of the kinds of controllers."""
-    made = Cluster(tmp_path_factory.mktemp("cluster"), kind=request.param)
+    folder = tmp_path_factory.mktemp("cluster")
+    if request.param == "mixed":
+        made = Cluster(folder, kind="kafka", software={1: "kafka"}, default_format=True)
+    else:
+        made = Cluster(folder, kind=request.param)
     request.config.stash.setdefault(CLUSTERS, []).append(made)
     try:
         yield made.start()

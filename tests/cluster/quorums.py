@@ -69,8 +69,11 @@ def node_command(
 class Quorum:
     """The controllers of a cluster."""
 
-    def __init__(self, kind: str, folder: Path, keys: Mapping[str, str]) -> None:
-        """`kind` is `ours` or `kafka`; `keys` are for each controller."""
+    def __init__(self, kind: str, folder: Path, keys: Mapping[str, str], *, default_format: bool = False) -> None:
+        """`kind` is `ours` or `kafka`; `keys` are for each controller.
+
+        With `default_format` Kafka's controllers finalize the features that Kafka finalizes by default.
+        """
         self.kind = kind
         self.cluster_id = new_cluster_id()
         ids = KAFKA_CONTROLLERS if kind == "kafka" else (OUR_CONTROLLER,)
@@ -83,7 +86,8 @@ class Quorum:
         }
         if kind == "kafka":
             nodes = {directories[node_id]: own for node_id, own in all_keys.items()}
-            kafka_controllers.prepare(fetch(KAFKA_POM), nodes, self.cluster_id)
+            features = {} if default_format else kafka_controllers.FEATURES
+            kafka_controllers.prepare(fetch(KAFKA_POM), nodes, self.cluster_id, features)
         for one in self.controllers:
             directory = directories[one.node_id]
             if kind == "kafka":
