@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.storage.batch_header import BatchHeader
@@ -83,12 +83,19 @@ class ClusterChecks:
         self.committed: dict[Key, list[_Batch]] = {}
         self.acknowledged: dict[Key, list[tuple[int, bytes]]] = {}
         self.nodes: dict[int, ClusterNode] = {}
+        self.includes_internal = False
+        """Whether internal topics are checked too."""
+        self.on_committed: Callable[[Key, bytes], None] = lambda _key, _batch: None
+        """Called with each batch when it is committed."""
         self._leaders: dict[tuple[Key, int], int] = {}
         self._seen: dict[tuple[int, Key], _Seen] = {}
         self._ends: dict[tuple[int, Key], int] = {}
         """Up to where a replica has what no crash takes away, and may acknowledge it; kept while its node is down."""
         self._lost: dict[int, _Lost] = {}
         self._checked_partitions: dict[Key, PartitionImage] = {}
+
+    def _is_left_out(self, topic: str) -> bool:
+        return topic.startswith("__") and not self.includes_internal
 
     def end(self, key: Key) -> int:
         """The end of what is committed."""
@@ -101,7 +108,7 @@ class ClusterChecks:
         if broker is None or not node.is_listening:
             return
         for partition in broker.partitions:
-            if partition.topic.startswith("__"):
+            if self._is_left_out(partition.topic):
                 continue
             key = (partition.topic, partition.index)
             log = partition.log
@@ -127,7 +134,7 @@ class ClusterChecks:
             return
         image = broker.image
         for topic in image.topics.values():
-            if topic.name.startswith("__"):
+            if self._is_left_out(topic.name):
                 continue
             for index, partition in topic.partitions.items():
                 key = (topic.name, index)
@@ -233,6 +240,7 @@ class ClusterChecks:
                 committed.append(batch)
                 self._trace.note("committed", where, batch.first)
                 self._check_replicated(where, key, batch.last, partition_epoch)
+                self.on_committed(key, batch.data)
             start = batch.last + 1
         return start
 
@@ -312,7 +320,7 @@ class ClusterChecks:
                 assert node.is_controller, f"{node.node_id} is down"
                 continue
             for one in node.broker.partitions:
-                if not one.topic.startswith("__"):
+                if not self._is_left_out(one.topic):
                     state = (one.log.log_end_offset, one.log.high_watermark, content(one.log))
                     contents.setdefault((one.topic, one.index), []).append(state)
         for key, states in contents.items():

@@ -38,6 +38,8 @@ class ClusterNetwork:
         self.mean_delay_s = 0.001
         self.slow: dict[tuple[int, int], float] = {}
         self.pipes: dict[Pipe, None] = {}
+        self.on_request: Callable[[ClusterNode, int], None] = lambda _node, _api_key: None
+        """Called with the API of each request before a node handles it."""
 
     def cut(self, source: int, target: int) -> None:
         """Deliver nothing from one node to another."""
@@ -153,17 +155,19 @@ class Pipe:
         if peer is not None and self._client.incarnation == self._incarnation:
             self._client.turn_with(lambda: peer.opened() if self._peer is peer else None)
 
-    def send(self, chunks: Sequence[bytes | memoryview]) -> None:
-        """Send to the server."""
+    def send(self, chunks: Sequence[bytes | memoryview], is_wanted: Callable[[], bool] = lambda: True) -> None:
+        """Send to the server; it arrives if `is_wanted` then."""
         data = b"".join(bytes(chunk) for chunk in chunks)
-        self._deliver(True, lambda: self._received(data))
+        self._deliver(True, lambda: self._received(data, is_wanted))
 
-    def _received(self, data: bytes) -> None:
+    def _received(self, data: bytes, is_wanted: Callable[[], bool]) -> None:
         node = self._network.nodes[self.server_id]
+        if self._server is not None:
+            self._network.on_request(node, int.from_bytes(data[4:6], "big"))
         if self._server is None or node.incarnation != self._server_incarnation:
             return
         self._network.environment.trace.note_bytes(f"{self.client_id} to {self.server_id}", data)
-        node.turn_with(lambda: self._feed(node, data))
+        node.turn_with(lambda: self._feed(node, data) if is_wanted() else None)
 
     def _feed(self, node: ClusterNode, data: bytes) -> None:
         if self._server is not None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from tests.simulation.cluster import Cluster, ClusterWorld
+from tests.simulation.cluster import Cluster
+from tests.simulation.cluster_coordinators import ClusterTransactions
+from tests.simulation.cluster_world import ClusterWorld
 from tests.simulation.consumer_groups import ConsumerGroups
 from tests.simulation.groups import Groups
 from tests.simulation.migration import Migration
@@ -25,6 +27,7 @@ class Run(Protocol):
 
 KINDS: dict[str, Callable[..., Run]] = {
     "cluster": Cluster,
+    "cluster-transactions": ClusterTransactions,
     "consumer": ConsumerGroups,
     "groups": Groups,
     "migration": Migration,

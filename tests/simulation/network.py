@@ -75,6 +75,10 @@ class Network:
             clock=lambda: self.environment.clock.now,
         )
 
+    def link(self, client_id: str, _lane: str) -> Link:
+        """A client's connection, which is opened when it is needed."""
+        return Link(self, client_id)
+
     def connect(self, link: Link) -> Wire | None:
         """Open a connection to the broker; None when the broker is down."""
         if not self.node.is_up:

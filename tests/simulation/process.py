@@ -10,14 +10,12 @@ continues as if no time had passed.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
-
-from tests.simulation.network import Link
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from barnabas.wire.schema import Message
     from tests.simulation.environment import Environment
-    from tests.simulation.network import Network
+    from tests.simulation.network import ResponseCallback
 
 REQUEST_TIMEOUT_S = 2.0
 
@@ -29,13 +27,41 @@ Start: TypeAlias = "Callable[[Callable[[Any], None]], None]"
 """Yielded by a task to wait for something else than time: it is called with the function that resumes the task."""
 
 
+class Connection(Protocol):
+    """A client's end of a connection, or of several: one request at a time."""
+
+    incarnation: int
+    """The number of the broker's start that the last response is from."""
+
+    def ask(
+        self,
+        request: Message,
+        version: int,
+        on_response: ResponseCallback,
+        timeout_s: float,
+        *,
+        may_outlive: bool = True,
+    ) -> None:
+        """Send a request."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+class Links(Protocol):
+    """Where a process gets its connections from."""
+
+    def link(self, client_id: str, lane: str) -> Connection:
+        """A connection for one purpose, which is opened when it is needed."""
+
+
 class Process:
     """One client process."""
 
     def __init__(
         self,
         environment: Environment,
-        network: Network,
+        network: Links,
         name: str,
         *,
         on_exit: Callable[[Process], None] = lambda process: process.kill(),
@@ -50,7 +76,7 @@ class Process:
         self.is_alive = True
         self.incarnation = 0
         """The number of the broker's start that the last response is from."""
-        self._links: dict[str, Link] = {}
+        self._links: dict[str, Connection] = {}
         self._resumes_at = 0.0
 
     @property
@@ -91,7 +117,7 @@ class Process:
         """Send a request on the connection named `lane` and wait for the response."""
         link = self._links.get(lane)
         if link is None:
-            link = self._links[lane] = Link(self._network, self.name)
+            link = self._links[lane] = self._network.link(self.name, lane)
 
         def start(resume: Callable[[Any], None]) -> None:
             link.ask(request, version, resume, timeout_s, may_outlive=may_outlive)

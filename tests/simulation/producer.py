@@ -89,9 +89,13 @@ class Producer:
     def _send(self, request: Message, version: int, **options: Any) -> Steps[Any]:
         """Send a request until it succeeds; Fenced or Abortable for errors that a retry does not solve."""
         while True:
+            newest = self._newest()
             response = yield from self._ask(request, version, **options)
             error = E(_error(response))
             if error == E.NONE:
+                assert isinstance(request, p.InitProducerIdRequest) or self._producer >= newest, (
+                    f"{request} of {self.transactional_id} succeeds, while {newest} is newer"
+                )
                 return response
             if error in RETRIABLE:
                 yield BACKOFF_S * (0.5 + self._random.random())
@@ -113,8 +117,13 @@ class Producer:
         response = yield from self._send(request, 5)
         self._take((response.producer_id, response.producer_epoch))
 
+    def _newest(self) -> tuple[int, int]:
+        """What the newest producer of this transactional id was told: requests of older ones must fail from now on."""
+        return self._process.environment.newest_producers.get(self.transactional_id, (-1, -1))
+
     def _take(self, producer: tuple[int, int]) -> None:
         self._producer = producer
+        self._process.environment.newest_producers[self.transactional_id] = max(producer, self._newest())
         self._sequences.clear()
         self._added.clear()
         self._needs_bump = False
@@ -133,9 +142,11 @@ class Producer:
         )
         version = 12 if self.generation == 2 else 11
         for _ in range(self._max_attempts):
+            newest = self._newest()
             response = yield from self._process.ask(request, version)
             error = None if response is None else E(response.responses[0].partition_responses[0].error_code)
             if error == E.NONE:
+                assert self._producer >= newest, f"{self.transactional_id} writes as {self._producer} after {newest}"
                 self._added.add(topic_partition)
                 return
             if error in FENCED:

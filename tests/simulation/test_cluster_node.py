@@ -181,7 +181,7 @@ def test_a_replica_that_is_moved_away_while_its_broker_is_down_is_set_aside() ->
     node = world.nodes[moved]
     node.kill(power_fails=False)
     others = [broker_id for broker_id in world.brokers if broker_id != moved]
-    cluster.reassign("a", tp.ReassignablePartition(partition_index=0, replicas=others))
+    cluster.faults.reassign("a", tp.ReassignablePartition(partition_index=0, replicas=others))
     world.run(30.0, lambda: sorted(image.topics["a"].partitions[0].replicas) == others)
     assert sorted(image.topics["a"].partitions[0].replicas) == others
     world.run(10.0)

@@ -15,31 +15,25 @@ from barnabas.coord.transactions import records
 from barnabas.coord.transactions.states import IDLE
 from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest
 from barnabas.wire.records import BatchBuilder
-from tests.simulation.consumer import Reader, committed_offsets
-from tests.simulation.copies import copy_of, originals
-from tests.simulation.ledger import Ledger
 from tests.simulation.log_checks import LogChecks
 from tests.simulation.process import Process
-from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find_coordinator
+from tests.simulation.producer import Producer
 from tests.simulation.settings import COORDINATORS
 from tests.simulation.setup import ask_directly, create_topic, visible_values
+from tests.simulation.transaction_clients import IN, OUT, PARTITIONS, TransactionClients
 from tests.simulation.world import ACTIVE_S, World
-from tests.simulation.writer import Writer, think_time_s
 
 if TYPE_CHECKING:
     from tests.simulation.faults import Faults
     from tests.simulation.process import Steps
 
-IN, OUT = "in", "out"
-PARTITIONS = 2
-GROUP = "copiers"
 LAST_EPOCHS = 32_760
 BOTH = (1, 2, 2)
 FEATURE, NEWEST = "transaction.version", 2
 UPGRADE, DOWNGRADE = 1, 2
 
 
-class Transactions:
+class Transactions(TransactionClients):
     """A run of this kind."""
 
     def __init__(
@@ -47,12 +41,10 @@ class Transactions:
     ) -> None:
         """`generation`: the generation of all clients; then a late EndTxn may arrive."""
         world = self.world = World(name, COORDINATORS, faults, is_verbose=is_verbose)
+        super().__init__(world)
         world.late_ends_of_generation_1 = generation is not None
         self._generations = (generation,) if generation is not None else BOTH
-        self.ledger = Ledger()
         self.checks = LogChecks(world)
-        self.writers: list[Writer] = []
-        self.count = 0
 
     # ---- the run
 
@@ -64,27 +56,16 @@ class Transactions:
         for topic in (IN, OUT):
             create_topic(world, topic, PARTITIONS)
         clients = [f"writer{n}" for n in range(random.choice((1, 2, 3)))]
-        self.writers = [Writer(name, self.ledger, IN, PARTITIONS) for name in clients]
         copiers = [f"copier{n}" for n in range(PARTITIONS)] if random.random() < 0.7 else []
         if self._generations == BOTH and random.random() < 0.2:
             self._lower_transaction_version()
         generations = {name: random.choice(self._generations) for name in (*clients, *copiers)}
         if random.random() < 0.2:
             self._use_up_epochs(list(generations))
-        for writer in self.writers:
-            world.expendable.add(writer.name)
-            world.run_process(
-                writer.name,
-                lambda process, writer=writer: process.spawn(writer.run(process, generations[writer.name])),
-            )
-        for n, name in enumerate(copiers):
-            world.run_process(
-                name, lambda process, name=name, n=n: process.spawn(self.copy(process, generations[name], n))
-            )
-        world.run_process("reader", lambda process: process.spawn(self.read(process)))
+        self.begin(generations, clients, copiers)
         world.plan_faults()
-        world.run(ACTIVE_S, self._is_written)
-        world.settle(lambda: self.check_end(copiers))
+        world.run(ACTIVE_S, self.is_written)
+        world.settle(self.check_end)
 
     def _lower_transaction_version(self) -> None:
         """Lower `transaction.version`; in half of the runs it is raised again during the run (KIP-1014)."""
@@ -102,10 +83,6 @@ class Transactions:
 
         if random.random() < 0.5:
             world.run_process("admin", lambda process: process.spawn(rise(process)))
-
-    def _is_written(self) -> bool:
-        """Whether every writer is done or was killed for good."""
-        return all(writer.is_done or writer.name in self.world.killed_for_good for writer in self.writers)
 
     def _use_up_epochs(self, transactional_ids: list[str]) -> None:
         """Set the epochs of transactional ids close to the last one."""
@@ -134,7 +111,7 @@ class Transactions:
         broker.transaction_coordinators.load()
         world.run(1.0)
 
-    def check_end(self, copiers: list[str]) -> None:
+    def check_end(self) -> None:
         """Check what must hold some time after all faults have stopped."""
         world = self.world
         broker = world.node.broker
@@ -145,80 +122,11 @@ class Transactions:
         for partition in broker.partitions:
             log = partition.log
             assert log.last_stable_offset == log.log_end_offset, f"{partition!r} has open transactions"
-        assert self._is_written(), "a writer is not done"
-        written = self._visible(IN)
-        copied = self._visible(OUT)
-        self.ledger.check_end(written + copied)
-        if copiers:
-            copies = originals(copied)
-            assert copies == written, f"copies without input {copies - written}, input without copy {written - copies}"
+        self.check_visible()
 
-    def _visible(self, topic: str) -> Counter[bytes]:
+    def visible(self, topic: str) -> Counter[bytes]:
+        """All values of a topic under read_committed."""
         return visible_values(self.world, topic, PARTITIONS, lambda records: self.ledger.check_seen(topic, records))
-
-    # ---- clients
-
-    def copy(self, process: Process, generation: int, partition: int) -> Steps[None]:
-        """Copy one partition in transactions, forever."""
-        random = process.random
-        while True:
-            producer = Producer(process, process.name, generation, random.choice((1_000, 5_000)))
-            try:
-                yield from producer.init()
-                yield from find_coordinator(process, GROUP, GROUP_KEY)
-                while True:
-                    yield from self._copy_until_error(process, producer, partition)
-            except (Fenced, Abortable):
-                if self.world.processes[process.name] is not process:
-                    return  # a newer process has replaced this one
-                yield random.random()
-
-    def _copy_until_error(self, process: Process, producer: Producer, partition: int) -> Steps[None]:
-        """Copy from the committed offset on until an error."""
-        random = process.random
-        reader = Reader(process, IN)
-        offsets = None
-        while offsets is None:
-            offsets = yield from committed_offsets(process, GROUP, IN, [partition])
-            if offsets is None:
-                yield BACKOFF_S
-        position = offsets[partition]
-        while True:
-            fetched = yield from reader.fetch(partition, position, 5.0 if self.world.is_healed else 0.5)
-            if fetched is None:
-                yield BACKOFF_S
-                continue
-            position, found = fetched
-            if not found:
-                continue
-            self.ledger.check_seen(IN, found)
-            transaction = self.ledger.begin()
-            try:
-                self.count += 1
-                values = [copy_of(value, self.count) for _, value in found]
-                self.ledger.sending(transaction, values)
-                yield from producer.send(OUT, random.randrange(PARTITIONS), values)
-                if random.random() < 0.2:
-                    yield think_time_s(random)
-                yield from producer.send_offsets(GROUP, IN, {partition: position})
-                transaction.commit_requested = True
-                yield from producer.end(commit=True)
-                transaction.is_committed = True
-            except Abortable:
-                yield from producer.end(commit=False)
-                return
-
-    def read(self, process: Process) -> Steps[None]:
-        """Read from the beginning, and check that only committed records are returned."""
-        reader = Reader(process, OUT if process.random.random() < 0.5 else IN)
-        positions = [0] * PARTITIONS
-        while not self.world.is_healed:
-            for partition in range(PARTITIONS):
-                fetched = yield from reader.fetch(partition, positions[partition])
-                if fetched is not None:
-                    positions[partition], found = fetched
-                    self.ledger.check_seen(reader.topic, found)
-            yield 0.3
 
 
 def _level(level: int, kind: int) -> UpdateFeaturesRequest:

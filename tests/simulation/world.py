@@ -10,18 +10,17 @@ from collections.abc import Callable, Mapping
 
 from barnabas.wire.errors import KafkaError
 from tests.crash.faulty_disk import Fault
-from tests.simulation.environment import Environment
 from tests.simulation.faults import Faults
 from tests.simulation.network import Network
 from tests.simulation.node import Node
-from tests.simulation.process import Process
+from tests.simulation.processes import Processes
 
 ACTIVE_S = 30.0
 HEALED_S = 60.0
 SLICE_S = 5.0
 
 
-class World(Environment):
+class World(Processes):
     """The broker, the network and the client processes of a run."""
 
     def __init__(
@@ -29,51 +28,9 @@ class World(Environment):
     ) -> None:
         super().__init__(name, faults, is_verbose=is_verbose)
         self.node = Node(self, settings)
-        self.network = Network(self, self.node)
-        self.processes: dict[str, Process] = {}
-        """The newest process of each name."""
-        self.all_processes: list[Process] = []
-        """All processes, those that were replaced and still run included."""
+        self.network = self.links = Network(self, self.node)
         self.disk_errors = 0
         """How often one operation of the broker's disk fails."""
-        self.expendable: set[str] = set()
-        """Names of processes that may be killed without a restart."""
-        self.killed_for_good: set[str] = set()
-        """Names of processes that were."""
-        self._restarts = 0
-        """How many restarts are pending."""
-        self._starters: dict[str, Callable[[Process], None]] = {}
-
-    # ---- processes
-
-    def run_process(self, name: str, start: Callable[[Process], None]) -> None:
-        """Start a process; it is restarted whenever it was killed. `start` spawns its tasks."""
-        self._starters[name] = start
-        process = self.processes[name] = Process(self, self.network, name, on_exit=self._exited)
-        self.all_processes.append(process)
-        start(process)
-
-    def kill(self, name: str, *, restart_s: float) -> None:
-        """Kill a process and restart it after `restart_s`."""
-        self.processes[name].kill()
-        self._restarts += 1
-
-        def restart() -> None:
-            self._restarts -= 1
-            self.run_process(name, self._starters[name])
-
-        self.clock.after(restart_s, restart)
-
-    def _exited(self, process: Process) -> None:
-        """A process has exited by itself; it is restarted unless there is a newer one of its name."""
-        if self.processes[process.name] is process:
-            self.kill(process.name, restart_s=1.0)
-        else:
-            process.kill()
-
-    def replace(self, name: str) -> None:
-        """Start another process of the same name while the old one still runs, as if it was considered dead."""
-        self.run_process(name, self._starters[name])
 
     # ---- time
 
@@ -97,8 +54,8 @@ class World(Environment):
         faults, random = self.faults, self.random
         plans: list[tuple[int, Callable[[], None]]] = [
             (faults.broker_crashes, self._crash_broker),
-            (faults.client_kills, self._kill_a_process),
-            (faults.client_pauses, self._pause_a_process),
+            (faults.client_kills, self.kill_a_process),
+            (faults.client_pauses, self.pause_a_process),
             (faults.broker_pauses, lambda: self.node.pause(random.choice((0.5, 3.0)))),
             (self.disk_errors, self._fail_disk),
         ]
@@ -119,21 +76,6 @@ class World(Environment):
         else:
             self.node.crashes_in_next_turn = True
 
-    def _kill_a_process(self) -> None:
-        name = self.random.choice(sorted(self._starters))
-        if not self.processes[name].is_alive:
-            return
-        if name in self.expendable and self.random.random() < 0.3:
-            self.killed_for_good.add(name)
-            self.processes[name].kill()
-        elif self.random.random() < 0.3:
-            self.replace(name)
-        else:
-            self.kill(name, restart_s=self.random.choice((0.0, 0.5, 5.0)))
-
-    def _pause_a_process(self) -> None:
-        self.processes[self.random.choice(sorted(self._starters))].pause(self.random.choice((1.0, 6.0, 20.0)))
-
     def settle(self, check: Callable[[], None], still_s: float = 0.0) -> None:
         """Heal, wait until `check` passes, at most `HEALED_S`, and `still_s` later check again."""
         self.heal()
@@ -151,8 +93,7 @@ class World(Environment):
 
     def _is_quiet(self) -> bool:
         """Whether no fault has effects any more."""
-        asleep = any(process.is_asleep for process in self.all_processes)
-        return not self._restarts and not asleep and self.clock.now >= self.network.quiet_at
+        return self.processes_run and self.clock.now >= self.network.quiet_at
 
     def heal(self) -> None:
         """Stop all faults; paused processes resume."""

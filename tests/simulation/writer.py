@@ -19,20 +19,23 @@ TRANSACTIONS = (2, 6)
 class Writer:
     """Runs transactions on the partitions of a topic; a restarted process continues with the next transaction."""
 
-    def __init__(self, name: str, ledger: Ledger, topic: str, partitions: int) -> None:
+    def __init__(
+        self, name: str, ledger: Ledger, topic: str, partitions: int, transactions: tuple[int, int] = TRANSACTIONS
+    ) -> None:
         self.name = name
         self.is_done = False
         self._ledger = ledger
         self._topic = topic
         self._partitions = partitions
         self._left: int | None = None
+        self._transactions = transactions
         self._count = 0
 
     def run(self, process: Process, generation: int) -> Steps[None]:
         """Run all transactions with this generation of the protocol."""
         random = process.random
         if self._left is None:
-            self._left = random.randint(*TRANSACTIONS)
+            self._left = random.randint(*self._transactions)
         while self._left:
             producer = Producer(process, self.name, generation, random.choice((1_000, 5_000, 20_000)))
             try:

@@ -1,0 +1,76 @@
+"""Runs about coordinators that move: a cluster whose clients use groups, transactions and share groups.
+
+The processes are those of the runs with one broker; their requests go to whoever leads (`cluster_links`). The faults
+hit the leaders of the internal topics, which have three replicas. The partitions of all topics are checked after each
+turn (`cluster_checks`), the internal ones too, and what the logs say of transactions (`transaction_log`). When all
+faults are over, every client makes progress and comes to its end; then everything fails at once, and nothing that was
+said may change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.simulation.cluster_faults import FAULTY_S
+from tests.simulation.cluster_run import ClusterRun
+from tests.simulation.cluster_world import MIN_IN_SYNC, REPLICAS, ClusterWorld
+from tests.simulation.coordinator_faults import CoordinatorFaults
+from tests.simulation.transaction_log import TransactionChecks
+
+HEALED_S = 120.0
+"""The longest: a pause of a process, then a transaction that times out, or sessions that expire one after the other."""
+
+COMMON = {
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": str(REPLICAS),
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": str(REPLICAS),
+    "share.coordinator.state.topic.min.isr": str(MIN_IN_SYNC),
+    "transaction.state.log.num.partitions": "2",
+    "transaction.state.log.replication.factor": str(REPLICAS),
+    "transaction.state.log.min.isr": str(MIN_IN_SYNC),
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
+}
+
+
+class CoordinatorRun(ClusterRun):
+    """One run."""
+
+    apis: tuple[int, ...] = ()
+    """The requests in whose middle faults happen."""
+
+    def __init__(self, name: str, topics: Mapping[str, int], settings: Mapping[str, str], *, is_verbose: bool) -> None:
+        super().__init__(ClusterWorld(name, {**COMMON, **settings}, is_verbose=is_verbose), topics)
+        self.world.checks.includes_internal = True
+        TransactionChecks(self.world.checks)
+        self.faults = CoordinatorFaults(self.world, topics, self.apis)
+
+    def start_clients(self) -> None:
+        """Start the client processes."""
+
+    def is_done(self) -> bool:
+        """Whether the clients have done what they wanted to."""
+        raise NotImplementedError
+
+    def run(self) -> None:
+        """From the first start to the last check."""
+        world = self.world
+        self.start()
+        self.start_clients()
+        self.faults.plan()
+        world.run(FAULTY_S, lambda: self.is_done() and world.clock.now > 1020.0)
+        self.settle(HEALED_S)
+        self.crash_all()
+        self.settle(HEALED_S)
+
+    def check_end(self) -> None:
+        """The cluster is whole, no transaction is open, and the processes run."""
+        world = self.world
+        assert world.processes_run, "a process is paused or has not restarted"
+        assert self.is_done(), "the clients are not done"
+        super().check_end()
+        for node in world.nodes.values():
+            assert node.broker is not None
+            for partition in () if node.is_controller else node.broker.partitions:
+                log = partition.log
+                assert log.last_stable_offset == log.log_end_offset, f"{partition!r} has open transactions"
