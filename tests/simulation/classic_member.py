@@ -91,10 +91,12 @@ class ClassicMember:
             protocol_type="consumer",
             protocols=[g.JoinGroupRequestProtocol(name=PROTOCOL, metadata=b"\0\0" + metadata)],
         )
+        at_least = self._ledger.newest_epoch
         response = yield from self._process.ask(request, JOIN, lane="coordinator", timeout_s=self._rebalance_s + 5.0)
         error = None if response is None else E(response.error_code)
         if error == E.NONE:
             self.member_id, self.epoch = response.member_id, response.generation_id
+            self._ledger.joined(self.epoch, at_least)
             if response.leader == self.member_id:
                 self._ledger.leads(self._process.incarnation, self.epoch, self.identity)
             return response

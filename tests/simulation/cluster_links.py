@@ -164,6 +164,7 @@ class RoutedLink:
         def answered(response: Message | None) -> None:
             if target is not None and (response is None or has_error(response)):
                 self._known.pop(target, None)
+            self.incarnation += 1  # a coordinator may be another one than before, and nothing of it is comparable
             on_response(response)
 
         def found(node: Link | None) -> None:

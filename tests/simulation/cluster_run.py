@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from barnabas.wire.errors import ErrorCode
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages import topics as tp
 from tests.simulation.cluster_checks import check_images
 from tests.simulation.cluster_node import RESTART_S
@@ -75,12 +75,12 @@ class ClusterRun:
         world = self.world
         self.heal()
         end = world.clock.now + seconds
-        failure: AssertionError | None = None
+        failure: AssertionError | KafkaError | None = None
         while world.clock.now < end:
             world.run(SLICE_S)
             try:
                 self.check_end()
-            except AssertionError as error:
+            except (AssertionError, KafkaError) as error:
                 failure = error
             else:
                 return

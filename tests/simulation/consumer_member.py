@@ -128,6 +128,7 @@ class ConsumerMember:
         self._acknowledged = None
         # An assignment taken over during a heartbeat that does not include it may be revoked by the response.
         self._is_in_heartbeat = True
+        at_least = max(epoch, self._ledger.newest_epoch if epoch == JOIN_EPOCH and self.instance_id is None else 0)
         response = yield from self._process.ask(request, VERSION, lane="heartbeat", may_outlive=False)
         self._is_in_heartbeat = False
         error = None if response is None else E(response.error_code)
@@ -138,6 +139,7 @@ class ConsumerMember:
             yield 0.1
             return
         self._acknowledged, self.is_kept_out = owned, False
+        self._ledger.joined(response.member_epoch, at_least)
         self.epoch = response.member_epoch
         self._ledger.newest_epoch = max(self._ledger.newest_epoch, self.epoch)
         self._interval_s = response.heartbeat_interval_ms / 1000

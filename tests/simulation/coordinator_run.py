@@ -10,12 +10,16 @@ said may change.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tests.simulation.cluster_faults import FAULTY_S
 from tests.simulation.cluster_run import ClusterRun
 from tests.simulation.cluster_world import MIN_IN_SYNC, REPLICAS, ClusterWorld
 from tests.simulation.coordinator_faults import CoordinatorFaults
 from tests.simulation.transaction_log import TransactionChecks
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Broker
 
 HEALED_S = 120.0
 """The longest: a pause of a process, then a transaction that times out, or sessions that expire one after the other."""
@@ -33,14 +37,19 @@ COMMON = {
 }
 
 
+def coordinator_world(name: str, settings: Mapping[str, str], *, is_verbose: bool) -> ClusterWorld:
+    """A cluster whose internal topics are replicated; `settings` are further ones of the brokers."""
+    return ClusterWorld(name, {**COMMON, **settings}, is_verbose=is_verbose)
+
+
 class CoordinatorRun(ClusterRun):
     """One run."""
 
     apis: tuple[int, ...] = ()
     """The requests in whose middle faults happen."""
 
-    def __init__(self, name: str, topics: Mapping[str, int], settings: Mapping[str, str], *, is_verbose: bool) -> None:
-        super().__init__(ClusterWorld(name, {**COMMON, **settings}, is_verbose=is_verbose), topics)
+    def __init__(self, world: ClusterWorld, topics: Mapping[str, int]) -> None:
+        super().__init__(world, topics)
         self.world.checks.includes_internal = True
         TransactionChecks(self.world.checks)
         self.faults = CoordinatorFaults(self.world, topics, self.apis)
@@ -62,6 +71,15 @@ class CoordinatorRun(ClusterRun):
         self.settle(HEALED_S)
         self.crash_all()
         self.settle(HEALED_S)
+
+    def leader_of(self, topic: str, index: int) -> Broker | None:
+        """The broker that leads a partition, None while there is none that knows it."""
+        image = self.world.image
+        if image is None or topic not in image.topics:
+            return None
+        leader = image.topics[topic].partitions[index].leader
+        broker = self.world.nodes[leader].broker if leader >= 0 else None
+        return broker if broker is not None and self.world.nodes[leader].is_listening else None
 
     def check_end(self) -> None:
         """The cluster is whole, no transaction is open, and the processes run."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from tests.simulation.ledger import Ledger
 
@@ -16,6 +16,7 @@ class GroupLedger:
         self._leaders: dict[tuple[int, int], str] = {}
         self._owners: dict[tuple[int, int], str] = {}
         self._acknowledged: dict[int, int] = {}
+        self._late: set[tuple[int, int]] = set()
         self.newest_epoch = -1
         self.processed: set[bytes] = set()
         """The values of the records that were processed."""
@@ -50,8 +51,18 @@ class GroupLedger:
         """The highest offset that was acknowledged so far."""
         return self._acknowledged.get(partition, 0)
 
+    def may_come_late(self, offsets: Mapping[int, int]) -> None:
+        """A commit has no answer, or one that does not say that it was not written: it may take effect at any time."""
+        self._late.update(offsets.items())
+
+    def joined(self, epoch: int, at_least: int) -> None:
+        """A member is in this generation or epoch; a member was in `at_least` before the request."""
+        assert epoch >= at_least, f"epoch {epoch} after {at_least}"
+
     def found(self, partition: int, offset: int, at_least: int) -> None:
         """OffsetFetch has returned `offset`; `at_least` was acknowledged before the request."""
+        if (partition, offset) in self._late:
+            return
         assert offset >= at_least, f"offset {offset} of partition {partition}, and {at_least} was acknowledged"
 
 

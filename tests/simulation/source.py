@@ -8,7 +8,7 @@ from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import produce as p
 from barnabas.wire.records import BatchBuilder
 from tests.simulation.clock import START_MS
-from tests.simulation.producer import BACKOFF_S
+from tests.simulation.producer import BACKOFF_S, RETRIABLE
 
 if TYPE_CHECKING:
     from tests.simulation.process import Process, Steps
@@ -19,14 +19,14 @@ BATCHES = 12
 class Source:
     """Sends batches to the partitions of a topic. A restarted process continues with the next batch."""
 
-    def __init__(self, name: str, topic: str, partitions: int) -> None:
+    def __init__(self, name: str, topic: str, partitions: int, batches: int = BATCHES) -> None:
         self.name = name
         self.acknowledged: list[bytes] = []
         self.is_done = False
         self._topic = topic
         self._partitions = partitions
         self._count = 0
-        self._left = BATCHES
+        self._left = batches
 
     def run(self, process: Process) -> Steps[None]:
         """Send all batches."""
@@ -70,7 +70,7 @@ class Source:
             response = yield from process.ask(request, 11)
             if response is not None:
                 error = E(response.responses[0].partition_responses[0].error_code)
-                assert error in (E.NONE, E.NOT_LEADER_OR_FOLLOWER, E.KAFKA_STORAGE_ERROR), error
+                assert not error or error in RETRIABLE or error is E.KAFKA_STORAGE_ERROR, error
                 if not error:
                     return True
             yield BACKOFF_S
