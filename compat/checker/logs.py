@@ -144,8 +144,10 @@ class Logs:
     def _sent(self, event: Event) -> None:
         write = self._sent_by(event)
         if write is not None:
-            write.offset, write.sent = event["offset"], event
-        self._found((event["topic"], event["partition"], event["offset"]), event["value"], event)
+            write.sent = event
+            write.offset = event["offset"] if event["offset"] >= 0 else None
+        if event["offset"] >= 0:
+            self._found((event["topic"], event["partition"], event["offset"]), event["value"], event)
 
     def _failed(self, event: Event) -> None:
         write = self._sent_by(event)

@@ -116,6 +116,7 @@ class Client:
             except KafkaException as error:
                 if not error.args[0].retriable() or self.is_stopping:
                     raise
+                self.history.write("note", text=f"again after: {error}")
 
 
 def next_offsets(messages: list[Message]) -> list[TopicPartition]:

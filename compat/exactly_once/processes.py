@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,11 +17,15 @@ from compat.java import program
 STOP_TIMEOUT_S = 90.0
 
 
+class HungError(RuntimeError):
+    """A client does not end."""
+
+
 def command(client: str, role: str) -> list[str]:
     """The command line of a role with a client library, without the settings."""
     if client == "java":
         return [*program.java("HistoryClient"), role]
-    return [sys.executable, "-m", "compat.exactly_once.confluent_client", role]
+    return [sys.executable, "-m", f"compat.exactly_once.{client.replace('-', '_')}_client", role]
 
 
 class Slot:
@@ -60,7 +65,7 @@ class Slot:
             code = self.process.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self.kill9()
-            raise RuntimeError(f"{self.process_name} does not end after SIGTERM:\n{self.log()}") from None
+            raise HungError(f"{self.process_name} does not end after SIGTERM:\n{self.log()}") from None
         if code not in (0, 128 + signal.SIGTERM, -signal.SIGTERM):
             raise RuntimeError(f"{self.process_name} ended with {code}:\n{self.log()}")
 
@@ -68,6 +73,13 @@ class Slot:
         """Raise a RuntimeError when the process has ended by itself."""
         if self.process is not None and self.process.poll() is not None:
             raise RuntimeError(f"{self.process_name} ended with {self.process.returncode}:\n{self.log()}")
+
+    def silent_s(self) -> float:
+        """For how long the process has written nothing to its history, seconds; 0 before its first event."""
+        try:
+            return time.time() - (self.folder / f"{self.process_name}.jsonl").stat().st_mtime
+        except FileNotFoundError:
+            return 0.0
 
     def log(self) -> str:
         """The end of the process's output."""

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -19,7 +20,7 @@ from bench.servers import Server
 from compat.checker.__main__ import check
 from compat.checker.finding import Finding
 from compat.checker.history import Writer, read
-from compat.exactly_once.processes import Progress, Slot
+from compat.exactly_once.processes import HungError, Progress, Slot
 
 PARTITIONS = 3
 TIMEOUT_S = 120.0
@@ -57,18 +58,40 @@ class Outcome:
         return f"seed {self.seed}: {kills}, {did} in {self.seconds:.0f} s, {len(self.findings)} findings"
 
 
+class Cluster(Protocol):
+    """What a run needs of the brokers."""
+
+    @property
+    def bootstrap(self) -> str:
+        """Their addresses."""
+        ...
+
+
 class Run:
-    """`server` was started with the settings in BROKER; histories are written to `folder`."""
+    """`server` was started with the settings in BROKER; histories are written to `folder`.
+
+    Who breaks the brokers in another way than by kills calls `start`, `finish` and `kill`.
+    """
 
     clients: tuple[str, ...] = CLIENTS
     step, step_name = "committed", "commit"
     """The type of the events that are counted between kills, and its name in the output."""
 
-    def __init__(self, server: Server, client: str, folder: Path, seed: int, rate: int = 300, **more: str) -> None:
+    def __init__(
+        self, server: Server | Cluster, client: str, folder: Path, seed: int, rate: int = 300, **more: str
+    ) -> None:
         self.server, self.folder = server, folder
         self.chance = random.Random(seed)
         self.outcome = Outcome(seed, step=self.step_name)
         self._spacing = 8
+        self._began = 0.0
+        self.silence_s: float | None = None
+        """After how long a client that writes nothing counts as hung, and is replaced as one that was killed.
+
+        librdkafka 2.16 gives the handle of a broker up that was down for a moment; a commit that waits for this very
+        handle waits for ever.
+        """
+        self.hung = 0
         self.driver = Writer(folder / "driver.jsonl", "driver")
         self.source, self.target = f"in-{seed}", f"out-{seed}"
         settings = {
@@ -90,24 +113,53 @@ class Run:
 
         RuntimeError when a client ends by itself or there is no progress.
         """
-        began = time.monotonic()
         self._spacing = spacing
-        self._make_topics()
         try:
-            for slot in self.slots.values():
-                slot.start()
+            self.start()
             self._kill_all(broker_kills, client_kills)
-            self._drain()
+            return self.finish()
         finally:
-            for slot in self.slots.values():
-                if slot.process is not None and slot.process.poll() is None:
-                    slot.kill9()
+            self.kill()
+
+    def start(self) -> None:
+        """Make the topics and start the clients."""
+        self._began = time.monotonic()
+        self._make_topics()
+        for slot in self.slots.values():
+            slot.start()
+
+    def finish(self) -> Outcome:
+        """Let the clients catch up, stop them, read everything and check it."""
+        self._drain()
         self._read_all()
         self.driver.close()
         self.outcome.steps = self.progress.update()
         self.outcome.findings += check(read([self.folder]))
-        self.outcome.seconds = time.monotonic() - began
+        self.outcome.seconds = time.monotonic() - self._began
         return self.outcome
+
+    def kill(self) -> None:
+        """End the clients that run, without waiting for what they do."""
+        for slot in self.slots.values():
+            if slot.process is not None and slot.process.poll() is None:
+                slot.kill9()
+
+    def check_clients(self) -> None:
+        """RuntimeError when a client has ended by itself. One that hangs is replaced, if `silence_s` says so."""
+        for slot in self.slots.values():
+            slot.check()
+            if self.silence_s is not None and slot.role != "write" and slot.silent_s() > self.silence_s:
+                self.hung += 1
+                self._kill_client(slot)
+
+    def _stop_clients(self) -> None:
+        for slot in self.slots.values():
+            try:
+                slot.stop()
+            except HungError:
+                if self.silence_s is None:
+                    raise
+                self.hung += 1
 
     def _make_topics(self) -> None:
         admin = AdminClient({"bootstrap.servers": self.server.bootstrap})
@@ -128,6 +180,7 @@ class Run:
                 self._kill_client(self.slots[victim])
 
     def _kill_broker(self) -> None:
+        assert isinstance(self.server, Server)
         self.driver.write("killed", victim="broker")
         self.server.kill9()
         self.server.restart()
@@ -147,8 +200,7 @@ class Run:
     def _wait(self, condition: Callable[[], bool], failure: str) -> None:
         committed, deadline = self.progress.update(), time.monotonic() + TIMEOUT_S
         while not condition():
-            for slot in self.slots.values():
-                slot.check()
+            self.check_clients()
             if self.progress.update() > committed:
                 committed, deadline = self.progress.count, time.monotonic() + TIMEOUT_S
             if time.monotonic() > deadline:
@@ -167,8 +219,7 @@ class Run:
 
         self._wait(is_caught_up, f"the copiers have not reached {ends}")
         consumer.close()
-        for slot in self.slots.values():
-            slot.stop()
+        self._stop_clients()
 
     def _consumer(self, isolation: str, group: str) -> Consumer:
         settings = {"isolation.level": isolation, "enable.auto.commit": False, "enable.partition.eof": True}

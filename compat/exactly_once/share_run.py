@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 
 from bench.servers import Server
 from compat.exactly_once.processes import Progress
-from compat.exactly_once.run import BROKER, PARTITIONS, Run
+from compat.exactly_once.run import BROKER, PARTITIONS, Cluster, Run
 
 LOCK_S = 2.0
 DELIVERY_LIMIT = 5
@@ -43,7 +43,7 @@ class ShareRun(Run):
     clients = ("share-0", "share-1", "share-2", "share-0", "share-1", "share-2", "write-0")
     step, step_name = "acknowledged", "acknowledgement"
 
-    def __init__(self, server: Server, client: str, folder: Path, seed: int, rate: int = 300) -> None:
+    def __init__(self, server: Server | Cluster, client: str, folder: Path, seed: int, rate: int = 300) -> None:
         self.share_group = f"share-{seed}"
         super().__init__(server, client, folder, seed, rate, share_group=self.share_group)
 
@@ -71,8 +71,7 @@ class ShareRun(Run):
 
         self._wait(is_quiet, "records are still delivered")
         self.driver.write("drained", group=self.share_group, topic=self.source)
-        for slot in self.slots.values():
-            slot.stop()
+        self._stop_clients()
 
     def _topics_to_read(self) -> tuple[str, ...]:
         return (self.source,)

@@ -74,6 +74,11 @@ class TestRecords:
     def test_an_acknowledged_record_that_is_missing_at_the_end_is_lost(self):
         assert kinds(*written("a", "b"), poll((0, "a")), end(1)) == ["lost-write"]
 
+    def test_a_record_that_was_acknowledged_without_an_offset_must_be_there(self):
+        known = [send("a"), sent("a", -1001), send("b"), sent("b", -1001)]
+        assert kinds(*known, poll((0, "a"), (1, "b")), end(2)) == []
+        assert kinds(*known, poll((0, "b")), end(1)) == ["lost-write"]
+
     def test_a_record_without_a_response_may_be_in_the_log_or_not(self):
         assert kinds(send("a"), end(0)) == []
         assert kinds(send("a"), poll((0, "a")), end(1)) == []

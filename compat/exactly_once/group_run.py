@@ -1,0 +1,39 @@
+"""A run with a plain group: a writer and two members that commit what they have read, with any of the libraries.
+
+At the end the group must have committed everything, and the checker compares what was written with what was read.
+"""
+
+from __future__ import annotations
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat.exactly_once.run import PARTITIONS, Run
+
+
+class GroupRun(Run):
+    """A writer and a group of two on one topic."""
+
+    clients = ("read-0", "read-1", "write-0")
+    step, step_name = "committed_offsets", "commit of offsets"
+
+    def _make_topics(self) -> None:
+        admin = AdminClient({"bootstrap.servers": self.server.bootstrap})
+        admin.create_topics([NewTopic(self.source, PARTITIONS)])[self.source].result(30)
+
+    def _drain(self) -> None:
+        """Stop the writer, wait until the group has read everything, and stop it."""
+        self.slots.pop("write-0").stop()
+        consumer = self._consumer("read_uncommitted", f"copy-{self.outcome.seed}-readers")
+        partitions = [TopicPartition(self.source, index) for index in range(PARTITIONS)]
+        ends = [consumer.get_watermark_offsets(partition, 30)[1] for partition in partitions]
+
+        def has_read_all() -> bool:
+            return [max(0, partition.offset) for partition in consumer.committed(partitions, 30)] == ends
+
+        self._wait(has_read_all, f"the group has not committed {ends}")
+        consumer.close()
+        self._stop_clients()
+
+    def _topics_to_read(self) -> tuple[str, ...]:
+        return (self.source,)

@@ -1,0 +1,141 @@
+"""Nodes of a cluster replaced one by one under load: what is waited for between two, and the verdict at the end.
+
+A step replaces one node. Before and after it every replica of every partition must be in sync, and every load must make
+progress; the preferred leaders are elected, so that each node leads and coordinates again. At the end the loads finish
+and check, all replicas must have the same bytes, and no log of ours may have a traceback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from barnabas.client.admin import list_topics
+from barnabas.client.reassignments import elect_leaders
+from compat.checker.finding import Finding
+from tests.cluster.asking import client
+from tests.cluster.clusters import wait_for
+from tests.cluster.loads import Load
+from tests.cluster.replicas import differences
+
+SETTLE_S = 240.0
+STEPS_BETWEEN = 10
+"""Answered steps of each load between two replacements."""
+Step = tuple[str, Callable[[], None]]
+"""What it replaces by what, and the replacement."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run did and found; times in seconds."""
+
+    seed: int
+    steps: list[tuple[str, float]] = field(default_factory=list)
+    """Each replacement with the time until all replicas were in sync again."""
+    loads: list[Load] = field(default_factory=list)
+    seconds: float = 0.0
+    findings: list[Finding] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        records = sum(load.records for load in self.loads)
+        transactions = sum(load.transactions for load in self.loads)
+        return (
+            f"seed {self.seed}: {len(self.steps)} nodes replaced, {records} records and {transactions} transactions of "
+            f"{', '.join(load.name for load in self.loads)} in {self.seconds:.0f} s, {len(self.findings)} findings"
+        )
+
+    def tell(self) -> None:
+        """Print figures, notes and findings."""
+        print(self)
+        for load in self.loads:
+            for text, count in load.notes.most_common(5):
+                print(f"  note of {load.name}, {count} times: {text}")
+        for finding in self.findings[:20]:
+            print(f"  {finding}")
+
+
+class Rolling:
+    """One run on a started cluster."""
+
+    def __init__(self, bootstrap: str, loads: list[Load], seed: int) -> None:
+        self.bootstrap = bootstrap
+        self.outcome = Outcome(seed, loads=loads)
+
+    def __call__(
+        self, steps: Iterable[Step], data_dirs: Callable[[], Mapping[int, Path]], logs: Callable[[], Mapping[str, str]]
+    ) -> Outcome:
+        """Run all steps; `data_dirs` are those of the brokers, `logs` the output of our nodes by name."""
+        began = time.monotonic()
+        loads = self.outcome.loads
+        try:
+            for load in loads:
+                load.start()
+            self.go_on()
+            for what, replace in steps:
+                since = time.monotonic()
+                replace()
+                self.settle()
+                self.outcome.steps.append((what, time.monotonic() - since))
+                print(f"{what}: in sync after {self.outcome.steps[-1][1]:.1f} s", flush=True)
+                self.go_on()
+            for load in loads:
+                self.outcome.findings += [Finding(one.kind, f"{load.name}: {one.text}") for one in load.finish()]
+        finally:
+            for load in loads:
+                load.kill()
+        self.outcome.findings += _different(data_dirs())
+        self.outcome.findings += [
+            Finding("traceback", f"{name}: {text.partition('Traceback')[2][:500]}")
+            for name, text in logs().items()
+            if "Traceback" in text
+        ]
+        self.outcome.seconds = time.monotonic() - began
+        return self.outcome
+
+    def settle(self) -> None:
+        """Wait until every replica is in sync, and have the preferred leaders lead."""
+        wait_for(lambda: not behind(self.bootstrap), "all replicas in sync", SETTLE_S)
+        with client(self.bootstrap, 30.0) as asking:
+            elect_leaders(asking, None)
+        wait_for(lambda: not behind(self.bootstrap), "all replicas in sync", SETTLE_S)
+
+    def go_on(self) -> None:
+        """Wait until every load has made some further steps."""
+        behind = {load: load.progress() + STEPS_BETWEEN for load in self.outcome.loads}
+        deadline = time.monotonic() + SETTLE_S
+        while behind := {load: target for load, target in behind.items() if load.progress() < target}:
+            for load in self.outcome.loads:
+                load.check()
+            if time.monotonic() > deadline:
+                names = ", ".join(load.name for load in behind)
+                raise AssertionError(f"{names} made fewer than {STEPS_BETWEEN} steps in {SETTLE_S:g} s")
+            time.sleep(0.05)
+
+
+def end_in_order() -> None:
+    """Have SIGTERM end this process as an exception does: clients and nodes are ended too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
+def behind(bootstrap: str) -> list[str]:
+    """The partitions that have no leader, or replicas out of sync."""
+    with client(bootstrap, 30.0) as asking:
+        return [
+            f"{topic.name}-{one.partition_index}"
+            for topic in list_topics(asking)
+            for one in topic.partitions
+            if one.leader_id < 0 or set(one.isr_nodes) != set(one.replica_nodes)
+        ]
+
+
+def _different(data_dirs: Mapping[int, Path]) -> list[Finding]:
+    """Replicas with other bytes than each other, once nothing is written any more."""
+    with contextlib.suppress(AssertionError):
+        wait_for(lambda: not differences(data_dirs), "replicas with the same bytes", 60.0)
+        return []
+    return [Finding("different-replicas", line) for line in differences(data_dirs)]
