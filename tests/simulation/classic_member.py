@@ -96,8 +96,9 @@ class ClassicMember:
         error = None if response is None else E(response.error_code)
         if error == E.NONE:
             self.member_id, self.epoch = response.member_id, response.generation_id
-            self._ledger.joined(self.epoch, at_least)
-            if response.leader == self.member_id:
+            if self._process.is_current:
+                self._ledger.joined(self.epoch, at_least)
+            if response.leader == self.member_id and self._process.is_current:
                 self._ledger.leads(self._process.incarnation, self.epoch, self.identity)
             return response
         if error == E.MEMBER_ID_REQUIRED:

@@ -95,25 +95,6 @@ class NodeLinks:
         return ClusterWire(self._links.clients, self._links.network, self._node_id, link)
 
 
-class ClusterLinks:
-    """The connections of all processes."""
-
-    def __init__(self, clients: Clients, network: ClusterNetwork, brokers: list[int]) -> None:
-        self.clients = clients
-        self.network = network
-        self.brokers = brokers
-
-    def link(self, client_id: str, lane: str) -> Link | RoutedLink:
-        """The connections of a process for one purpose."""
-        if lane.startswith(DIRECTLY):
-            return self.to_node(client_id, int(lane.removeprefix(DIRECTLY)))
-        return RoutedLink(self, client_id)
-
-    def to_node(self, client_id: str, node_id: int) -> Link:
-        """A connection to one node."""
-        return Link(NodeLinks(self, node_id), client_id)
-
-
 class Coordinator(NamedTuple):
     """A request is for the coordinator of this key."""
 
@@ -128,6 +109,27 @@ class Leader(NamedTuple):
     index: int
 
 
+class ClusterLinks:
+    """The connections of all processes."""
+
+    def __init__(self, clients: Clients, network: ClusterNetwork, brokers: list[int]) -> None:
+        self.clients = clients
+        self.network = network
+        self.brokers = brokers
+        self.leadership: Callable[[Coordinator | Leader | None, int], object] = lambda _target, _node_id: None
+        """What identifies the leadership of a node over what a request is for; None unless it leads, and knows it."""
+
+    def link(self, client_id: str, lane: str) -> Link | RoutedLink:
+        """The connections of a process for one purpose."""
+        if lane.startswith(DIRECTLY):
+            return self.to_node(client_id, int(lane.removeprefix(DIRECTLY)))
+        return RoutedLink(self, client_id)
+
+    def to_node(self, client_id: str, node_id: int) -> Link:
+        """A connection to one node."""
+        return Link(NodeLinks(self, node_id), client_id)
+
+
 class RoutedLink:
     """A client's end for requests to any broker: one at a time."""
 
@@ -139,15 +141,16 @@ class RoutedLink:
         self._known: dict[Coordinator | Leader, int] = {}
         self._epochs: dict[Leader, int] = {}
         """The newest leader epochs that were heard of: a client does not go back to an earlier leader."""
-        self.incarnation = 0
+        self.incarnation: object = None
+        self.is_current = False
 
     def _node(self, node_id: int) -> Link:
         if node_id not in self._nodes:
             self._nodes[node_id] = self._links.to_node(self._client_id, node_id)
         return self._nodes[node_id]
 
-    def _any(self) -> Link:
-        return self._node(self._random.choice(self._links.brokers))
+    def _any(self) -> int:
+        return self._random.choice(self._links.brokers)
 
     def ask(
         self,
@@ -164,47 +167,52 @@ class RoutedLink:
         def answered(response: Message | None) -> None:
             if target is not None and (response is None or has_error(response)):
                 self._known.pop(target, None)
-            self.incarnation += 1  # a coordinator may be another one than before, and nothing of it is comparable
             on_response(response)
 
-        def found(node: Link | None) -> None:
+        def found(node: int | None) -> None:
             if node is None:
                 on_response(None)
             else:
-                node.ask(request, version, answered, timeout_s, may_outlive=may_outlive)
+                before = self._links.leadership(target, node)
+
+                def answered_by(response: Message | None) -> None:
+                    self.incarnation = self._links.leadership(target, node)
+                    self.is_current = before is not None and before == self.incarnation
+                    answered(response)
+
+                self._node(node).ask(request, version, answered_by, timeout_s, may_outlive=may_outlive)
 
         if target is None:
             found(self._any())
         elif target in self._known:
-            found(self._node(self._known[target]))
+            found(self._known[target])
         elif isinstance(target, Coordinator):
             self._find_coordinator(target, found)
         else:
             self._find_leader(target, found)
 
-    def _find_coordinator(self, target: Coordinator, then: Callable[[Link | None], None]) -> None:
+    def _find_coordinator(self, target: Coordinator, then: Callable[[int | None], None]) -> None:
         def answered(response: Any) -> None:
             node = None
             if response is not None and not response.coordinators[0].error_code:
-                node_id = self._known[target] = response.coordinators[0].node_id
-                node = self._node(node_id)
+                node = self._known[target] = response.coordinators[0].node_id
             then(node)
 
         request = g.FindCoordinatorRequest(coordinator_keys=[target.key], key_type=target.key_type)
-        self._any().ask(request, FIND_COORDINATOR, answered, LOOKUP_S)
+        self._node(self._any()).ask(request, FIND_COORDINATOR, answered, LOOKUP_S)
 
-    def _find_leader(self, target: Leader, then: Callable[[Link | None], None]) -> None:
+    def _find_leader(self, target: Leader, then: Callable[[int | None], None]) -> None:
         def answered(response: Any) -> None:
             partitions = [] if response is None else response.topics[0].partitions
             for one in partitions:
                 leader = Leader(target.topic, one.partition_index)
                 if one.leader_id >= 0 and one.leader_epoch >= self._epochs.get(leader, -1):
                     self._known[leader], self._epochs[leader] = one.leader_id, one.leader_epoch
-            then(self._node(self._known[target]) if target in self._known else None)
+            then(self._known.get(target))
 
         topics = [md.MetadataRequestTopic(name=target.topic)]
         request = md.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-        self._any().ask(request, METADATA, answered, LOOKUP_S)
+        self._node(self._any()).ask(request, METADATA, answered, LOOKUP_S)
 
     def close(self) -> None:
         """Close all connections."""

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.topic_image import PartitionImage
+from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
 from tests.simulation.cluster_checks import ClusterChecks
 from tests.simulation.cluster_clients import Clients
-from tests.simulation.cluster_links import ClusterLinks
+from tests.simulation.cluster_links import ClusterLinks, Coordinator, Leader
 from tests.simulation.cluster_network import ClusterNetwork
 from tests.simulation.cluster_node import CONTROLLER_ID, ClusterNode
 from tests.simulation.faults import Faults
@@ -53,6 +54,7 @@ class ClusterWorld(Processes):
                 node.on_start.append(_use_small_segments)
         self.clients = Clients(self, self.network)
         self.links = ClusterLinks(self.clients, self.network, self.brokers)
+        self.links.leadership = self._leadership
         self.restarts = 0
 
     def _settings(self, node_id: int) -> dict[str, str]:
@@ -107,6 +109,20 @@ class ClusterWorld(Processes):
         """The controller's image, None while it is down."""
         broker = self.nodes[CONTROLLER_ID].broker
         return None if broker is None else broker.image
+
+    def _leadership(self, target: Coordinator | Leader | None, node_id: int) -> object:
+        """A node's leadership over what a request is for; None unless it leads, and knows it."""
+        if target is None or self.image is None:
+            return None
+        topic, index = target if isinstance(target, Leader) else (GROUP_METADATA_TOPIC, 0)
+        known = self.image.topics[topic].partitions[index] if topic in self.image.topics else None
+        node = self.nodes[node_id]
+        if known is None or known.leader != node_id or node.broker is None or not node.is_listening:
+            return None
+        partition = next((one for one in node.broker.partitions if (one.topic, one.index) == (topic, index)), None)
+        if partition is None or not partition.is_leader or partition.leader_epoch != known.leader_epoch:
+            return None
+        return node_id, node.incarnation, known.leader_epoch
 
     def find(self, topic: str, index: int) -> tuple[bytes, PartitionImage] | None:
         """What the controller, or a broker that may not have heard of everything, says of a partition."""

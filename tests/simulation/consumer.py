@@ -85,13 +85,17 @@ def committed_records(position: int, found: f.FetchResponsePartitionData) -> tup
 
 
 def committed_offsets(process: Process, group: str, topic: str, partitions: list[int]) -> Steps[dict[int, int] | None]:
-    """A group's offsets that no open transaction may change (RequireStable); None: try again later."""
+    """A group's offsets that no open transaction may change (RequireStable); None: try again later.
+
+    A coordinator that was deposed and does not know it answers from its memory, in Kafka too. Clients cannot tell; what
+    would follow from an old offset is no fault of the broker's, so it is not used here.
+    """
     topics = [o.OffsetFetchRequestTopics(name=topic, partition_indexes=partitions)]
     request = o.OffsetFetchRequest(
         require_stable=True, groups=[o.OffsetFetchRequestGroup(group_id=group, topics=topics)]
     )
     response = yield from process.ask(request, 9, lane="group")
-    if response is None:
+    if response is None or not process.is_current:
         return None
     (found,) = response.groups
     found_partitions = [one for topic_ in found.topics for one in topic_.partitions]

@@ -139,7 +139,8 @@ class ConsumerMember:
             yield 0.1
             return
         self._acknowledged, self.is_kept_out = owned, False
-        self._ledger.joined(response.member_epoch, at_least)
+        if self._process.is_current:
+            self._ledger.joined(response.member_epoch, at_least)
         self.epoch = response.member_epoch
         self._ledger.newest_epoch = max(self._ledger.newest_epoch, self.epoch)
         self._interval_s = response.heartbeat_interval_ms / 1000

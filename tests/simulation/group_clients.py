@@ -293,7 +293,7 @@ class GroupClients:
             try:
                 if not (yield from self._copy_once(process, member, who, producer, offsets, values)):
                     return True
-            except Fenced:
+            except (Fenced, Abortable):
                 return False
         return True
 

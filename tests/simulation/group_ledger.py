@@ -13,7 +13,7 @@ class GroupLedger:
     def __init__(self, group: str) -> None:
         self.group = group
         self.records = Ledger()
-        self._leaders: dict[tuple[int, int], str] = {}
+        self._leaders: dict[tuple[object, int], str] = {}
         self._owners: dict[tuple[int, int], str] = {}
         self._acknowledged: dict[int, int] = {}
         self._late: set[tuple[int, int]] = set()
@@ -21,9 +21,9 @@ class GroupLedger:
         self.processed: set[bytes] = set()
         """The values of the records that were processed."""
 
-    def leads(self, incarnation: int, epoch: int, identity: str) -> None:
-        """A member is the leader of a generation; `incarnation` is the number of the broker's start."""
-        # a generation is durable only with its assignment: a broker that crashes before uses the number again
+    def leads(self, incarnation: object, epoch: int, identity: str) -> None:
+        """A member is the leader of a generation; `incarnation` says which coordinator has answered."""
+        # a generation is durable only with its assignment: a coordinator that crashes before uses the number again
         leader = self._leaders.setdefault((incarnation, epoch), identity)
         assert leader == identity, f"generation {epoch} is led by {leader} and by {identity}"
 

@@ -246,6 +246,7 @@ class Link:
         self._count = 0
         self.incarnation = 0
         """The number of the broker's start that the last response is from."""
+        self.is_current = True
         self._inbox = bytearray()
 
     def ask(

@@ -30,8 +30,10 @@ Start: TypeAlias = "Callable[[Callable[[Any], None]], None]"
 class Connection(Protocol):
     """A client's end of a connection, or of several: one request at a time."""
 
-    incarnation: int
-    """The number of the broker's start that the last response is from."""
+    incarnation: object
+    """What the last response is from."""
+    is_current: bool
+    """Whether that is the coordinator or leader."""
 
     def ask(
         self,
@@ -74,8 +76,11 @@ class Process:
         self._network = network
         self._on_exit = on_exit
         self.is_alive = True
-        self.incarnation = 0
-        """The number of the broker's start that the last response is from."""
+        self.incarnation: object = 0
+        """What the last response is from: the number of the broker's start, or a leadership in a cluster."""
+        self.is_current = True
+        """Whether whoever has sent the last response was the coordinator or leader all the time, and knew it. If not,
+        it may have answered from its memory, of which others know more: in Kafka as well."""
         self._links: dict[str, Connection] = {}
         self._resumes_at = 0.0
 
@@ -123,7 +128,7 @@ class Process:
             link.ask(request, version, resume, timeout_s, may_outlive=may_outlive)
 
         response = yield start
-        self.incarnation = link.incarnation
+        self.incarnation, self.is_current = link.incarnation, link.is_current
         return response
 
     def kill(self) -> None:
