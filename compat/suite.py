@@ -1,26 +1,41 @@
 """Runs the suite of one client, or of all, and compares the outcome with the client's allow list.
 
     compat/kcat/run [--against kafka] [pytest's own arguments]      # the same as: compat/run kcat ...
-    compat/run all [--against kafka | --brokers 3]
+    compat/run all [--against kafka | --brokers 3 [--controllers kafka]]
+    compat/run transactions --brokers 3 --kill-every 20 [--kill-seed 7] [--rounds 3]
 
 `compat/NAME/tests.allow` lists the tests of `tests/clients/test_NAME.py` and `test_NAME_*.py` that pass against
 Barnabas and Apache Kafka, by their names in pytest. A listed test must pass, so that a skipped or lost test is noticed,
-and a test that passes must be listed.
+and a test that passes must be listed. `transactions`, `groups_real` and the other names of `SHARED` are tests with
+clients of several libraries; they have no list.
+
+With `--kill-every` a broker of the cluster is killed every so many seconds meanwhile (`compat.killer`). Tests marked
+`uninterrupted` are skipped then.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
+import random
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from compat.killer import Killer
+
 if TYPE_CHECKING:
     import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = sorted(path.parent.name for path in (ROOT / "compat").glob("*/tests.allow"))
+SHARED = ("consumer_protocol", "groups_real", "share_groups", "transactions")
+"""Suites with clients of several libraries."""
+TIMEOUT_OF_A_KILLED_TEST_S = 400
+BROKERS_OF_A_KILLED_CLUSTER = 3
+"""With fewer, what needs two replicas in sync fails while one is down."""
 
 
 def test_files(name: str) -> list[Path]:
@@ -41,6 +56,7 @@ class Outcomes:
         self.ran: set[str] = set()
         self.broken: set[str] = set()
         self.deselected: set[str] = set()
+        """Also those that are skipped because a broker is killed meanwhile."""
 
     @property
     def passed(self) -> set[str]:
@@ -51,7 +67,9 @@ class Outcomes:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         name = _test_name(report.nodeid)
-        if not report.passed:
+        if report.skipped and "needs an uninterrupted cluster" in str(report.longrepr):
+            self.deselected.add(name)
+        elif not report.passed:
             self.broken.add(name)
         elif report.when == "call":
             self.ran.add(name)
@@ -67,15 +85,23 @@ def complaints(listed: Sequence[str], passed: set[str], deselected: set[str]) ->
     return missed + [f"passed, but is not listed: {name}" for name in sorted(passed - set(listed))]
 
 
-def run(name: str, arguments: Sequence[str]) -> int:
-    """Run one suite in this process; returns 0 if pytest passes and the outcome matches the allow list."""
+def run(name: str, arguments: Sequence[str], killer: Killer | None = None) -> int:
+    """Run one suite in this process; returns 0 if pytest passes and the outcome matches the allow list, if it has one.
+
+    The cluster of the tests is given to `killer`.
+    """
     try:
         import pytest
     except ImportError:
         print("The suites need pytest and the clients: `make test` sets them up.", file=sys.stderr)
         return 2
-    outcomes, listed = Outcomes(), allowed(name)
-    code = int(pytest.main([*map(str, test_files(name)), "-q", *arguments], plugins=[outcomes]))
+    outcomes = Outcomes()
+    plugins = [outcomes] if killer is None else [outcomes, killer]
+    code = int(pytest.main([*map(str, test_files(name)), "-q", *arguments], plugins=plugins))
+    if name in SHARED:
+        print(f"{name}: {len(outcomes.passed)} of {len(outcomes.ran | outcomes.broken)} tests passed")
+        return code
+    listed = allowed(name)
     found = complaints(listed, outcomes.passed, outcomes.deselected)
     for complaint in found:
         print(f"{name}: {complaint}")
@@ -83,16 +109,49 @@ def run(name: str, arguments: Sequence[str]) -> int:
     return code or int(bool(found))
 
 
+def run_killed(name: str, arguments: Sequence[str], options: argparse.Namespace) -> int:
+    """Run one suite as often as asked while brokers are killed; the highest of the exit codes, 1 if one stays away."""
+    seed = random.SystemRandom().randrange(2**32) if options.kill_seed is None else options.kill_seed
+    print(f"a broker is killed every {options.kill_every:g} s; --kill-seed {seed} repeats their order", flush=True)
+    given = [f"--timeout={TIMEOUT_OF_A_KILLED_TEST_S}", *arguments]
+    output = os.dup(sys.stdout.fileno())  # pytest captures what is written to the original
+
+    def say(text: str) -> None:
+        os.write(output, f"{text}\n".encode())
+
+    with Killer(options.kill_every, seed, say) as killer:
+        code = max(run(name, given, killer) for _ in range(options.rounds))
+    for finding in killer.findings:
+        print(f"{name}: {finding}")
+    print(f"{name}: {killer.kills} kills in {options.rounds} round{'s'[: options.rounds > 1]}")
+    return code or int(bool(killer.findings))
+
+
 def main(arguments: Sequence[str]) -> int:
-    if not arguments or arguments[0] not in [*NAMES, "all"]:
-        names = "|".join([*NAMES, "all"])
-        print(f"usage: compat/run {names} [--against kafka | --brokers N] [pytest's arguments]", file=sys.stderr)
-        return 2
-    name, rest = arguments[0], arguments[1:]
-    if name != "all":
-        return run(name, rest)
-    command = [sys.executable, "-m", "compat.suite"]  # each in its own process, with its own broker
-    return max(subprocess.run([*command, one, *rest], cwd=ROOT, check=False).returncode for one in NAMES)
+    parser = argparse.ArgumentParser(
+        prog="compat/run",
+        usage=f"compat/run {'|'.join([*NAMES, *SHARED, 'all'])} [options] [pytest's arguments]",
+        allow_abbrev=False,
+    )
+    parser.add_argument("name", choices=[*NAMES, *SHARED, "all"], metavar="NAME")
+    parser.add_argument("--against", choices=("barnabas", "kafka"), help="another broker: Apache Kafka 4.4.0")
+    parser.add_argument("--brokers", type=int, default=1, metavar="N", help="a cluster of Barnabas")
+    parser.add_argument("--controllers", choices=("ours", "kafka"), help="the controllers of that cluster")
+    parser.add_argument("--kill-every", type=float, metavar="SECONDS", help="kill a broker of the cluster so often")
+    parser.add_argument("--kill-seed", type=int, metavar="SEED", help="the order of the kills")
+    parser.add_argument("--rounds", type=int, default=1, metavar="N", help="how often the suite is run under kills")
+    options, rest = parser.parse_known_args(arguments)
+    if options.kill_every is not None and (options.brokers < BROKERS_OF_A_KILLED_CLUSTER or options.against == "kafka"):
+        parser.error(f"--kill-every needs --brokers {BROKERS_OF_A_KILLED_CLUSTER} of Barnabas")
+    if options.name == "all":  # each in its own process, with its own broker
+        command = [sys.executable, "-m", "compat.suite"]
+        own = [argument for argument in arguments if argument != "all"]
+        return max(subprocess.run([*command, one, *own], cwd=ROOT, check=False).returncode for one in NAMES)
+    given = [f"--brokers={options.brokers}", *rest]
+    given += [f"--{key}={value}" for key in ("against", "controllers") if (value := getattr(options, key))]
+    if options.kill_every is not None:
+        return run_killed(options.name, given, options)
+    return run(options.name, given)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ if str(ROOT) not in sys.path:
 from bench.clusters import BarnabasCluster  # noqa: E402 - needs the path above
 from bench.real_kafka import KafkaServer  # noqa: E402 - needs the path above
 from bench.servers import BarnabasServer, Server  # noqa: E402
+from compat.killer import SETTINGS as KILLED_SETTINGS  # noqa: E402
+from compat.killer import Killer  # noqa: E402
 
 pytest_plugins = ["tests.parallel"]
 
@@ -48,8 +50,15 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def _killer(config: pytest.Config) -> Killer | None:
+    """What kills brokers during this run (`compat/run NAME --brokers 3 --kill-every 20`), or None."""
+    return next((one for one in config.pluginmanager.get_plugins() if isinstance(one, Killer)), None)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip the tests that need Java and Maven where these are not installed."""
+    """Skip the tests that need Java and Maven where these are not installed, and those that no kill may disturb."""
+    if (mark := item.get_closest_marker("uninterrupted")) and _killer(item.config) is not None:
+        pytest.skip(f"needs an uninterrupted cluster: {mark.args[0]}")
     if item.get_closest_marker("java") or item.get_closest_marker("spark"):
         missing = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
         if missing:
@@ -66,6 +75,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
     parser.addoption("--brokers", type=int, default=1, help="how many brokers of Barnabas: a cluster if more than one")
+    parser.addoption("--controllers", choices=("ours", "kafka"), default="ours", help="the controllers of that cluster")
 
 
 @pytest.fixture(scope="session")
@@ -80,42 +90,64 @@ def against(request: pytest.FixtureRequest) -> str:
     return str(request.config.getoption("--against"))
 
 
-def _serve(kind: str, data_dir: Path, config: Mapping[str, str] | None, brokers: int = 1) -> Server:
-    keys = dict(config or {})
-    server: Server
-    if kind == "kafka":
-        server = KafkaServer(data_dir, config=keys)
-    elif brokers > 1:
-        server = BarnabasCluster(data_dir, brokers=brokers, config=keys)
-    else:
-        server = BarnabasServer(data_dir, config=keys)
-    _live[f"{kind} in {data_dir}"] = server
-    server.start()
-    return server
+class Brokers:
+    """Starts the brokers of this run: of one kind, single or clusters, which brokers may be killed of."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.kind = str(config.getoption("--against"))
+        self._count = int(config.getoption("--brokers"))
+        self._controllers = str(config.getoption("--controllers"))
+        self._killer = _killer(config)
+
+    def start(self, data_dir: Path, keys: Mapping[str, str]) -> Server:
+        """A started broker, or cluster."""
+        server: Server
+        if self.kind == "kafka":
+            server = KafkaServer(data_dir, config=dict(keys))
+        elif self._count > 1:
+            own = {**KILLED_SETTINGS, **keys} if self._killer is not None else dict(keys)
+            options = ("--controllers", self._controllers)
+            server = BarnabasCluster(data_dir, brokers=self._count, config=own, options=options)
+        else:
+            server = BarnabasServer(data_dir, config=dict(keys))
+        _live[self._name(data_dir)] = server
+        server.start()
+        if self._killer is not None and isinstance(server, BarnabasCluster):
+            self._killer.take(server)
+        return server
+
+    def stop(self, server: Server) -> None:
+        """Stop it. AssertionError if one of its brokers was killed and has not come back."""
+        try:
+            if self._killer is not None and isinstance(server, BarnabasCluster):
+                self._killer.leave(server)
+        finally:
+            server.stop()
+            _live.pop(self._name(server.data_dir), None)
+
+    def _name(self, data_dir: Path) -> str:
+        return f"{self.kind} in {data_dir}"
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory, against: str, brokers: int) -> Iterator[Server]:
+def broker(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Server]:
     """One broker for all tests of this process: a test uses its own topics (`topic_name`) and never stops it."""
     # Some tests write records with old timestamps: retention must not delete them while a slow test run goes on.
-    server = _serve(
-        against, tmp_path_factory.mktemp("broker"), {"log.retention.check.interval.ms": "86400000"}, brokers
-    )
+    brokers = Brokers(request.config)
+    server = brokers.start(tmp_path_factory.mktemp("broker"), {"log.retention.check.interval.ms": "86400000"})
     yield server
-    server.stop()
-    _live.pop(f"{against} in {server.data_dir}", None)
+    brokers.stop(server)
 
 
 @pytest.fixture
-def start_broker(tmp_path_factory: pytest.TempPathFactory, against: str, brokers: int) -> Iterator[StartBroker]:
+def start_broker(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[StartBroker]:
     """A factory `start_broker(data_dir=None, config=None) -> Server`: brokers that a test may kill and restart."""
     with ExitStack() as stack:
+        brokers = Brokers(request.config)
 
         def start(data_dir: Path | None = None, config: Mapping[str, str] | None = None) -> Server:
-            where = data_dir or tmp_path_factory.mktemp("broker")
-            server = _serve(against, where, config, brokers)
-            stack.callback(_live.pop, f"{against} in {where}", None)
-            stack.callback(server.stop)
+            server = brokers.start(data_dir or tmp_path_factory.mktemp("broker"), config or {})
+            stack.callback(brokers.stop, server)
             return server
 
         yield start

@@ -6,6 +6,7 @@ import select
 import socket
 import struct as packing
 import time
+from contextlib import closing
 
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.frame import message_for, request_header_version, response_header_version
@@ -17,16 +18,32 @@ from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest, D
 WAIT_S = 30.0
 
 
+MOVING = frozenset(
+    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
+)
+"""Answers while a coordinator moves to another broker, of Kafka's too."""
+
+
+def _connected(addresses):
+    """A connection to the first of the addresses that accepts one; the error of the last if none does."""
+    for address in addresses:
+        host, port = address.rsplit(":", 1)
+        try:
+            return socket.create_connection((host, int(port)), timeout=WAIT_S)
+        except OSError as error:
+            last = error
+    raise last
+
+
 class RawClient:
-    """One connection, to the first of the addresses.
+    """One connection, to the first of the addresses that accepts it.
 
     A call sends a request and returns its response; `send` and `read` do one half each.
     """
 
     def __init__(self, bootstrap, client_id="raw"):
-        host, port = bootstrap.split(",")[0].rsplit(":", 1)
         self.client_id = client_id
-        self.socket = socket.create_connection((host, int(port)), timeout=WAIT_S)
+        self.socket = _connected(bootstrap.split(","))
         self.sent = []
 
     def __call__(self, request, version):
@@ -80,17 +97,17 @@ class RawClient:
             assert time.monotonic() < deadline
             time.sleep(0.05)
 
-    def create_topic(self, name, partitions=1):
+    def create_topic(self, name, partitions=1, *, may_exist=False):
         """Create a topic; gives its id."""
         topics = [CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)]
         (made,) = self(CreateTopicsRequest(topics=topics, timeout_ms=30_000), 7).topics
-        assert made.error_code == 0, made
+        assert made.error_code in ({0, ErrorCode.TOPIC_ALREADY_EXISTS} if may_exist else {0}), made
         deadline = time.monotonic() + WAIT_S
         while True:  # Kafka answers before its metadata shows the topic
             asked = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
             (seen,) = self(asked, 12).topics
             if seen.error_code == 0 and all(partition.leader_id >= 0 for partition in seen.partitions):
-                return made.topic_id
+                return seen.topic_id
             assert time.monotonic() < deadline
             time.sleep(0.02)
 
@@ -107,3 +124,22 @@ def coordinator_client(bootstrap, group_id):
     finally:
         client.close()
     return RawClient(f"{found.host}:{found.port}")
+
+
+def ask_coordinator(bootstrap, group_id, request, version, error_of):
+    """The answer of a group's coordinator, over a new connection; `error_of(answer)` is its error code.
+
+    Asked again while the coordinator moves or its broker is down.
+    """
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        try:
+            with closing(coordinator_client(bootstrap, group_id)) as client:
+                answer = client(request, version)
+            if error_of(answer) not in MOVING:
+                return answer
+            what = error_of(answer)
+        except OSError as error:
+            what = error
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)

@@ -3,7 +3,9 @@
 `python group_member.py LIBRARY '{"bootstrap": ..., "group": ..., "topic": ..., "diary": ..., "session_ms": ...}'`; some
 take `strategy`, `instance` and `protocol` (classic, which is the default, or consumer) too. It writes its events to the
 file `diary` as JSON lines: `assigned`, `revoked` and `lost` with the partitions, `record` for each record, `error`. A
-batch is committed after it was written to the file. On SIGTERM the member leaves the group and exits.
+batch is committed after it was written to the file, again if that fails: when the coordinator moves to another broker,
+a commit may be answered with a retriable error or not at all, as with Kafka. On SIGTERM the member leaves the group and
+exits.
 """
 
 from __future__ import annotations
@@ -53,6 +55,7 @@ def run_confluent_kafka(options, diary, is_over):
     consumer.subscribe(
         [options["topic"]], on_assign=recorder("assigned"), on_revoke=recorder("revoked"), on_lost=recorder("lost")
     )
+    is_due = False
     while not is_over():
         messages = consumer.consume(100, 0.2)
         failed = [message.error() for message in messages if message.error()]
@@ -66,10 +69,13 @@ def run_confluent_kafka(options, diary, is_over):
             diary.write(
                 "record", partition=message.partition(), offset=message.offset(), value=message.value().decode()
             )
-        if read:
+        is_due = is_due or bool(read)
+        if is_due:
             try:
                 consumer.commit(asynchronous=False)
+                is_due = False
             except KafkaException as error:
+                is_due = error.args[0].code() != KafkaError._NO_OFFSET  # nothing is left to commit
                 diary.write("error", texts=[str(error)], fatal=False)
     consumer.close()
 
@@ -97,6 +103,7 @@ def run_kafka_python(options, diary, is_over):
         reconnect_backoff_max_ms=500,
     )
     consumer.subscribe([options["topic"]], listener=Listener())
+    is_due = False
     while not is_over():
         try:
             batches = consumer.poll(1000, max_records=100)  # with shorter sessions a join in progress may fail
@@ -105,8 +112,10 @@ def run_kafka_python(options, diary, is_over):
                     diary.write(
                         "record", partition=partition.partition, offset=message.offset, value=message.value.decode()
                     )
-            if batches:
+            is_due = is_due or bool(batches)
+            if is_due:
                 consumer.commit()
+                is_due = False
         except KafkaError as error:
             diary.write("error", texts=[repr(error)], fatal=False)
     consumer.close()
@@ -139,6 +148,7 @@ async def _run_aiokafka(options, diary, is_over):
     )
     consumer.subscribe([options["topic"]], listener=Listener())
     await consumer.start()
+    is_due = False
     while not is_over():
         try:
             batches = await consumer.getmany(timeout_ms=200, max_records=100)
@@ -147,8 +157,10 @@ async def _run_aiokafka(options, diary, is_over):
                     diary.write(
                         "record", partition=partition.partition, offset=message.offset, value=message.value.decode()
                     )
-            if batches:
+            is_due = is_due or bool(batches)
+            if is_due:
                 await consumer.commit()
+                is_due = False
         except KafkaError as error:
             diary.write("error", texts=[repr(error)], fatal=False)
     await consumer.stop()

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -16,7 +16,7 @@ from barnabas.wire.messages.consumer_groups import ConsumerGroupDescribeRequest
 from barnabas.wire.messages.consumer_protocol import ConsumerProtocolAssignment
 from barnabas.wire.messages.groups import DescribeGroupsRequest
 from compat.java import program
-from tests.broker.raw_client import RawClient, coordinator_client
+from tests.broker.raw_client import RawClient, ask_coordinator
 
 DEADLINE_S = 60.0
 PARTITIONS = 6
@@ -84,14 +84,29 @@ class Group:
 
     def __init__(self, server, name, folder):
         self.server, self.name, self.topic, self.folder = server, f"g-{name}", name, folder
-        client = RawClient(server.bootstrap)
-        client.create_topic(name, PARTITIONS)
-        client.find(self.name)
-        client.close()
-        self.producer = Producer({"bootstrap.servers": server.bootstrap, "linger.ms": 5})
+        self._create_topic()
+        settings = {"bootstrap.servers": server.bootstrap, "linger.ms": 5, "enable.idempotence": True}
+        self.producer = Producer(settings)  # offsets are compared, and a repeated request could add records twice
         self.members = []
         self.live = []
         self.produced = 0
+
+    def _create_topic(self):
+        """Create the topic, and wait for the group's coordinator; begun again if the asked broker is killed."""
+        tries = 0
+
+        def is_made():
+            nonlocal tries
+            tries += 1
+            try:
+                with closing(RawClient(self.server.bootstrap)) as client:
+                    client.create_topic(self.topic, PARTITIONS, may_exist=tries > 1)
+                    client.find(self.name)
+            except OSError:
+                return False
+            return True
+
+        wait_until(is_made, "a topic")
 
     def join(self, library="confluent-kafka", **options):
         diary = self.folder / f"member-{len(self.members)}.jsonl"
@@ -119,20 +134,15 @@ class Group:
 
     def described(self):
         """The group in the answer of DescribeGroups, over a new connection, since the broker may have restarted."""
-        client = coordinator_client(self.server.bootstrap, self.name)
-        try:
-            (group,) = client(DescribeGroupsRequest(groups=[self.name]), 5).groups
-        finally:
-            client.close()
-        return group
+        asked = DescribeGroupsRequest(groups=[self.name])
+        answer = ask_coordinator(self.server.bootstrap, self.name, asked, 5, lambda found: found.groups[0].error_code)
+        return answer.groups[0]
 
     def described_as_consumer_group(self):
         """The group in the answer of ConsumerGroupDescribe, or None if it does not use the consumer protocol."""
-        client = coordinator_client(self.server.bootstrap, self.name)
-        try:
-            (group,) = client(ConsumerGroupDescribeRequest(group_ids=[self.name]), 1).groups
-        finally:
-            client.close()
+        asked = ConsumerGroupDescribeRequest(group_ids=[self.name])
+        answer = ask_coordinator(self.server.bootstrap, self.name, asked, 1, lambda found: found.groups[0].error_code)
+        (group,) = answer.groups
         return None if group.error_code else group
 
     def shares(self):

@@ -90,7 +90,7 @@ def test_an_open_transaction_holds_readers_back(broker, topic):
     producer.begin_transaction()
     producer.produce(topic, "held")
     producer.flush()
-    plain = Producer({"bootstrap.servers": broker.bootstrap})
+    plain = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
     plain.produce(topic, "after")
     plain.flush()
     assert read_all(broker.bootstrap, topic) == []
@@ -205,7 +205,7 @@ def test_a_transaction_of_a_killed_producer_is_aborted_after_its_timeout(start_b
     producer.begin_transaction()
     producer.produce(topic, "lost")
     producer.flush()
-    plain = Producer({"bootstrap.servers": server.bootstrap})
+    plain = Producer({"bootstrap.servers": server.bootstrap, "enable.idempotence": True})
     plain.produce(topic, "kept")
     plain.flush()
     deadline = time.monotonic() + DEADLINE_S
