@@ -1,7 +1,9 @@
 """Committed offsets: an OffsetFetch after an answered commit returns that offset or a later one.
 
 `committed-offset-regression`: a response below an offset that was committed before the request; workloads never commit
-backwards. `committed-offset-invented`: a response with an offset that no client has committed. Offsets of a transaction
+backwards. A commit without an answer may take effect at any later time, also after later commits that were answered: it
+may wait in the socket of a broker that was paused, and Kafka's coordinator carries it out too. So its offset may be
+found. `committed-offset-invented`: a response with an offset that no client has committed. Offsets of a transaction
 are valid once it has certainly committed, and must never be returned when it has not.
 """
 
@@ -20,7 +22,7 @@ Register = tuple[str, str, int]
 
 def findings(events: list[Event], logs: Logs) -> Iterator[Finding]:
     """Every response that contradicts the commits."""
-    requested = _requested(events, logs)
+    requested, unanswered = _requested(events, logs), _unanswered(events)
     highest: dict[Register, tuple[int, Event]] = {}
     commits = sorted(_valid_commits(events, logs), key=lambda pair: pair[0])
     fetches = sorted((event for event in events if event.type == "fetched_offsets"), key=lambda event: event["since"])
@@ -29,7 +31,7 @@ def findings(events: list[Event], logs: Logs) -> Iterator[Finding]:
         while at < len(commits) and commits[at][0] <= fetch["since"]:
             _raise(highest, commits[at][1])
             at += 1
-        yield from _check(fetch, highest, requested)
+        yield from _check(fetch, highest, requested, unanswered)
 
 
 def _registers(event: Event) -> Iterator[tuple[Register, int]]:
@@ -45,6 +47,25 @@ def _requested(events: list[Event], logs: Logs) -> dict[Register, set[int]]:
             for register, offset in _registers(event):
                 requested[register].add(offset)
     return requested
+
+
+def _unanswered(events: list[Event]) -> dict[Register, list[tuple[float, int]]]:
+    """The commits that had no answer, or were repeated by their client before they had one, with their times."""
+    open_: dict[tuple[str, str], Event] = {}
+    doubtful: list[Event] = []
+    for event in events:
+        if event.type == "note":
+            doubtful += [commit for (process, _), commit in open_.items() if process == event.process]
+        elif event.type in ("committing_offsets", "committed_offsets") and event.txn is None:
+            before = open_.pop((event.process, event["group"]), None)
+            if event.type == "committing_offsets":
+                open_[event.process, event["group"]] = event
+                doubtful += [] if before is None else [before]
+    found: dict[Register, list[tuple[float, int]]] = defaultdict(list)
+    for commit in [*doubtful, *open_.values()]:
+        for register, offset in _registers(commit):
+            found[register].append((commit.at, offset))
+    return found
 
 
 def _is_undone(event: Event, logs: Logs) -> bool:
@@ -69,12 +90,16 @@ def _raise(highest: dict[Register, tuple[int, Event]], commit: Event) -> None:
 
 
 def _check(
-    fetch: Event, highest: dict[Register, tuple[int, Event]], requested: dict[Register, set[int]]
+    fetch: Event,
+    highest: dict[Register, tuple[int, Event]],
+    requested: dict[Register, set[int]],
+    unanswered: dict[Register, list[tuple[float, int]]],
 ) -> Iterator[Finding]:
     for register, offset in _registers(fetch):
         group, topic, partition = register
         text = f"{fetch} found {offset} for {partition_name(topic, partition)} in group {group}"
-        if register in highest and offset < highest[register][0]:
+        is_late = any(at <= fetch.at and late == offset for at, late in unanswered.get(register, ()))
+        if register in highest and offset < highest[register][0] and not is_late:
             committed, commit = highest[register]
             yield Finding("committed-offset-regression", f"{text}, but {committed} was committed before ({commit})")
         elif offset >= 0 and offset not in requested[register]:

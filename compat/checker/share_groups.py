@@ -6,8 +6,8 @@ first. `share-delivery-count`: a count that is not above the previous one, or ab
 the group was drained, a record is neither accepted nor rejected nor at the delivery limit.
 
 A restarted broker has no locks and may have lost deliveries (not acknowledgements), while clients may still process
-records fetched before. Therefore deliveries are not checked for the duration of a lock after `killed` or `restarted`,
-only second accepts or rejects are. Records of a member are available when it is killed or closed, and released ones
+records fetched before. Therefore deliveries are not checked from `killed` to `restarted` and for the duration of a lock
+after that, only second accepts or rejects are. Records of a member are available when it is killed or closed, and released ones
 from the request on. An accept or reject without a response may have succeeded.
 """
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 
 from compat.checker.finding import Finding, position_name
 from compat.checker.history import Event, Position
@@ -91,9 +92,9 @@ class Ledger:
                     )
                 entry.held_by, entry.final = None, event
 
-    def forget_locks(self, at: float) -> None:
+    def forget_locks(self, event: Event) -> None:
         """The broker was killed or restarted."""
-        self.certain_from = at + self.lock_s
+        self.certain_from = event.at + self.lock_s if event.type == "restarted" else inf
         for entry in self.entries.values():
             entry.held_by, entry.count = None, 0
 
@@ -121,7 +122,7 @@ def findings(events: list[Event], logs: Logs) -> Iterator[Finding]:
     for event in events:
         if event.type == "restarted" or event.values.get("victim") == "broker":
             for ledger in ledgers.values():
-                ledger.forget_locks(event.at)
+                ledger.forget_locks(event)
         elif event.type in ("killed", "closed"):
             for ledger in ledgers.values():
                 ledger.release_all(event["victim"] if event.type == "killed" else event.process)

@@ -5,6 +5,8 @@ At the end the group must have committed everything, and the checker compares wh
 
 from __future__ import annotations
 
+import time
+
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -24,12 +26,17 @@ class GroupRun(Run):
     def _drain(self) -> None:
         """Stop the writer, wait until the group has read everything, and stop it."""
         self.slots.pop("write-0").stop()
-        consumer = self._consumer("read_uncommitted", f"copy-{self.outcome.seed}-readers")
+        group = f"copy-{self.outcome.seed}-readers"
+        consumer = self._consumer("read_uncommitted", group)
         partitions = [TopicPartition(self.source, index) for index in range(PARTITIONS)]
         ends = [consumer.get_watermark_offsets(partition, 30)[1] for partition in partitions]
 
         def has_read_all() -> bool:
-            return [max(0, partition.offset) for partition in consumer.committed(partitions, 30)] == ends
+            since = time.monotonic()
+            found = [partition.offset for partition in consumer.committed(partitions, 30)]
+            rows = [[self.source, index, max(-1, offset)] for index, offset in enumerate(found)]
+            self.driver.write("fetched_offsets", group=group, offsets=rows, since=since)
+            return [max(0, offset) for offset in found] == ends
 
         self._wait(has_read_all, f"the group has not committed {ends}")
         consumer.close()

@@ -226,6 +226,22 @@ class TestCommittedOffsets:
         assert kinds(*lines, offsets("fetched_offsets", 5, since=3.0)) == []
         assert kinds(*lines, offsets("fetched_offsets", 9, since=3.0)) == []
 
+    def test_a_commit_without_an_answer_may_take_effect_after_later_ones(self):
+        lines = [offsets("committing_offsets", 5), offsets("committing_offsets", 9), offsets("committed_offsets", 9)]
+        assert kinds(*lines, offsets("fetched_offsets", 5, since=3.0)) == []
+        assert kinds(*lines, offsets("fetched_offsets", 5, since=3.0), offsets("fetched_offsets", 9, since=4.0)) == []
+        assert kinds(*lines, offsets("fetched_offsets", -1, since=3.0)) == ["committed-offset-regression"]
+        assert kinds(offsets("committed_offsets", 9), offsets("fetched_offsets", 5, since=1.0), lines[0]) == [
+            "committed-offset-regression"
+        ]
+
+    def test_a_commit_that_its_client_has_repeated_may_take_effect_later_too(self):
+        five = [offsets("committing_offsets", 5), ("c", "note", {"text": "again"}), offsets("committed_offsets", 5)]
+        nine = [offsets("committing_offsets", 9), offsets("committed_offsets", 9)]
+        assert kinds(*five, *nine, offsets("fetched_offsets", 5, since=5.0)) == []
+        of_another = [five[0], ("d", "note", {"text": "again"}), five[2]]
+        assert kinds(*of_another, *nine, offsets("fetched_offsets", 5, since=5.0)) == ["committed-offset-regression"]
+
     def test_a_commit_that_was_answered_after_the_request_may_be_found_or_not(self):
         lines = [offsets("committing_offsets", 5), offsets("committed_offsets", 5)]
         assert kinds(*lines, offsets("fetched_offsets", -1, since=0.5)) == []
