@@ -21,8 +21,9 @@ from barnabas import __version__  # noqa: E402 - needs the path above
 
 SECTIONS = {
     "Use": [
-        "docs/cli", "docs/ci", "docs/docker", "docs/migrating-from-compose", "docs/completion", "docs/profiles",
-        "docs/queues", "docs/pipeline", "docs/operations", "docs/platforms",
+        "docs/cli", "docs/ci", "docs/docker", "docs/migrating-from-compose", "docs/migrating-from-kafka",
+        "docs/completion", "docs/profiles", "docs/upgrading", "docs/queues", "docs/pipeline", "docs/operations",
+        "docs/platforms",
     ],
     "Reference": [
         "docs/configuration", "docs/pipeline-keys", "docs/compatibility", "docs/skipped", "docs/rules", "docs/states",
