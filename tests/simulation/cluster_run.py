@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages import topics as tp
@@ -12,6 +13,9 @@ from tests.simulation.cluster_node import RESTART_S
 from tests.simulation.cluster_world import REPLICAS, ClusterWorld
 from tests.simulation.consumer import Reader, Records
 from tests.simulation.process import Process, Steps
+
+if TYPE_CHECKING:
+    from barnabas.wire.schema import Message
 
 HEALED_S = 60.0
 SLICE_S = 0.5
@@ -42,21 +46,24 @@ class ClusterRun:
         )
 
     def _create_topics(self) -> None:
-        world = self.world
-        answers: list[object] = []
         topics = [
             tp.CreatableTopic(name=name, num_partitions=partitions, replication_factor=REPLICAS)
             for name, partitions in self.topics.items()
         ]
-        request = tp.CreateTopicsRequest(topics=topics, timeout_ms=10_000)
+        response = self.administer(tp.CreateTopicsRequest(topics=topics, timeout_ms=10_000))
+        assert isinstance(response, tp.CreateTopicsResponse), response
+        for topic in response.topics:
+            assert topic.error_code == ErrorCode.NONE, topic
+
+    def administer(self, request: Message) -> Any:
+        """The response to an administrator's request, before there are faults."""
+        world = self.world
+        answers: list[object] = []
         client = world.clients.brokers.client(world.brokers[0], "admin")
         client.send(request, answers.append, timeout_s=20.0)
         world.run(20.0, lambda: bool(answers))
         assert answers
-        response = answers[0]
-        assert isinstance(response, tp.CreateTopicsResponse), response
-        for topic in response.topics:
-            assert topic.error_code == ErrorCode.NONE, topic
+        return answers[0]
 
     # ---- the end
 

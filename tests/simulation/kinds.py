@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tests.simulation.cluster import Cluster
-from tests.simulation.cluster_coordinators import ClusterGroups, ClusterTransactions
+from tests.simulation.cluster_coordinators import ClusterGroups, ClusterShare, ClusterTransactions
 from tests.simulation.cluster_world import ClusterWorld
 from tests.simulation.consumer_groups import ConsumerGroups
 from tests.simulation.groups import Groups
@@ -28,6 +28,7 @@ class Run(Protocol):
 KINDS: dict[str, Callable[..., Run]] = {
     "cluster": Cluster,
     "cluster-groups": ClusterGroups,
+    "cluster-share": ClusterShare,
     "cluster-transactions": ClusterTransactions,
     "consumer": ConsumerGroups,
     "groups": Groups,

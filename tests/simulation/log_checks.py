@@ -225,21 +225,9 @@ class LogChecks:
         same_groups(shard.coordinator, self._replayed[index].coordinator)
 
     def skipped(self, topic: str, partition: int, *, is_read_committed: bool) -> set[int]:
-        """The offsets of a partition that readers skip: markers, and under read_committed aborted records."""
+        """The offsets of a partition that readers skip."""
         model = self._models.get((topic, partition), PartitionModel())
-        offsets: set[int] = set()
-        open_batches: dict[int, list[Batch]] = {}
-        for one in model.batches:
-            if isinstance(one, Marker):
-                offsets.add(one.offset)
-                data = open_batches.pop(one.producer_id, [])
-                if is_read_committed and not one.is_commit:
-                    offsets.update(
-                        offset for batch in data for offset in range(batch.base_offset, batch.last_offset + 1)
-                    )
-            elif one.is_transactional:
-                open_batches.setdefault(one.producer_id, []).append(one)
-        return offsets
+        return model.skipped(is_read_committed=is_read_committed)
 
     def check_reloaded(self) -> None:
         """Check that coordinators loaded from the logs equal the live ones."""

@@ -63,12 +63,11 @@ class PartitionModel:
 
     def read(self, log: Log) -> list[Batch | Marker]:
         """Read to the end of the log; the new batches."""
-        if log.log_end_offset == self.end:
-            return []
-        slice_ = log.read(self.end, READ_BYTES, limit_offset=log.log_end_offset, min_one_batch=True).slice
-        assert slice_ is not None
-        new = [self._take(batch) for batch in iter_batches(slice_.read())]
-        assert self.end == log.log_end_offset, "offsets have no holes"
+        new: list[Batch | Marker] = []
+        while self.end < log.log_end_offset:  # segment by segment
+            slice_ = log.read(self.end, READ_BYTES, limit_offset=log.log_end_offset, min_one_batch=True).slice
+            assert slice_ is not None, "offsets have no holes"
+            new += [self._take(batch) for batch in iter_batches(slice_.read())]
         self.batches += new
         return new
 
@@ -101,3 +100,19 @@ class PartitionModel:
         self.ended = [one for one in self.ended if one.marker.offset >= high_watermark]
         undecided = [*self.open.values(), *(one.first_offset for one in self.ended)]
         return min([high_watermark, *undecided])
+
+    def skipped(self, *, is_read_committed: bool) -> set[int]:
+        """The offsets that readers skip: markers, and under read_committed aborted records."""
+        offsets: set[int] = set()
+        open_batches: dict[int, list[Batch]] = {}
+        for one in self.batches:
+            if isinstance(one, Marker):
+                offsets.add(one.offset)
+                data = open_batches.pop(one.producer_id, [])
+                if is_read_committed and not one.is_commit:
+                    offsets.update(
+                        offset for batch in data for offset in range(batch.base_offset, batch.last_offset + 1)
+                    )
+            elif one.is_transactional:
+                open_batches.setdefault(one.producer_id, []).append(one)
+        return offsets

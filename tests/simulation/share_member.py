@@ -6,11 +6,12 @@ connection breaks, the session and its locks are lost, and the member starts a n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import share_groups as g
 from barnabas.wire.records import iter_batches, iter_records
+from tests.simulation.process import REQUEST_TIMEOUT_S
 from tests.simulation.share_ledger import ACCEPT, REJECT, RELEASE, RENEW
 
 if TYPE_CHECKING:
@@ -41,23 +42,39 @@ class Delivered(NamedTuple):
     """None when there is no record at this offset, but a marker or a gap."""
 
 
+class SessionObserver(Protocol):
+    """Sees the requests of a member's sessions as the member does."""
+
+    def sending(self, member_id: str, lane: str, request: g.ShareFetchRequest | g.ShareAcknowledgeRequest) -> Any:
+        """A request is sent; what `answered` gets."""
+
+    def answered(self, sent: Any, response: Any) -> None:
+        """It has a response, or None."""
+
+
 class ShareMember:
     """One member."""
 
     def __init__(self, process: Process, group: str, topic: str, topic_id: bytes) -> None:
-        self._process = process
-        self._group = group
+        self.process = process
+        self.group = group
         self._topic = topic
-        self._topic_id = topic_id
+        self.topic_id = topic_id
         random = process.random
         self.member_id = f"{process.name}-{random.randrange(1 << 30)}"
         self.epoch = JOIN_EPOCH
         self.assigned: list[int] = []
         self._is_leaving = False
-        self._session_epoch = OPEN
-        self._session: set[int] = set()
-        self._acquire_mode = random.choice((BATCH_OPTIMIZED, RECORD_LIMIT))
-        self._max_records = random.choice((1, 3, 100))
+        self.acquire_mode = random.choice((BATCH_OPTIMIZED, RECORD_LIMIT))
+        self.max_records = random.choice((1, 3, 100))
+        self._sessions: dict[str, ShareSession] = {}
+        self.observer: SessionObserver | None = None
+
+    def session(self, lane: str = "data") -> ShareSession:
+        """The member's session with a broker, on the connection of this name."""
+        if lane not in self._sessions:
+            self._sessions[lane] = ShareSession(self, lane)
+        return self._sessions[lane]
 
     # ---- the group
 
@@ -70,12 +87,12 @@ class ShareMember:
             epoch = self.epoch
             sends_all = not is_sure or epoch == JOIN_EPOCH
             request = g.ShareGroupHeartbeatRequest(
-                group_id=self._group,
+                group_id=self.group,
                 member_id=self.member_id,
                 member_epoch=epoch,
                 subscribed_topic_names=[self._topic] if sends_all else None,
             )
-            response = yield from self._process.ask(request, HEARTBEAT_VERSION, lane="heartbeat", may_outlive=False)
+            response = yield from self.process.ask(request, HEARTBEAT_VERSION, lane="heartbeat", may_outlive=False)
             error = None if response is None else E(response.error_code)
             is_sure = error == E.NONE
             if self._is_leaving or epoch != self.epoch:
@@ -96,25 +113,48 @@ class ShareMember:
     def leave(self) -> Steps[None]:
         """Close the session, leave the group, and join again."""
         self._is_leaving = True
-        if self._session_epoch != OPEN:
-            last = g.ShareAcknowledgeRequest(
-                group_id=self._group, member_id=self.member_id, share_session_epoch=CLOSE, topics=[]
-            )
-            yield from self._process.ask(last, VERSION)
-            self._session_epoch = OPEN
-        request = g.ShareGroupHeartbeatRequest(group_id=self._group, member_id=self.member_id, member_epoch=LEAVE_EPOCH)
-        yield from self._process.ask(request, HEARTBEAT_VERSION, lane="leave", may_outlive=False)
+        for session in self._sessions.values():
+            yield from session.close()
+        request = g.ShareGroupHeartbeatRequest(group_id=self.group, member_id=self.member_id, member_epoch=LEAVE_EPOCH)
+        yield from self.process.ask(request, HEARTBEAT_VERSION, lane="leave", may_outlive=False)
         self.epoch, self.assigned = JOIN_EPOCH, []
         self._is_leaving = False
 
-    # ---- records
 
-    def fetch(self, acknowledgements: Acknowledgements, wait_s: float) -> Steps[list[Delivered] | None]:
-        """ShareFetch: acknowledge records and acquire more; None when the session is lost."""
-        is_open = self._session_epoch == OPEN
-        wanted = set(self.assigned)
-        added = wanted if is_open else wanted - self._session
-        forgotten = [] if is_open else sorted(self._session - wanted)
+class ShareSession:
+    """A member's session with one broker, on one connection."""
+
+    def __init__(self, member: ShareMember, lane: str) -> None:
+        self._member = member
+        self._lane = lane
+        self._epoch = OPEN
+        self._partitions: set[int] = set()
+
+    def close(self) -> Steps[None]:
+        """Close the session, which releases its records."""
+        if self._epoch != OPEN:
+            last = g.ShareAcknowledgeRequest(
+                group_id=self._member.group, member_id=self._member.member_id, share_session_epoch=CLOSE, topics=[]
+            )
+            yield from self._ask(last)
+            self._epoch = OPEN
+
+    def _ask(self, request: g.ShareFetchRequest | g.ShareAcknowledgeRequest, wait_s: float = 0.0) -> Steps[Any]:
+        """Send a request, and show it and its response to who observes the session."""
+        process, observer = self._member.process, self._member.observer
+        sent = None if observer is None else observer.sending(self._member.member_id, self._lane, request)
+        response = yield from process.ask(request, VERSION, lane=self._lane, timeout_s=wait_s + REQUEST_TIMEOUT_S)
+        if observer is not None:
+            observer.answered(sent, response)
+        return response
+
+    def fetch(
+        self, wanted: set[int], acknowledgements: Acknowledgements, wait_s: float
+    ) -> Steps[list[Delivered] | None]:
+        """ShareFetch: acknowledge records and acquire more of these partitions; None when the session is lost."""
+        is_open = self._epoch == OPEN
+        added = wanted if is_open else wanted - self._partitions
+        forgotten = [] if is_open else sorted(self._partitions - wanted)
         by_partition = _by_partition([] if is_open else acknowledgements)
         renews = any(kind == RENEW for _, _, kind in acknowledgements) and not is_open
         partitions = [
@@ -124,27 +164,29 @@ class ShareMember:
             for partition in sorted({*added, *by_partition})
         ]
         request = g.ShareFetchRequest(
-            group_id=self._group,
-            member_id=self.member_id,
-            share_session_epoch=self._session_epoch,
+            group_id=self._member.group,
+            member_id=self._member.member_id,
+            share_session_epoch=self._epoch,
             max_wait_ms=0 if renews else int(wait_s * 1000),
             min_bytes=0 if renews else 1,
             max_bytes=0 if renews else 1 << 16,
-            max_records=0 if renews else self._max_records,
-            batch_size=0 if renews else self._max_records,
-            share_acquire_mode=self._acquire_mode,
+            max_records=0 if renews else self._member.max_records,
+            batch_size=0 if renews else self._member.max_records,
+            share_acquire_mode=self._member.acquire_mode,
             is_renew_ack=renews,
-            topics=[g.ShareFetchRequestFetchTopic(topic_id=self._topic_id, partitions=partitions)]
+            topics=[g.ShareFetchRequestFetchTopic(topic_id=self._member.topic_id, partitions=partitions)]
             if partitions
             else [],
-            forgotten_topics_data=[g.ShareFetchRequestForgottenTopic(topic_id=self._topic_id, partitions=forgotten)]
+            forgotten_topics_data=[
+                g.ShareFetchRequestForgottenTopic(topic_id=self._member.topic_id, partitions=forgotten)
+            ]
             if forgotten
             else [],
         )
-        response = yield from self._process.ask(request, VERSION, timeout_s=wait_s + 2.0)
+        response = yield from self._ask(request, wait_s)
         if not self._continues(response):
             return None
-        self._session = wanted
+        self._partitions = wanted
         delivered = []
         for partition in (one for topic in response.responses for one in topic.partitions):
             errors = {E(partition.error_code), E(partition.acknowledge_error_code)} - {E.NONE} - _LATER - _NO_MORE
@@ -157,7 +199,7 @@ class ShareMember:
 
     def acknowledge(self, acknowledgements: Acknowledgements) -> Steps[bool]:
         """ShareAcknowledge; False when the session is lost."""
-        if self._session_epoch == OPEN:
+        if self._epoch == OPEN:
             return False
         partitions = [
             g.AcknowledgePartition(
@@ -167,26 +209,26 @@ class ShareMember:
             for partition, of_it in sorted(_by_partition(acknowledgements).items())
         ]
         request = g.ShareAcknowledgeRequest(
-            group_id=self._group,
-            member_id=self.member_id,
-            share_session_epoch=self._session_epoch,
+            group_id=self._member.group,
+            member_id=self._member.member_id,
+            share_session_epoch=self._epoch,
             is_renew_ack=any(kind == RENEW for _, _, kind in acknowledgements),
-            topics=[g.AcknowledgeTopic(topic_id=self._topic_id, partitions=partitions)],
+            topics=[g.AcknowledgeTopic(topic_id=self._member.topic_id, partitions=partitions)],
         )
-        response = yield from self._process.ask(request, VERSION)
+        response = yield from self._ask(request)
         return self._continues(response)
 
     def _continues(self, response: g.ShareFetchResponse | g.ShareAcknowledgeResponse | None) -> bool:
         """Whether the session continues after a response."""
         if response is None:
-            self._session_epoch = OPEN
+            self._epoch = OPEN
             return False
         error = E(response.error_code)
         if error:
             assert error in _NO_SESSION or error in _LATER, error
-            self._session_epoch = OPEN
+            self._epoch = OPEN
             return False
-        self._session_epoch += 1
+        self._epoch += 1
         return True
 
 

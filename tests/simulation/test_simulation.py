@@ -97,6 +97,13 @@ def test_groups_of_both_protocols_keep_their_offsets_while_their_coordinator_mov
 
 @pytest.mark.scaled
 @pytest.mark.timeout(0)
+def test_share_groups_finish_every_record_while_leaders_and_coordinator_move() -> None:
+    """G5."""
+    run_all("cluster-share", COORDINATOR_SEEDS)
+
+
+@pytest.mark.scaled
+@pytest.mark.timeout(0)
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_promises_hold_while_single_operations_of_the_disk_fail(kind: str) -> None:
     """T3-T12, G1-G6, I1-I7: no descriptor, no space, a short write, an error of the disk; beside the other faults."""
