@@ -105,6 +105,12 @@ SIMULATIONS = tuple(
     )
 )
 
+ROLLING = (
+    Count("replacements of a node", r"^seed \d+: (\d+) nodes replaced"),
+    Count("records read", r"^seed \d+: .*?(\d+) records and"),
+    Count("transactions committed under replacements", r"^seed \d+: .*? and (\d+) transactions"),
+)
+
 COPIES = (
     Count("committed transactions", r"(\d+) answered commits"),
     Count("records copied", r"(\d+) records in"),
@@ -185,6 +191,20 @@ STEPS = (
         " --controller-kills 1 --seed {seed}",
         (1, 4, 10),
         FAULTS,
+    ),
+    Step(
+        "rolling-migration",
+        "Kafka's brokers replaced by ours one by one and back, all clients",
+        "python -m tests.cluster.migration --seed {seed}",
+        (0, 1, 5),
+        ROLLING,
+    ),
+    Step(
+        "rolling-upgrade",
+        "nodes of the previous release replaced one by one and back; needs the history of the repository",
+        "python -m tests.cluster.upgrade --seed {seed}",
+        (0, 1, 5),
+        ROLLING,
     ),
     Step(
         "planted-bugs-sample",
