@@ -14,8 +14,11 @@ import pytest
 SESSIONS = {
     "tests/clients/test_spark": "Spark of the clients' tests",
     "tests/pipeline/": "Spark of the pipeline's tests",
+    "tests/cluster/test_failover": "clusters of every kind",
+    "tests/cluster/test_coordinator_failover": "clusters of every kind",
+    "tests/cluster/test_mixed": "clusters of every kind",
 }
-"""The files whose tests use one Spark session, and the name of their group."""
+"""The files whose tests use one Spark session, or the same clusters with JVMs, and the name of their group."""
 OWN_PROCESSES = tuple(
     f"tests/pipeline/test_{name}.py"
     for name in (

@@ -9,7 +9,8 @@ import pytest
 from tests.cluster.clusters import Cluster
 
 _JVMS = [pytest.mark.java, pytest.mark.slow]
-KINDS = ["ours", pytest.param("kafka", marks=_JVMS), pytest.param("mixed", marks=_JVMS)]
+KINDS = ["ours", pytest.param("kafka", marks=_JVMS)]
+WITH_MIXED = [*KINDS, pytest.param("mixed", marks=_JVMS)]
 """`mixed`: a broker of Apache Kafka and two of ours, under Kafka's controllers, formatted as by default."""
 
 

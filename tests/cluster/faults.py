@@ -180,6 +180,11 @@ class Faults:
         self.cluster.start()
 
 
+def software_of(option: str) -> dict[int, str]:
+    """Which brokers run what, of `1=kafka,2=kafka`."""
+    return {int(broker): name for broker, _, name in (part.partition("=") for part in option.split(",") if part)}
+
+
 def main(arguments: list[str]) -> int:
     """Run the command; the exit code is 0 without findings."""
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.faults")
@@ -189,15 +194,23 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--controllers", choices=("ours", "kafka"), default="ours")
     parser.add_argument("--client", choices=("confluent", "java"), default="confluent")
     parser.add_argument("--rate", type=int, default=300, help="records per second of each of the two writers")
+    parser.add_argument(
+        "--software", default="", help="brokers of Apache Kafka, as 1=kafka,2=kafka; with its controllers"
+    )
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     parser.add_argument("--folder", type=Path)
     given = vars(parser.parse_args(arguments))
     names = ("seed", "client", "controllers", "folder", "rate")
     seed, library, kind, folder, rate = (given.pop(name) for name in names)
+    software = software_of(given.pop("software"))
     folder = folder or Path(tempfile.mkdtemp(prefix="faults-"))
     print(f"seed {seed}, {folder}", flush=True)
     links = Links() if given["cut"] else None
-    with Cluster(folder / "cluster", kind=kind, links=links) as cluster:
+    if software:
+        made = Cluster(folder / "cluster", kind="kafka", links=links, software=software, default_format=True)
+    else:
+        made = Cluster(folder / "cluster", kind=kind, links=links)
+    with made as cluster:
         outcome = Faults(cluster, folder / "histories", seed, library, links, rate)(given)
     print(outcome)
     for finding in outcome.findings[:20]:

@@ -14,12 +14,14 @@ from barnabas.coord.partitioning import coordinator_partition
 from barnabas.coord.share_state.key import SharePartitionKey
 from tests.cluster.asking import client, is_in_sync, leader, partitions
 from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.conftest import WITH_MIXED
 from tests.cluster.work import create_topic
 
 OFFSETS, TRANSACTIONS, STATE = "__consumer_offsets", "__transaction_state", "__share_group_state"
 PARTITIONS = 3
 """Of each internal topic, as the cluster's configuration says."""
 PATIENCE_S = 60.0
+pytestmark = pytest.mark.parametrize("cluster", WITH_MIXED, indirect=True, scope="session")
 
 
 def of(cluster: Cluster, internal: str, key: str) -> int:

@@ -7,12 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.cluster.asking import is_in_sync, leader
 from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.conftest import WITH_MIXED
 from tests.cluster.replicas import differences
 from tests.cluster.work import Work, create_topic
 
 SESSION_S = 3.0
+pytestmark = pytest.mark.parametrize("cluster", WITH_MIXED, indirect=True, scope="session")
 
 
 def in_sync(cluster: Cluster, topic: str) -> None:
