@@ -7,8 +7,8 @@ the group was drained, a record is neither accepted nor rejected nor at the deli
 
 A restarted broker has no locks and may have lost deliveries (not acknowledgements), while clients may still process
 records fetched before. Therefore deliveries are not checked from `killed` to `restarted` and for the duration of a lock
-after that, only second accepts or rejects are. Records of a member are available when it is killed or closed, and released ones
-from the request on. An accept or reject without a response may have succeeded.
+after that, only second accepts or rejects are. Records of a member are available when it is killed or closed, and
+released ones from the request on. An accept or reject without a response may have succeeded.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from barnabas import __version__  # noqa: E402 - needs the path above
 SECTIONS = {
     "Use": [
         "docs/cli", "docs/ci", "docs/docker", "docs/migrating-from-compose", "docs/migrating-from-kafka",
-        "docs/completion", "docs/profiles", "docs/upgrading", "docs/queues", "docs/pipeline", "docs/operations",
-        "docs/platforms",
+        "docs/mixed-clusters", "docs/completion", "docs/profiles", "docs/upgrading", "docs/queues", "docs/pipeline",
+        "docs/operations", "docs/platforms",
     ],
     "Reference": [
         "docs/configuration", "docs/pipeline-keys", "docs/compatibility", "docs/skipped", "docs/rules", "docs/states",
