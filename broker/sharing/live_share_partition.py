@@ -69,6 +69,8 @@ class LiveSharePartition:
         self.error = ErrorCode.NONE
         """Why it could not be loaded."""
         self._state: SharePartition | None = None
+        self._saved_start = NO_OFFSET
+        """The start offset that is written: records below it are finished, whoever leads the partition."""
         self._loop = environment.loop
         self._persister = environment.persister
         self._dead_letters = environment.dead_letters
@@ -129,6 +131,7 @@ class LiveSharePartition:
             self._fail_loading(ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         self._state = state
+        self._saved_start = saved.start_offset
         logger.info("Share partition %s starts at offset %d", self.key, state.start_offset)
         if is_new:  # so that a restart before the first acknowledgement has the same start offset
             self._write(state, [], _ignore)
@@ -179,14 +182,20 @@ class LiveSharePartition:
     def acknowledge(self, member_id: str, acknowledgements: list[Acknowledgement], then: Then) -> None:
         """Apply a member's acknowledgements; `then` gets an error, or NONE once they are committed.
 
-        KafkaError if one of them is not valid: none is applied.
+        KafkaError if one of them is not valid: none is applied. A late one, of a record below the start offset, has no
+        effect, as in Kafka. It is accepted once the start offset is written: else the next leader, which does not know
+        that the last delivery has ended the record, could deliver what was acknowledged.
         """
         state = self._state
         if state is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        is_late = any(self._saved_start <= one.last < state.start_offset for one in acknowledgements)
         change = state.acknowledge(member_id, acknowledgements, self._loop.now())
         self._set_timer()
-        self._commit(state, change, then)
+        if is_late and not change:
+            self._write(state, [], then)
+        else:
+            self._commit(state, change, then)
 
     def release(self, member_id: str, then: Then) -> None:
         """Release all records that a member has acquired."""
@@ -227,9 +236,13 @@ class LiveSharePartition:
         self._set_timer()
 
     def _write(self, state: SharePartition, batches: list[StateBatch], then: Then) -> None:
+        start_offset = state.start_offset
+
         def written(error: ErrorCode) -> None:
             if error in FENCED:
                 self._on_stale(self)
+            elif not error:
+                self._saved_start = max(self._saved_start, start_offset)
             then(error)
 
         self._persister.write(self.key, state, self.partition.leader_epoch, batches, written)

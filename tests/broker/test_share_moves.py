@@ -126,6 +126,31 @@ def test_a_write_reaches_the_next_share_coordinator(cluster) -> None:
     assert taken(member(cluster, 1).fetch(wait_ms=500)) == [(2, 2, 1)]
 
 
+def test_a_late_acknowledgement_is_accepted_once_the_end_of_the_record_is_written(cluster) -> None:
+    configs = {"share.delivery.count.limit": "2", "share.record.lock.duration.ms": "1000"}
+    cluster.commit(
+        *(m.ConfigRecord(resource_type=GROUP, resource_name="g", name=k, value=v) for k, v in configs.items())
+    )
+    initialize(cluster)
+    produce(cluster, 2, b"a")
+    reader = member(cluster, 2)
+    assert taken(reader.fetch(wait_ms=500)) == [(0, 0, 1)]
+    cluster.advance(1.1)
+    assert taken(reader.fetch(wait_ms=500)) == [(0, 0, 2)]
+    cluster.unreachable.add(1)
+    cluster.advance(1.1)  # the lock of the last delivery expires, but nobody else knows
+    reader.send(acks=[(0, 0, [ACCEPT])])
+    cluster.advance(0.3)
+    assert reader.answers() == []
+    cluster.unreachable.clear()
+    cluster.advance(5.0)
+    (answer,) = reader.answers()
+    assert answer.responses[0].partitions[0].acknowledge_error_code == 0
+    cluster.move("q", 0, 1)
+    produce(cluster, 1, b"b")
+    assert taken(member(cluster, 1).fetch(wait_ms=500)) == [(1, 1, 1)]
+
+
 def test_a_member_is_answered_when_the_share_coordinator_stays_away(cluster) -> None:
     initialize(cluster)
     produce(cluster, 2, b"a")
