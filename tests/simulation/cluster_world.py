@@ -32,6 +32,7 @@ class ClusterWorld(Processes):
         """`settings` are further ones of the brokers."""
         super().__init__(name, Faults(), is_verbose=is_verbose)
         self._broker_settings = settings or {}
+        self.segment_bytes = SEGMENT_BYTES
         random = self.random
         self.errors = Errors()
         self.node = self  # `tests.simulation.kinds` catches the errors of `world.node`
@@ -51,7 +52,7 @@ class ClusterWorld(Processes):
                 node.after_turn.append(self.checks.after_controller_turn)
             else:
                 node.after_turn.append(self.checks.after_turn)
-                node.on_start.append(_use_small_segments)
+                node.on_start.append(self._use_small_segments)
         self.clients = Clients(self, self.network)
         self.links = ClusterLinks(self.clients, self.network, self.brokers)
         self.links.leadership = self._leadership
@@ -136,13 +137,12 @@ class ClusterWorld(Processes):
             return None
         return found.topic_id, found.partitions[index]
 
+    def _use_small_segments(self, node: ClusterNode) -> None:
+        """A few records make a segment; Kafka's smallest one has a megabyte."""
 
-def _use_small_segments(node: ClusterNode) -> None:
-    """A few records make a segment; Kafka's smallest one has a megabyte."""
+        def shrink(partition: Partition) -> None:
+            if not partition.is_internal:
+                partition.log.config.segment_bytes = self.segment_bytes
 
-    def shrink(partition: Partition) -> None:
-        if not partition.is_internal:
-            partition.log.config.segment_bytes = SEGMENT_BYTES
-
-    assert node.broker is not None
-    node.broker.partitions.on_role_change.append(shrink)
+        assert node.broker is not None
+        node.broker.partitions.on_role_change.append(shrink)

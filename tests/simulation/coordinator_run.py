@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 HEALED_S = 120.0
 """The longest: a pause of a process, then a transaction that times out, or sessions that expire one after the other."""
 
+SEGMENT_BYTES = 8000
+"""Everything that a member reads at once fits into one batch of what it writes."""
+
 COMMON = {
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": str(REPLICAS),
@@ -39,7 +42,9 @@ COMMON = {
 
 def coordinator_world(name: str, settings: Mapping[str, str], *, is_verbose: bool) -> ClusterWorld:
     """A cluster whose internal topics are replicated; `settings` are further ones of the brokers."""
-    return ClusterWorld(name, {**COMMON, **settings}, is_verbose=is_verbose)
+    world = ClusterWorld(name, {**COMMON, **settings}, is_verbose=is_verbose)
+    world.segment_bytes = SEGMENT_BYTES
+    return world
 
 
 class CoordinatorRun(ClusterRun):
