@@ -25,7 +25,7 @@ class GroupRun(Run):
 
     def _drain(self) -> None:
         """Stop the writer, wait until the group has read everything, and stop it."""
-        self.slots.pop("write-0").stop()
+        self.stop_writing()
         group = f"copy-{self.outcome.seed}-readers"
         consumer = self._consumer("read_uncommitted", group)
         partitions = [TopicPartition(self.source, index) for index in range(PARTITIONS)]

@@ -128,6 +128,12 @@ class Run:
         for slot in self.slots.values():
             slot.start()
 
+    def stop_writing(self) -> None:
+        """Stop the writer, if it still runs; the others go on with what it has written."""
+        writer = self.slots.pop("write-0", None)
+        if writer is not None:
+            writer.stop()
+
     def finish(self) -> Outcome:
         """Let the clients catch up, stop them, read everything and check it."""
         self._drain()
@@ -209,7 +215,7 @@ class Run:
 
     def _drain(self) -> None:
         """Stop the writer, wait until the copiers have caught up, and stop all clients."""
-        self.slots.pop("write-0").stop()
+        self.stop_writing()
         consumer = self._consumer("read_uncommitted", f"copy-{self.outcome.seed}")
         partitions = [TopicPartition(self.source, index) for index in range(PARTITIONS)]
         ends = [consumer.get_watermark_offsets(partition, 30)[1] for partition in partitions]

@@ -59,7 +59,7 @@ class ShareRun(Run):
 
     def _drain(self) -> None:
         """Stop the writer, wait until nothing was delivered for longer than a lock, and stop all members."""
-        self.slots.pop("write-0").stop()
+        self.stop_writing()
         deliveries = Progress(self.folder, "acquired")
         last, quiet_since = deliveries.update(), time.monotonic()
 

@@ -51,6 +51,10 @@ class Load(ABC):
         """RuntimeError when a client has ended by itself."""
 
     @abstractmethod
+    def stop_writing(self) -> None:
+        """Write nothing more; the others go on with what was written."""
+
+    @abstractmethod
     def finish(self) -> list[Finding]:
         """Stop writing, wait until everything is read, stop, and check."""
 
@@ -92,6 +96,10 @@ class Copies(Load):
     def check(self) -> None:
         """RuntimeError when a client has ended by itself."""
         self._run.check_clients()
+
+    def stop_writing(self) -> None:
+        """Stop the writer."""
+        self._run.stop_writing()
 
     def finish(self) -> list[Finding]:
         """The checker's verdict."""

@@ -24,7 +24,7 @@ from tests.cluster.loads import Load
 from tests.cluster.replicas import differences
 
 SETTLE_S = 240.0
-STEPS_BETWEEN = 10
+STEPS_BETWEEN = 5
 """Answered steps of each load between two replacements."""
 Step = tuple[str, Callable[[], None]]
 """What it replaces by what, and the replacement."""
@@ -84,7 +84,10 @@ class Rolling:
                 print(f"{what}: in sync after {self.outcome.steps[-1][1]:.1f} s", flush=True)
                 self.go_on()
             for load in loads:
+                load.stop_writing()
+            for load in loads:
                 self.outcome.findings += [Finding(one.kind, f"{load.name}: {one.text}") for one in load.finish()]
+                print(f"{load.name}: {load.records} records, {len(self.outcome.findings)} findings so far", flush=True)
         finally:
             for load in loads:
                 load.kill()

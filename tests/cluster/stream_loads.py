@@ -94,10 +94,14 @@ class Streams(Load):
             if one.process.poll() is not None:
                 raise RuntimeError(f"the Streams application has ended: {one.lines[-20:]}")
 
-    def finish(self) -> list[Finding]:
-        """Every word was counted once for each time that it was written."""
+    def stop_writing(self) -> None:
+        """Write no more lines."""
         assert self._ticker is not None
         self._ticker.stop()
+
+    def finish(self) -> list[Finding]:
+        """Every word was counted once for each time that it was written."""
+        self.stop_writing()
         self.records = sum(self._words.written.values())
         for one in self._words.instances:
             for line in one.lines:
@@ -185,10 +189,14 @@ class Spark(Load):
     def _log(self) -> str:
         return (self._folder / "spark.log").read_text(errors="replace")[-3000:]
 
-    def finish(self) -> list[Finding]:
-        """Everything that was written is in the target, and nothing else."""
+    def stop_writing(self) -> None:
+        """Write no more records."""
         assert self._ticker is not None
         self._ticker.stop()
+
+    def finish(self) -> list[Finding]:
+        """Everything that was written is in the target, and nothing else."""
+        self.stop_writing()
         sent = set().union(*self._sent)
         self.records = len(sent)
         deadline, copied = time.monotonic() + CAUGHT_UP_S, self._copied()
