@@ -71,7 +71,10 @@ def configuration() -> str:
         GENERATED,
         _CONFIGURATION_HEAD,
         "## Profiles",
-        "`--profile dev` (the default) suits a single node; `--profile kafka` keeps Kafka's defaults.",
+        (
+            "`--profile dev` (the default) suits a single node; `--profile kafka` keeps Kafka's defaults, "
+            "which a broker with `process.roles=broker` always has."
+        ),
         _table(("key", "dev", "kafka"), [(f"`{name}`", value, _kafka_default(name)) for name, value in _dev()]),
         "In the profile `dev` these are limited to the number of brokers, even if set: "
         + ", ".join(f"`{name}`" for name in sorted(profiles.CLAMPED_IN_DEV))
