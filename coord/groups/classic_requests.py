@@ -73,7 +73,7 @@ class ClassicRequests:
         except KafkaError as refused:
             answer = sync_error(refused.code)
         if answer is not None:
-            result.reply(ticket, answer)
+            result.reply(ticket, answer, sync_error)  # what it says may be in a record that is not committed
         return result
 
     def heartbeat(self, request: HeartbeatRequest, ticket: Ticket, at: Moment) -> Result:

@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.groups import SyncGroupRequest
 from tests.coord.groups.group_driver import OLD
 
 
@@ -36,6 +37,16 @@ class TestSync:
         before = len(driver.log)
         driver.sync(leader, 1, {leader: b"l"})
         assert len(driver.log) == before + 1
+
+    def test_who_comes_after_the_leader_hears_that_the_assignment_is_not_committed(self, driver):
+        """G2: its answer waits for the record of the leader's request, which the next coordinator may not have."""
+        leader, follower = driver.joined(2)
+        driver.sync(leader, 1, {leader: b"l", follower: b"f"})
+        request = SyncGroupRequest(group_id="g", generation_id=1, member_id=follower)
+        result = driver.coordinator.sync(request, "ticket", driver.at)
+        assert not result.records
+        failed = driver.coordinator.commit_failed(result, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        assert [reply.message.error_code for reply in failed.replies] == [ErrorCode.NOT_COORDINATOR]
 
     def test_when_the_assignment_cannot_be_written_all_hear_of_it_and_start_over(self, driver):
         leader, follower = driver.joined(2)
