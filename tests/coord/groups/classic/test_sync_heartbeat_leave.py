@@ -43,7 +43,7 @@ class TestSync:
         leader, follower = driver.joined(2)
         driver.sync(leader, 1, {leader: b"l", follower: b"f"})
         request = SyncGroupRequest(group_id="g", generation_id=1, member_id=follower)
-        result = driver.coordinator.sync(request, "ticket", driver.at)
+        result = driver.coordinator.classic.sync(request, "ticket", driver.at)
         assert not result.records
         failed = driver.coordinator.commit_failed(result, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         assert [reply.message.error_code for reply in failed.replies] == [ErrorCode.NOT_COORDINATOR]
