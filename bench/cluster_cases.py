@@ -9,7 +9,7 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
@@ -55,7 +55,8 @@ def _made(group: Group, kind: str, folder: Path) -> Served:
 
 
 @contextmanager
-def _served(group: Group, kind: str) -> Iterator[Served]:
+def served(group: Group, kind: str) -> Iterator[Served]:
+    """A cluster of one kind that serves."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         server = _made(group, kind, Path(folder))
         server.spawn()
@@ -66,7 +67,7 @@ def _served(group: Group, kind: str) -> Iterator[Served]:
             server.stop()
 
 
-def _create(server: Served, partitions: int, replicas: list[int] | None = None) -> None:
+def create_topic(server: Served, partitions: int, replicas: list[int] | None = None) -> None:
     """A topic of three replicas, or all partitions with the given ones, once three brokers are there."""
     admin = AdminClient({"bootstrap.servers": server.bootstrap, "log_level": 0})
     deadline = time.monotonic() + TIMEOUT_S
@@ -93,7 +94,7 @@ def start_and_idle(group: Group, kind: str, _: Scale) -> Figures:
         server.spawn()
         try:
             server.wait_ready()
-            _create(server, 1)
+            create_topic(server, 1)
             took = time.monotonic() - started
             time.sleep(SETTLE_S)
             return {"start s": took, "idle MB": server.rss_bytes() / 1e6}
@@ -104,8 +105,8 @@ def start_and_idle(group: Group, kind: str, _: Scale) -> Figures:
 def produce(group: Group, kind: str, scale: Scale, *, size: int) -> Figures:
     """Produce with confluent-kafka to six partitions."""
     count = scale.synced_records if size < 1000 else scale.synced_records // 3
-    with _served(group, kind) as server:
-        _create(server, 6)
+    with served(group, kind) as server:
+        create_topic(server, 6)
         _send(server, count // 10, size)
         before, began = server.cpu_s(), time.monotonic()
         _send(server, count, size)
@@ -136,8 +137,8 @@ def _send(server: Served, count: int, size: int) -> None:
 
 def raw_produce(group: Group, kind: str, scale: Scale) -> Figures:
     """Produce encoded batches of 100 KB to the leader of all partitions; each connection has its own partition."""
-    with _served(group, kind) as server:
-        _create(server, RAW_CONNECTIONS, [1, 2, 3])
+    with served(group, kind) as server:
+        create_topic(server, RAW_CONNECTIONS, [1, 2, 3])
         target = Target(server)
         batch, _ = frames.batch(RAW_BYTES, 1000)
         requests = [frames.produce(TOPIC, n, batch, ACKS_ALL) for n in range(RAW_CONNECTIONS)]
@@ -153,8 +154,8 @@ def end_to_end(group: Group, kind: str, scale: Scale) -> Figures:
 
     The producer has its default linger: with a request for each record, two cores are too few for either side.
     """
-    with _served(group, kind) as server:
-        _create(server, 1)
+    with served(group, kind) as server:
+        create_topic(server, 1)
         target = Target(server)
         target.wait_served(TOPIC, 1)
         time.sleep(SETTLE_S)
@@ -165,8 +166,8 @@ def end_to_end(group: Group, kind: str, scale: Scale) -> Figures:
 
 def catch_up(group: Group, kind: str, scale: Scale) -> Figures:
     """A partition with data gets a replica on a third broker: megabytes a second until it is in sync."""
-    with _served(group, kind) as server:
-        _create(server, 1, [1, 2])
+    with served(group, kind) as server:
+        create_topic(server, 1, [1, 2])
         target = Target(server)
         batch, _ = frames.batch(RAW_BYTES, 1000)
         requests = [frames.produce(TOPIC, 0, batch, ACKS_ALL)]
@@ -184,8 +185,8 @@ def catch_up(group: Group, kind: str, scale: Scale) -> Figures:
 
 def interrupted(group: Group, kind: str, _: Scale, *, number: signal.Signals) -> Figures:
     """The longest pause between acknowledgements when the leader of the only partition gets a signal."""
-    with _served(group, kind) as server:
-        _create(server, 1)
+    with served(group, kind) as server:
+        create_topic(server, 1)
         producer = _producer(server, **{"linger.ms": 0})
         acknowledged: list[float] = []
         failed: list[KafkaError] = []
@@ -211,13 +212,13 @@ def interrupted(group: Group, kind: str, _: Scale, *, number: signal.Signals) ->
         return {"pause ms": max(pauses) * 1000}
 
 
-def group(page_cache: Mapping[str, str]) -> Group:
-    """The group; `page_cache` are the settings of a broker of ours that does not sync."""
+def group(page_cache: Mapping[str, str], more: Iterable[Case] = ()) -> Group:
+    """The group, with more cases; `page_cache` are the settings of a broker of ours that does not sync."""
     return Group(
         "Cluster",
         "Three brokers and one controller, topics with three replicas of which two must be in sync, acks=all; neither "
         "side syncs before it acknowledges. Memory and CPU are those of all processes.",
-        tuple(cases()),
+        (*cases(), *more),
         barnabas={**page_cache, **SETTINGS},
         kafka=SETTINGS,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench import cases, cluster_cases, compaction, coordination, spark, spark_etl, synced, thousand
+from bench import cases, cluster_cases, compaction, coordination, coordinator_cases, spark, spark_etl, synced, thousand
 from bench.case import Group, Scale
 
 PAGE_CACHE = {"barnabas.log.sync": "os"}  # as Kafka does by default
@@ -38,7 +38,7 @@ def all_groups(scale: Scale) -> list[Group]:
             kafka=coordination.SETTINGS,
             warm_up=coordination.warm_up,
         ),
-        cluster_cases.group(PAGE_CACHE),
+        cluster_cases.group(PAGE_CACHE, coordinator_cases.cases()),
         Group(
             "Compaction",
             "Neither broker syncs before acknowledging; their cleaners check for dirty logs every 100 ms. Topics have "
