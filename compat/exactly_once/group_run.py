@@ -8,9 +8,8 @@ from __future__ import annotations
 import time
 
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 
-from compat.exactly_once.run import PARTITIONS, Run
+from compat.exactly_once.run import PARTITIONS, Run, make_topic
 
 
 class GroupRun(Run):
@@ -20,8 +19,7 @@ class GroupRun(Run):
     step, step_name = "committed_offsets", "commit of offsets"
 
     def _make_topics(self) -> None:
-        admin = AdminClient({"bootstrap.servers": self.server.bootstrap})
-        admin.create_topics([NewTopic(self.source, PARTITIONS)])[self.source].result(30)
+        make_topic(self.server.bootstrap, self.source)
 
     def _drain(self) -> None:
         """Stop the writer, wait until the group has read everything, and stop it."""

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.servers import Server
 from compat.checker.__main__ import check
 from compat.checker.finding import Finding
 from compat.checker.history import Writer, read
+from compat.exactly_once.confluent_client import settings_of
 from compat.exactly_once.processes import HungError, Progress, Slot
 
 PARTITIONS = 3
@@ -37,6 +38,25 @@ BROKER = {
     "group.consumer.heartbeat.interval.ms": "500",
 }
 SESSION_MS = 2000
+
+
+def make_topic(bootstrap: str, name: str) -> None:
+    """Create a topic; with a new client if librdkafka has given up the handle of the broker that it had asked."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        admin = AdminClient(settings_of(bootstrap))
+        try:
+            admin.create_topics([NewTopic(name, PARTITIONS)])[name].result(30)
+            return
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code == KafkaError.TOPIC_ALREADY_EXISTS:  # the answer to an earlier request was lost
+                return
+            if code not in (KafkaError._DESTROY_BROKER, KafkaError._TIMED_OUT, KafkaError._TRANSPORT):
+                raise
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
 
 
 @dataclass(slots=True)
@@ -168,10 +188,8 @@ class Run:
                 self.hung += 1
 
     def _make_topics(self) -> None:
-        admin = AdminClient({"bootstrap.servers": self.server.bootstrap})
-        made = admin.create_topics([NewTopic(name, PARTITIONS) for name in (self.source, self.target)])
-        for future in made.values():
-            future.result(30)
+        for name in (self.source, self.target):
+            make_topic(self.server.bootstrap, name)
         self.driver.write("copy", source=self.source, target=self.target)
 
     def _kill_all(self, broker_kills: int, client_kills: int) -> None:

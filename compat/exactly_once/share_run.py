@@ -14,13 +14,12 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
-    NewTopic,
     ResourceType,
 )
 
 from bench.servers import Server
 from compat.exactly_once.processes import Progress
-from compat.exactly_once.run import BROKER, PARTITIONS, Cluster, Run
+from compat.exactly_once.run import BROKER, Cluster, Run, make_topic
 
 LOCK_S = 2.0
 DELIVERY_LIMIT = 5
@@ -48,8 +47,8 @@ class ShareRun(Run):
         super().__init__(server, client, folder, seed, rate, share_group=self.share_group)
 
     def _make_topics(self) -> None:
+        make_topic(self.server.bootstrap, self.source)
         admin = AdminClient({"bootstrap.servers": self.server.bootstrap})
-        admin.create_topics([NewTopic(self.source, PARTITIONS)])[self.source].result(30)
         from_start = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
         group = ConfigResource(ResourceType.GROUP, self.share_group, incremental_configs=[from_start])
         for future in admin.incremental_alter_configs([group]).values():

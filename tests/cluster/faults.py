@@ -3,9 +3,11 @@
 Also controlled shutdowns, and replicas that are taken away and given back empty.
 
 `python -m tests.cluster.faults --kills 100 --controller-kills 20 --pauses 20 --whole 5 --controllers ours --seed 1`
+`python -m tests.cluster.faults --work transactions,groups,share,streams --client mixed --kills 6`
 
 After each fault the cluster is healed and must acknowledge again; at the end nothing may be lost, doubled or out of
-order, and all replicas of every partition have the same bytes.
+order, and all replicas of every partition have the same bytes. With `--work` clients of coordinators work beside the
+writers (`coordinator_work`): they must make progress after each fault, and the checker finds nothing in what they saw.
 """
 
 from __future__ import annotations
@@ -15,16 +17,19 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from barnabas.client.reassignments import reassign
 from compat.checker.finding import Finding
+from tests.cluster import coordinator_work
 from tests.cluster.asking import client, is_in_sync, leader, partitions
 from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.coordinator_work import CoordinatorWork
 from tests.cluster.links import CUTS, Links
 from tests.cluster.replicas import differences
+from tests.cluster.rolling import behind
 from tests.cluster.work import PARTITIONS, Work, create_topic
 
 SETTLE_S = 90.0
@@ -49,15 +54,18 @@ class Outcome:
     waits: list[float] = field(default_factory=list)
     """From each kill of a broker to the next acknowledgement of a partition that it led."""
     seconds: float = 0.0
+    counts: dict[str, int] = field(default_factory=dict)
+    """Of the coordinators' clients."""
     findings: list[Finding] = field(default_factory=list)
 
     def __str__(self) -> str:
         done = ", ".join(f"{count} {name}" for name, count in self.faults.items())
         waits = sorted(self.waits)
         worst = f", longest wait {waits[-1]:.1f} s, half within {waits[len(waits) // 2]:.1f} s" if waits else ""
+        counts = "".join(f", {count} {name}" for name, count in self.counts.items())
         return (
-            f"seed {self.seed}: {done or 'nothing'}; {self.acknowledged} acknowledged in {self.seconds:.0f} s{worst}; "
-            f"{len(self.findings)} findings"
+            f"seed {self.seed}: {done or 'nothing'}; {self.acknowledged} acknowledged{counts} in {self.seconds:.0f} s"
+            f"{worst}; {len(self.findings)} findings"
         )
 
 
@@ -65,13 +73,23 @@ class Faults:
     """One run on a started cluster."""
 
     def __init__(
-        self, cluster: Cluster, folder: Path, seed: int, library: str, links: Links | None, rate: int = 300
+        self,
+        cluster: Cluster,
+        folder: Path,
+        seed: int,
+        library: str,
+        links: Links | None,
+        rate: int = 300,
+        work: Sequence[str] = (),
     ) -> None:
         self.cluster, self.links = cluster, links
         self.chance = random.Random(seed)
         self.topic = f"faults-{seed}"
         self.outcome = Outcome(seed)
-        self.work = Work(cluster, folder, self.topic, client=library, writers=2, rate=rate)
+        writer = "confluent" if library == "mixed" else library
+        self.work = Work(cluster, folder, self.topic, client=writer, writers=2, rate=rate)
+        kinds = [kind for kind in work if kind != coordinator_work.RECORDS]
+        self.coordinators = CoordinatorWork(cluster, folder, seed, kinds, library)
         self._kinds: dict[str, Callable[[], None]] = {
             "kill": self._kill_broker,
             "controller": self._kill_controller,
@@ -88,14 +106,19 @@ class Faults:
         create_topic(self.cluster.bootstrap, self.topic)
         plan = [kind for kind, count in counts.items() for _ in range(count)]
         self.chance.shuffle(plan)
-        with self.work as work:
+        with self.work as work, self.coordinators as coordinators:
             work.go_on()
+            coordinators.go_on()
             for number, kind in enumerate(plan, 1):
                 print(f"{number}/{len(plan)} {kind}", flush=True)
-                self._kinds[kind]()
-                self.outcome.faults[kind] = self.outcome.faults.get(kind, 0) + 1
-                self._settle()
+                with coordinators.disturbed():
+                    self._kinds[kind]()
+                    self.outcome.faults[kind] = self.outcome.faults.get(kind, 0) + 1
+                    self._settle()
                 work.go_on(self.chance.randrange(50, 300), SETTLE_S)
+                coordinators.go_on(self.chance.randrange(1, 10))
+            self.outcome.findings += coordinators.finish()
+            self.outcome.counts = coordinators.counts()
             self.outcome.acknowledged = work.acknowledged()
             self.outcome.findings += work.finish()
         self._compare()
@@ -104,6 +127,7 @@ class Faults:
 
     def _settle(self) -> None:
         wait_for(lambda: is_in_sync(self.cluster.bootstrap, self.topic, 3), "three replicas in sync", SETTLE_S)
+        wait_for(lambda: not behind(self.cluster.bootstrap), "all replicas of all topics in sync", SETTLE_S)
 
     def _compare(self) -> None:
         dirs = {broker: node.data_dir for broker, node in self.cluster.brokers.items()}
@@ -113,7 +137,9 @@ class Faults:
             self.outcome.findings += [Finding("different-replicas", line) for line in differences(dirs)]
 
     def _victim(self) -> int:
-        """Mostly a leader of a partition of the topic."""
+        """Mostly a leader of a partition of the topic; with clients of coordinators any broker, since each has some."""
+        if self.coordinators.loads:
+            return self.chance.choice(sorted(self.cluster.brokers))
         if self.chance.random() < 0.7:
             index = self.chance.randrange(PARTITIONS)
             return max(1, leader(self.cluster.bootstrap, self.topic, index))
@@ -192,7 +218,8 @@ def main(arguments: list[str]) -> int:
         parser.add_argument(f"--{name}", dest=kind, type=int, default=0)
     parser.add_argument("--whole", type=int, default=0, help="kills of all processes at once")
     parser.add_argument("--controllers", choices=("ours", "kafka"), default="ours")
-    parser.add_argument("--client", choices=("confluent", "java"), default="confluent")
+    parser.add_argument("--client", choices=("confluent", "java", "mixed"), default="confluent")
+    parser.add_argument("--work", default="records", help="also transactions, groups, share, streams, with commas")
     parser.add_argument("--rate", type=int, default=300, help="records per second of each of the two writers")
     parser.add_argument(
         "--software", default="", help="brokers of Apache Kafka, as 1=kafka,2=kafka; with its controllers"
@@ -200,18 +227,21 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     parser.add_argument("--folder", type=Path)
     given = vars(parser.parse_args(arguments))
-    names = ("seed", "client", "controllers", "folder", "rate")
-    seed, library, kind, folder, rate = (given.pop(name) for name in names)
+    names = ("seed", "client", "controllers", "folder", "rate", "work")
+    seed, library, kind, folder, rate, work = (given.pop(name) for name in names)
     software = software_of(given.pop("software"))
     folder = folder or Path(tempfile.mkdtemp(prefix="faults-"))
     print(f"seed {seed}, {folder}", flush=True)
     links = Links() if given["cut"] else None
+    config = coordinator_work.CONFIG
     if software:
-        made = Cluster(folder / "cluster", kind="kafka", links=links, software=software, default_format=True)
+        made = Cluster(
+            folder / "cluster", kind="kafka", config=config, links=links, software=software, default_format=True
+        )
     else:
-        made = Cluster(folder / "cluster", kind=kind, links=links)
+        made = Cluster(folder / "cluster", kind=kind, config=config, links=links)
     with made as cluster:
-        outcome = Faults(cluster, folder / "histories", seed, library, links, rate)(given)
+        outcome = Faults(cluster, folder / "histories", seed, library, links, rate, work.split(","))(given)
     print(outcome)
     for finding in outcome.findings[:20]:
         print(finding)

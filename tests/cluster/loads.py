@@ -66,7 +66,8 @@ class Load(ABC):
 class Copies(Load):
     """A writer, two copiers in transactions and a reader.
 
-    With `share` as protocol a writer and a share group, with `group` a writer and a plain group of two.
+    With `share` as protocol a writer and a share group, with `group` a writer and a plain group of two, with
+    `consumer-group` one of the consumer protocol.
     """
 
     def __init__(
@@ -77,8 +78,9 @@ class Copies(Load):
         self.folder.mkdir(parents=True)
         if protocol == "share":
             self._run: Run = ShareRun(cluster, client, self.folder, seed, rate)
-        elif protocol == "group":
-            self._run = GroupRun(cluster, client, self.folder, seed, rate, session_ms=SESSION_MS)
+        elif protocol.endswith("group"):
+            more = {"session_ms": SESSION_MS, "protocol": "consumer" if protocol == "consumer-group" else "classic"}
+            self._run = GroupRun(cluster, client, self.folder, seed, rate, **more)
         else:
             more = {"session_ms": SESSION_MS, "protocol": protocol}
             self._run = Run(cluster, client, self.folder, seed, rate, **more)
@@ -88,6 +90,10 @@ class Copies(Load):
     def start(self) -> None:
         """Start the clients."""
         self._run.start()
+
+    def tell(self, kind: str, **values: str) -> None:
+        """Add an event to the history: a broker was `killed` or `restarted`."""
+        self._run.driver.write(kind, **values)
 
     def progress(self) -> int:
         """Answered commits, or acknowledgements of the share group."""

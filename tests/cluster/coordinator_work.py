@@ -1,0 +1,134 @@
+"""Clients of coordinators that work while a cluster is broken: transactions, groups, a share group, Kafka Streams.
+
+They are the loads of `tests.cluster.loads`, which write histories, and whose verdict is the checker's. Here they are
+chosen by name, told of faults (share groups have no locks after one), and counted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from compat.checker.finding import Finding
+from compat.exactly_once.share_run import SHARE_BROKER
+from tests.cluster.clusters import Cluster
+from tests.cluster.loads import Copies, Load
+from tests.cluster.stream_loads import Streams
+
+RECORDS = "records"
+KINDS = ("transactions", "groups", "share", "streams")
+LIBRARIES = ("confluent", "kafka-python", "aiokafka")
+"""Of the plain groups with `--client mixed`; each has a group of its own."""
+RATE = 60
+"""Records per second of the writer of each load."""
+PATIENCE_S = 150.0
+CONFIG = {
+    **SHARE_BROKER,
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.min.session.timeout.ms": "6000",
+    "group.streams.session.timeout.ms": "6000",
+    "group.streams.min.heartbeat.interval.ms": "500",
+    "group.streams.heartbeat.interval.ms": "500",
+}
+"""Keys of the brokers: short sessions and locks, few partitions of internal topics."""
+COUNTED = ("transactions", "offset commits", "share acks", "words")
+
+
+class CoordinatorWork:
+    """The loads of a run; none with `records` alone."""
+
+    def __init__(self, cluster: Cluster, folder: Path, seed: int, kinds: Sequence[str], library: str) -> None:
+        """`library` is `mixed`, or the one of the groups and transactions."""
+        self.folder = folder
+        self.loads: list[Load] = []
+        for kind in kinds:
+            self.loads += _made(kind, cluster, folder, 10 * seed + len(self.loads), library)
+
+    def __enter__(self) -> CoordinatorWork:
+        try:
+            for load in self.loads:
+                load.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for load in self.loads:
+            load.kill()
+
+    @contextlib.contextmanager
+    def disturbed(self) -> Iterator[None]:
+        """A fault, until all brokers work again: what share groups have locked meanwhile is not certain."""
+        for load in self.loads:
+            if isinstance(load, Copies):
+                load.tell("killed", victim="broker")
+        yield
+        for load in self.loads:
+            if isinstance(load, Copies):
+                load.tell("restarted")
+
+    def go_on(self, steps: int = 1) -> None:
+        """Wait until every load has made so many further steps. AssertionError if one has not in `PATIENCE_S`."""
+        waiting = {load: load.progress() + steps for load in self.loads}
+        deadline = time.monotonic() + PATIENCE_S
+        while waiting := {load: target for load, target in waiting.items() if load.progress() < target}:
+            for load in self.loads:
+                load.check()
+            names = ", ".join(load.name for load in waiting)
+            assert time.monotonic() < deadline, f"{names}: fewer than {steps} further steps in {PATIENCE_S:g} s"
+            time.sleep(0.05)
+
+    def finish(self) -> list[Finding]:
+        """Let all finish and stop them; the findings of their checks."""
+        return [Finding(one.kind, f"{load.name}: {one.text}") for load in self.loads for one in load.finish()]
+
+    def counts(self) -> dict[str, int]:
+        """What was answered, by name, known at the end; empty without loads."""
+        if not self.loads:
+            return {}
+        found = dict.fromkeys(COUNTED, 0)
+        for load in self.loads:
+            if isinstance(load, Streams):
+                found["words"] += load.records
+            else:
+                _count(self.folder / load.name, found)
+        return {name: count for name, count in found.items() if count}
+
+
+def _made(kind: str, cluster: Cluster, folder: Path, seed: int, library: str) -> Iterator[Load]:
+    one = "confluent" if library == "mixed" else library
+    if kind == "transactions":
+        yield Copies(kind, cluster, folder, seed, client=one, rate=RATE)
+    elif kind == "share":
+        members = "confluent" if library == "confluent" else "java"
+        yield Copies(kind, cluster, folder, seed, client=members, rate=RATE, protocol="share")
+    elif kind == "streams":
+        settings = ("consumer.session.timeout.ms=10000",)
+        yield Streams(kind, cluster.bootstrap, folder, seed, settings=settings)
+    elif kind == "groups":
+        yield Copies("consumer-group", cluster, folder, seed, client=one, rate=RATE, protocol="consumer-group")
+        for at, name in enumerate(LIBRARIES if library == "mixed" else (one,), 1):
+            client = name.replace("-", "_")
+            yield Copies(
+                f"classic-group-{name}", cluster, folder, seed + at, client=client, rate=RATE, protocol="group"
+            )
+    else:
+        raise ValueError(f"there is no work {kind!r}, only {', '.join((RECORDS, *KINDS))}")
+
+
+def _count(folder: Path, found: dict[str, int]) -> None:
+    """Add the answered events in the histories of a folder."""
+    for path in folder.glob("*.jsonl"):
+        for line in path.read_text().splitlines():
+            if '"committed' in line or '"acknowledged"' in line:
+                event = json.loads(line)
+                if event["type"] == "committed":
+                    found["transactions"] += 1
+                elif event["type"] == "committed_offsets" and "txn" not in event:
+                    found["offset commits"] += 1
+                elif event["type"] == "acknowledged":
+                    found["share acks"] += len(event["records"])
