@@ -8,7 +8,17 @@ from tests.mutants.mutant import Mutant
 
 _MOVES = "tests/broker/test_coordinator_moves.py"
 _SHARES = "tests/broker/test_share_moves.py"
+_SIMULATION = "tests/simulation/test_simulation.py::test_"
+_TRANSACTIONS = _SIMULATION + "transactions_are_atomic_and_complete_while_their_coordinators_move"
+_GROUPS = _SIMULATION + "groups_of_both_protocols_keep_their_offsets_while_their_coordinator_moves"
+_SHARE = _SIMULATION + "share_groups_finish_every_record_while_leaders_and_coordinator_move"
 _DESCRIPTIONS = "tests/broker/test_cluster_descriptions.py"
+
+
+def _simulated(name: str, file: str, old: str, new: str, test: str, seed: int) -> Mutant:
+    """A bug that the simulation of a cluster finds with this seed."""
+    return Mutant(name, file, old, new, test, {"BARNABAS_SEED": str(seed), "BARNABAS_SEEDS": "3"})
+
 
 COORDINATOR_MOVES: Final = (
     Mutant(
@@ -87,5 +97,85 @@ COORDINATOR_MOVES: Final = (
         "alive.issuperset(replicas) and self._online_directories",
         "self._online_directories",
         _DESCRIPTIONS + "::test_a_fenced_broker_is_not_listed_and_its_replicas_are_offline",
+    ),
+    _simulated(
+        "coordinator-answers-before-it-has-read-its-log",
+        "broker/coordinators/loading.py",
+        "        for self.count in counts:\n            yield\n",
+        "        yield\n",
+        _GROUPS,
+        1,
+    ),
+    _simulated(
+        "coordinator-without-the-last-batch",
+        "broker/coordinators/replay.py",
+        "    while offset < partition.log.log_end_offset:\n",
+        "    while offset < partition.log.log_end_offset - 1:\n",
+        _GROUPS,
+        1,
+    ),
+    _simulated(
+        "coordinator-answers-before-its-followers-have-it",
+        "broker/coordinators/runtime.py",
+        "        if log.high_watermark == log.log_end_offset:\n            self._finish",
+        "        if log.high_watermark <= log.log_end_offset:\n            self._finish",
+        _TRANSACTIONS,
+        1,
+    ),
+    _simulated(
+        "complete-before-other-brokers-have-the-markers",
+        "broker/coordinators/transactions.py",
+        "                remote.setdefault(partition.leader, []).append(target)\n",
+        "                remote.setdefault(partition.leader, []).append(target)\n                done.append(target)\n",
+        _TRANSACTIONS,
+        1,
+    ),
+    _simulated(
+        "transactions-of-the-coordinator-before-stay-prepared",
+        "coord/transactions/coordinator.py",
+        "        for transactional_id in self._table.unmarked:\n",
+        "        for transactional_id in ():\n",
+        _TRANSACTIONS,
+        1,
+    ),
+    _simulated(
+        "members-of-the-coordinator-before-never-expire",
+        "coord/groups/coordinator.py",
+        "                self._rebalance.renew_session(group, member, at)\n",
+        "                pass\n",
+        _GROUPS,
+        1,
+    ),
+    _simulated(
+        "offsets-of-a-transaction-lost-at-a-move",
+        "broker/coordinators/replay.py",
+        '            coordinator.replay_pending(batch.producer_id, record.key or b"", record.value, record.offset)\n',
+        "            pass\n",
+        _GROUPS,
+        1,
+    ),
+    _simulated(
+        "block-of-producer-ids-given-out-twice",
+        "coord/cluster/node_records.py",
+        "next_producer_id=end\n",
+        "next_producer_id=start\n",
+        _TRANSACTIONS,
+        1,
+    ),
+    _simulated(
+        "share-partition-without-its-state-at-the-next-leader",
+        "broker/sharing/live_share_partition.py",
+        "saved.state_epoch, state_batches(saved.state_batches))",
+        "saved.state_epoch, ())",
+        _SHARE,
+        1,
+    ),
+    _simulated(
+        "deposed-leader-writes-share-state",
+        "coord/share_state/coordinator.py",
+        "UNINITIALIZED_WRITE)\n            _check_leader(key, state, request.leader_epoch)\n",
+        "UNINITIALIZED_WRITE)\n",
+        _SHARE,
+        1,
     ),
 )

@@ -57,7 +57,7 @@ class ClusterTransactions(TransactionClients, CoordinatorRun):
 
     def visible(self, topic: str) -> Counter[bytes]:
         """All values of a topic under read_committed."""
-        return self.visible_values(topic, lambda records: self.ledger.check_seen(topic, records))
+        return self.visible_values(topic, lambda index, found: self.check_read(topic, index, found))
 
     def check_end(self) -> None:
         """Everything is written, copied and visible."""
@@ -109,7 +109,7 @@ class ClusterGroups(GroupClients, CoordinatorRun):
 
     def visible(self, topic: str) -> Counter[bytes]:
         """All values of a topic under read_committed."""
-        return self.visible_values(topic, lambda _: None)
+        return self.visible_values(topic, lambda _index, _found: None)
 
     def check_end(self) -> None:
         """Everything is processed, and the group is stable."""

@@ -122,8 +122,8 @@ class ClusterRun:
 
     # ---- what a reader sees
 
-    def visible_values(self, topic: str, check: Callable[[Records], None]) -> Counter[bytes]:
-        """All values of a topic under read_committed; `check` gets the records of each fetch."""
+    def visible_values(self, topic: str, check: Callable[[int, Records], None]) -> Counter[bytes]:
+        """All values of a topic under read_committed; `check` gets partition and records of each fetch."""
         world = self.world
         process = Process(world, world.links, "auditor")
         values: Counter[bytes] = Counter()
@@ -137,7 +137,7 @@ class ClusterRun:
                     yield 0.1
                     continue
                 before, (position, records) = position, fetched
-                check(records)
+                check(index, records)
                 values.update(value for _, value in records)
             done.append(index)
 

@@ -66,4 +66,4 @@ class Groups(GroupClients):
 
     def visible(self, topic: str) -> Counter[bytes]:
         """All values of a topic under read_committed."""
-        return visible_values(self.world, topic, self.partitions, lambda _: None)
+        return visible_values(self.world, topic, self.partitions, lambda _index, _found: None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from tests.simulation.consumer import Records
@@ -19,12 +19,21 @@ class Transaction:
     is_committed: bool = False
 
 
+class Read(NamedTuple):
+    """A record of a writer."""
+
+    offset: int
+    number: int
+
+
 class Ledger:
     """All transactions of a run."""
 
     def __init__(self) -> None:
         self.transactions: list[Transaction] = []
         self.of_value: dict[bytes, Transaction] = {}
+        self._last: dict[tuple[int, bytes], Read] = {}
+        """By partition and writer: the last record that was read."""
 
     def begin(self) -> Transaction:
         """A client starts a transaction."""
@@ -44,6 +53,15 @@ class Ledger:
             transaction = self.of_value.get(value)
             assert transaction is not None, f"{value!r} at {offset} of {where} was never sent"
             assert transaction.commit_requested, f"{value!r} at {offset} of {where} is visible and was never committed"
+
+    def check_in_order(self, partition: int, found: Records) -> None:
+        """Check records of writers (`name/number`) that a reader gets who reads a partition from its beginning."""
+        for offset, value in found:
+            writer, _, number = value.partition(b"/")
+            before = self._last.get((partition, writer))
+            if before is not None and before.offset < offset:
+                assert int(number) > before.number, f"{value!r} at {offset} of {partition} comes after {before}"
+            self._last[partition, writer] = Read(offset, int(number))
 
     def check_end(self, visible: Counter[bytes]) -> None:
         """Check all visible values at the end of a run."""

@@ -45,14 +45,14 @@ def create_topic(world: World, name: str, partitions: int) -> bytes:
     return topic_id
 
 
-def visible_values(world: World, topic: str, partitions: int, check: Callable[[Records], None]) -> Counter[bytes]:
-    """All values of a topic under read_committed; `check` gets the records of each fetch."""
+def visible_values(world: World, topic: str, partitions: int, check: Callable[[int, Records], None]) -> Counter[bytes]:
+    """All values of a topic under read_committed; `check` gets partition and records of each fetch."""
     values: Counter[bytes] = Counter()
     for partition in range(partitions):
         position = 0
         while True:
             next_position, records = committed_records(position, _fetch(world, topic, partition, position))
-            check(records)
+            check(partition, records)
             values.update(value for _, value in records)
             if next_position == position:
                 break

@@ -13,6 +13,7 @@ from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, P
 from tests.simulation.writer import TRANSACTIONS, Writer, think_time_s
 
 if TYPE_CHECKING:
+    from tests.simulation.consumer import Records
     from tests.simulation.process import Process, Steps
     from tests.simulation.processes import Processes
 
@@ -58,6 +59,12 @@ class TransactionClients:
     def is_written(self) -> bool:
         """Whether every writer is done or was killed for good."""
         return all(writer.is_done or writer.name in self.world.killed_for_good for writer in self.writers)
+
+    def check_read(self, topic: str, partition: int, found: Records) -> None:
+        """Check records that are read at the end of a run, from the beginning of a partition on."""
+        self.ledger.check_seen(topic, found)
+        if topic == IN:
+            self.ledger.check_in_order(partition, found)
 
     def check_visible(self) -> None:
         """Check at the end of a run what readers see."""

@@ -126,7 +126,7 @@ class Transactions(TransactionClients):
 
     def visible(self, topic: str) -> Counter[bytes]:
         """All values of a topic under read_committed."""
-        return visible_values(self.world, topic, PARTITIONS, lambda records: self.ledger.check_seen(topic, records))
+        return visible_values(self.world, topic, PARTITIONS, lambda index, found: self.check_read(topic, index, found))
 
 
 def _level(level: int, kind: int) -> UpdateFeaturesRequest:
