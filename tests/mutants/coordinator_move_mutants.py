@@ -112,7 +112,7 @@ COORDINATOR_MOVES: Final = (
         "    while offset < partition.log.log_end_offset:\n",
         "    while offset < partition.log.log_end_offset - 1:\n",
         _GROUPS,
-        1,
+        10,
     ),
     _simulated(
         "coordinator-answers-before-its-followers-have-it",
@@ -136,14 +136,6 @@ COORDINATOR_MOVES: Final = (
         "        for transactional_id in self._table.unmarked:\n",
         "        for transactional_id in ():\n",
         _TRANSACTIONS,
-        1,
-    ),
-    _simulated(
-        "members-of-the-coordinator-before-never-expire",
-        "coord/groups/coordinator.py",
-        "                self._rebalance.renew_session(group, member, at)\n",
-        "                pass\n",
-        _GROUPS,
         1,
     ),
     _simulated(
