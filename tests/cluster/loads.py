@@ -50,6 +50,12 @@ class Load(ABC):
     def check(self) -> None:
         """RuntimeError when a client has ended by itself."""
 
+    def disturbed(self) -> None:  # noqa: B027 - most loads need not know
+        """A node is about to be replaced: leaders move until `settled`."""
+
+    def settled(self) -> None:  # noqa: B027
+        """All replicas are in sync again, and leaders are where they belong."""
+
     @abstractmethod
     def stop_writing(self) -> None:
         """Write nothing more; the others go on with what was written."""
@@ -102,6 +108,14 @@ class Copies(Load):
     def check(self) -> None:
         """RuntimeError when a client has ended by itself."""
         self._run.check_clients()
+
+    def disturbed(self) -> None:
+        """As a killed broker for the checker: a new leader of a share partition has no locks."""
+        self._run.driver.write("killed", victim="broker")
+
+    def settled(self) -> None:
+        """The brokers are there again."""
+        self._run.driver.write("restarted")
 
     def stop_writing(self) -> None:
         """Stop the writer."""

@@ -78,8 +78,12 @@ class Rolling:
             self.go_on()
             for what, replace in steps:
                 since = time.monotonic()
+                for load in loads:
+                    load.disturbed()
                 replace()
                 self.settle()
+                for load in loads:
+                    load.settled()
                 self.outcome.steps.append((what, time.monotonic() - since))
                 print(f"{what}: in sync after {self.outcome.steps[-1][1]:.1f} s", flush=True)
                 self.go_on()
