@@ -90,6 +90,12 @@ def against(request: pytest.FixtureRequest) -> str:
     return str(request.config.getoption("--against"))
 
 
+@pytest.fixture(scope="session")
+def is_under_kills(request: pytest.FixtureRequest) -> bool:
+    """Whether brokers are killed while the tests run (`compat/run NAME --brokers 3 --kill-every 20`)."""
+    return _killer(request.config) is not None
+
+
 class Brokers:
     """Starts the brokers of this run: of one kind, single or clusters, which brokers may be killed of."""
 

@@ -34,7 +34,12 @@ def start_group(topic_name, tmp_path):
         yield start
 
 
-def test_partitions_are_reassigned_when_members_leave_or_are_killed(start_broker, start_group):
+def test_partitions_are_reassigned_when_members_leave_or_are_killed(start_broker, start_group, is_under_kills):
+    """Members keep what does not move.
+
+    Not while brokers are killed: the answer to a heartbeat may wait for a follower that is gone, for longer than
+    librdkafka waits. It then sends the epoch before and no partitions, and is fenced, by Kafka as well.
+    """
     group = start_group(start_broker(config=SHORT_SESSIONS))
     group.produce(120)
     first = group.join(protocol="consumer")
@@ -43,16 +48,18 @@ def test_partitions_are_reassigned_when_members_leave_or_are_killed(start_broker
     third = group.join(protocol="consumer")
     group.settle()
     assert [len(member.owned()) for member in (first, second, third)] == [2, 2, 2]
-    assert sum(len(event["partitions"]) for event in first.events("revoked")) == 4, (
-        "it revoked only the partitions that moved"
-    )
+    if not is_under_kills:
+        assert sum(len(event["partitions"]) for event in first.events("revoked")) == 4, (
+            "it revoked only the partitions that moved"
+        )
     group.drop(first, "leave")
     group.settle()
     group.drop(second, "kill")
     group.produce(120)
     group.settle()
     assert third.owned() == set(range(PARTITIONS))
-    assert third.events("lost") == []
+    if not is_under_kills:
+        assert third.events("lost") == []
     group.wait_read()
     group.wait_committed()
 
