@@ -64,12 +64,10 @@ class CoordinatorWork:
     def disturbed(self) -> Iterator[None]:
         """A fault, until all brokers work again: what share groups have locked meanwhile is not certain."""
         for load in self.loads:
-            if isinstance(load, Copies):
-                load.tell("killed", victim="broker")
+            load.disturbed()
         yield
         for load in self.loads:
-            if isinstance(load, Copies):
-                load.tell("restarted")
+            load.settled()
 
     def go_on(self, steps: int = 1) -> None:
         """Wait until every load has made so many further steps. AssertionError if one has not in `PATIENCE_S`."""
@@ -84,6 +82,8 @@ class CoordinatorWork:
 
     def finish(self) -> list[Finding]:
         """Let all finish and stop them; the findings of their checks."""
+        for load in self.loads:
+            load.stop_writing()
         return [Finding(one.kind, f"{load.name}: {one.text}") for load in self.loads for one in load.finish()]
 
     def counts(self) -> dict[str, int]:

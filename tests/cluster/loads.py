@@ -97,10 +97,6 @@ class Copies(Load):
         """Start the clients."""
         self._run.start()
 
-    def tell(self, kind: str, **values: str) -> None:
-        """Add an event to the history: a broker was `killed` or `restarted`."""
-        self._run.driver.write(kind, **values)
-
     def progress(self) -> int:
         """Answered commits, or acknowledgements of the share group."""
         return self._run.progress.update()
