@@ -170,4 +170,19 @@ COORDINATOR_MOVES: Final = (
         _SHARE,
         1,
     ),
+    Mutant(
+        "late-acknowledgement-accepted-before-the-end-is-written",
+        "broker/sharing/live_share_partition.py",
+        "        if is_late and not change:\n",
+        "        if is_late and change:\n",
+        _SHARES + "::test_a_late_acknowledgement_is_accepted_once_the_end_of_the_record_is_written",
+    ),
+    Mutant(
+        "assignment-told-though-it-is-not-committed",
+        "coord/groups/classic_requests.py",
+        "result.reply(ticket, answer, sync_error)",
+        "result.reply(ticket, answer)",
+        "tests/coord/groups/classic/test_sync_heartbeat_leave.py::TestSync"
+        "::test_who_comes_after_the_leader_hears_that_the_assignment_is_not_committed",
+    ),
 )

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from barnabas.coord.topic_names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from barnabas.wire.messages import topics as tp
 from tests.simulation.cluster_faults import FAULTY_S, ClusterFaults
 from tests.simulation.cluster_node import ClusterNode
-from tests.simulation.cluster_world import ClusterWorld
+from tests.simulation.cluster_world import REPLICAS, ClusterWorld
 
 INTERNAL = {GROUP_METADATA_TOPIC: 1, TRANSACTION_STATE_TOPIC: 2, SHARE_GROUP_STATE_TOPIC: 1}
 """The internal topics, with how many partitions they have."""
@@ -50,9 +51,9 @@ class CoordinatorFaults(ClusterFaults):
         ):
             for _ in range(count):
                 world.clock.after(random.uniform(0.5, FAULTY_S - 2), self._unless_healed(fault))
-        for _ in range(random.choice((0, 1, 3, 6))):
-            fault = random.choice((self._kill, self._kill, self._pause, self._cut_off, self._move))
-            step = Step(random.choice(self._apis), random.randrange(12), random.choice(MOMENTS), fault)
+        for _ in range(random.choice((1, 3, 6, 12))):
+            fault = random.choice((self._kill, self._pause, self._cut_off, self._move, self._move, self._move))
+            step = Step(random.choice(self._apis), random.randrange(20), random.choice(MOMENTS), fault)
             self._steps.append(step)
         world.network.on_request = self._request_arrives
 
@@ -77,8 +78,21 @@ class CoordinatorFaults(ClusterFaults):
     def _cut_off(self, node: ClusterNode) -> None:
         self._cut(node.node_id)
 
-    def _move(self, _: ClusterNode) -> None:
-        self._world.random.choice((self._elect, self._reassign))()
+    def _move(self, node: ClusterNode) -> None:
+        """Another broker gets the leadership of a partition of an internal topic that a node leads."""
+        random = self._world.random
+        partitions = {
+            (topic, index): self._world.find(topic, index) for topic in INTERNAL for index in range(INTERNAL[topic])
+        }
+        led = [key for key, found in partitions.items() if found is not None and found[1].leader == node.node_id]
+        if not led:
+            return
+        topic, index = random.choice(led)
+        others = [broker_id for broker_id in self._world.brokers if broker_id != node.node_id]
+        random.shuffle(others)
+        replicas = [*others, node.node_id][:REPLICAS]
+        self.reassign(topic, tp.ReassignablePartition(partition_index=index, replicas=replicas))
+        self._world.clock.after(random.choice((0.02, 0.3)), self._unless_healed(self._elect))
 
     # ---- steps
 
