@@ -107,12 +107,12 @@ COORDINATOR_MOVES: Final = (
         1,
     ),
     _simulated(
-        "coordinator-without-the-last-batch",
+        "coordinator-read-up-to-its-high-watermark",
         "broker/coordinators/replay.py",
         "    while offset < partition.log.log_end_offset:\n",
-        "    while offset < partition.log.log_end_offset - 1:\n",
+        "    while offset < partition.log.high_watermark:\n",
         _GROUPS,
-        10,
+        2,
     ),
     _simulated(
         "coordinator-answers-before-its-followers-have-it",
@@ -136,7 +136,7 @@ COORDINATOR_MOVES: Final = (
         "        for transactional_id in self._table.unmarked:\n",
         "        for transactional_id in ():\n",
         _TRANSACTIONS,
-        1,
+        2,
     ),
     _simulated(
         "offsets-of-a-transaction-lost-at-a-move",
@@ -168,7 +168,7 @@ COORDINATOR_MOVES: Final = (
         "UNINITIALIZED_WRITE)\n            _check_leader(key, state, request.leader_epoch)\n",
         "UNINITIALIZED_WRITE)\n",
         _SHARE,
-        1,
+        16,
     ),
     Mutant(
         "late-acknowledgement-accepted-before-the-end-is-written",
