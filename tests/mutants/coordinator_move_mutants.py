@@ -162,14 +162,6 @@ COORDINATOR_MOVES: Final = (
         _SHARE,
         1,
     ),
-    _simulated(
-        "deposed-leader-writes-share-state",
-        "coord/share_state/coordinator.py",
-        "UNINITIALIZED_WRITE)\n            _check_leader(key, state, request.leader_epoch)\n",
-        "UNINITIALIZED_WRITE)\n",
-        _SHARE,
-        16,
-    ),
     Mutant(
         "late-acknowledgement-accepted-before-the-end-is-written",
         "broker/sharing/live_share_partition.py",
