@@ -168,15 +168,15 @@ class Group:
         return {member.group_instance_id: member.member_id for member in self.described().members}
 
     def settle(self):
-        """Wait until exactly the live members own all partitions, each partition owned by one member."""
+        """Wait until exactly the live members own all partitions, each what the coordinator has assigned to it."""
 
         def holds():
             shares = self.shares()
             if shares is None or len(shares) != len(self.live):
                 return False
-            given = Counter(index for partitions in shares.values() for index in partitions)
-            own = sorted(partition for member in self.live for partition in member.owned())
-            return given == Counter(range(PARTITIONS)) and own == list(range(PARTITIONS))
+            given = sorted(map(sorted, shares.values()))
+            own = sorted(sorted(member.owned()) for member in self.live)
+            return given == own and sorted(index for part in own for index in part) == list(range(PARTITIONS))
 
         wait_until(holds, lambda: f"{self.shares()}, {self.described()}, {[member.owned() for member in self.live]}")
 
