@@ -59,6 +59,7 @@ class GroupClients:
         random = world.random
         self.partitions = random.choice((1, 2, 3))
         self.ledger = GroupLedger(GROUP) if protocol == CLASSIC else ConsumerLedger(GROUP, self._is_member)
+        self.ledger.may_be_replaced = protocol == BOTH
         self.is_exactly_once = random.random() < 0.5
         self.sources = [Source(f"source{n}", IN, self.partitions, self.batches) for n in range(random.choice((1, 2)))]
         self.count = 0
