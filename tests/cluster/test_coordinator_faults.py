@@ -21,7 +21,7 @@ PLAN = {"kill": 2, "pause": 1, "controller": 1}
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)
 def test_coordinators_survive_faults(tmp_path: Path) -> None:
     print(f"replay with BARNABAS_SEED={SEED}")
     with Cluster(tmp_path / "cluster", config=coordinator_work.CONFIG) as cluster:
