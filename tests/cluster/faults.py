@@ -29,7 +29,7 @@ from tests.cluster.clusters import Cluster, wait_for
 from tests.cluster.coordinator_work import CoordinatorWork
 from tests.cluster.links import CUTS, Links
 from tests.cluster.replicas import differences
-from tests.cluster.rolling import behind
+from tests.cluster.rolling import behind, end_in_order
 from tests.cluster.work import PARTITIONS, Work, create_topic
 
 SETTLE_S = 90.0
@@ -213,6 +213,7 @@ def software_of(option: str) -> dict[int, str]:
 
 def main(arguments: list[str]) -> int:
     """Run the command; the exit code is 0 without findings."""
+    end_in_order()
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.faults")
     for name, kind in OPTIONS.items():
         parser.add_argument(f"--{name}", dest=kind, type=int, default=0)
