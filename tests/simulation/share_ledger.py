@@ -66,6 +66,9 @@ class ShareLedger:
         self._withheld: dict[Wire, tuple[str, dict[RecordPosition, int]]] = {}
         """By connection with a ShareFetch whose response waits for acknowledgements: the member, and the delivery
         counts of the records that are locked for it and were in no response."""
+        self._failed: list[str] = []
+        """Members of ShareFetches that were answered with an error in this turn, as when the records cannot be read:
+        what was locked for them counts as delivered."""
         self._era = 0
         """Incremented by events that make the broker release acquired records: ends of sessions, and crashes."""
         self.acknowledged: dict[RecordPosition, int] = {}
@@ -97,7 +100,11 @@ class ShareLedger:
     def response_sent(self, wire: Wire, request: Message, response: Message) -> None:
         """The broker sends a response."""
         self._withheld.pop(wire, None)
-        if not isinstance(response, (g.ShareFetchResponse, g.ShareAcknowledgeResponse)) or response.error_code:
+        if not isinstance(response, (g.ShareFetchResponse, g.ShareAcknowledgeResponse)):
+            return
+        if response.error_code:
+            if isinstance(request, g.ShareFetchRequest):
+                self._failed.append(request.member_id or "")
             return
         assert isinstance(request, (g.ShareFetchRequest, g.ShareAcknowledgeRequest))
         self._settle(request, response)
@@ -122,14 +129,19 @@ class ShareLedger:
 
     @property
     def has_withheld(self) -> bool:
-        """Whether records may be locked that were in no response yet."""
-        return bool(self._withheld)
+        """Whether records may be locked that were in no response yet, or never will be."""
+        return bool(self._withheld or self._failed)
 
     def turn_ends(self, locked: Iterable[Locked]) -> None:
         """The records that the broker has locked at the end of a turn; needed while responses are withheld."""
+        failed, self._failed = self._failed, []
         for record, member_id, count in locked:
             before = self._deliveries.get(record)
             if before is not None and before.count >= count:
+                continue
+            if member_id in failed:
+                self._check_delivery(record, member_id, count)
+                self._deliveries[record] = Delivery(count, is_unacknowledged=False, era=self._era)
                 continue
             for member_of_fetch, records in self._withheld.values():
                 if member_of_fetch == member_id and records.get(record) != count:

@@ -82,6 +82,15 @@ def test_a_delivery_counts_when_the_broker_crashes_before_the_response(world: Wo
     assert ledger.is_accounted_for(RECORD)
 
 
+def test_a_delivery_counts_when_the_records_cannot_be_read(world: World, ledger: ShareLedger) -> None:
+    """The records are read when the response is sent, after they were acquired; then it is an error."""
+    wire = connected(world)
+    ledger.request_received(wire, fetch("second"))
+    ledger.response_sent(wire, fetch("second"), g.ShareFetchResponse(error_code=56))
+    ledger.turn_ends([Locked(RECORD, "second", LIMIT)])
+    assert ledger.is_accounted_for(RECORD)
+
+
 def test_a_delivery_in_a_withheld_response_counts_for_the_next_one(world: World) -> None:
     """The lock of the previous delivery may expire while its response waits."""
     ledger = ShareLedger(world.clock, 3)
