@@ -160,12 +160,13 @@ class ShareFetchPlan:
         partition = live.partition
         try:
             batches = batches_of(found, max(offset, state.end_offset) + max_records)
-        except OSError as error:
-            partition.report_unreadable(error)
+            is_committed = live.settings().share_isolation_level == READ_COMMITTED
+            aborted = _aborted(partition, batches) if batches and is_committed else ()
+        except (OSError, KafkaError) as error:  # of this partition only: others may have acquired records already
+            partition.report_unreadable(error if isinstance(error, OSError) else error.__cause__)
             return _failed(shared, ErrorCode.KAFKA_STORAGE_ERROR), 0
         if not batches:
             return None, 0
-        aborted = _aborted(partition, batches) if live.settings().share_isolation_level == READ_COMMITTED else ()
         acquired = live.acquire(
             AcquireRequest(
                 self._session.member_id, max_records, self._batch_size, self._is_strict, offset, batches, aborted

@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.errors import ErrorCode as E
+from barnabas.wire.errors import KafkaError
 from tests.broker.memory_broker import batch
 from tests.broker.share_member import ACCEPT, REJECT, RELEASE, RENEW, Member, Queue, acquired, partitions_of, values
 
@@ -463,6 +464,33 @@ def test_read_committed_skips_aborted_records(queue):
     assert values(answer) == {2: b"plain", 3: b"c"}
     assert member.acknowledge((2, 5, [1, 1, 0, 0])) == 0
     assert queue.live().start_offset == 6
+
+
+def test_an_unreadable_index_of_transactions_is_an_error_of_its_partition_only(tmp_path, monkeypatch):
+    """What was acquired of other partitions is delivered: the member does not ask for it again."""
+    queue = Queue(tmp_path / "data", partitions=2)
+    queue.set_group("g", "share.isolation.level", "read_committed")
+    for partition in range(2):
+        queue.initialize(partition=partition)
+        queue.produce(b"a", partition=partition)
+    member = Member(queue, "one", partitions=(0, 1))
+    log = queue.broker.partitions.get("q", 0).log
+
+    def lookup(asked, *_):
+        if asked is log:
+            raise KafkaError(E.KAFKA_STORAGE_ERROR, "injected")
+        return []
+
+    with monkeypatch.context() as disk:
+        disk.setattr(type(log), "aborted_transactions", lookup)
+        answer = member.fetch()  # the first one of a session begins with partition 1
+    assert [(data.partition_index, data.error_code) for data in partitions_of(answer)] == [
+        (1, E.NONE),
+        (0, E.KAFKA_STORAGE_ERROR),
+    ]
+    assert acquired(answer, partition=1) == [(0, 0, 1)]
+    assert acquired(member.fetch()) == [(0, 0, 1)]
+    queue.close()
 
 
 @pytest.mark.parametrize("acquire_mode", [0, 1])
