@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from barnabas.storage.log_dirs import LogDirs
     from barnabas.wire.api_keys import ApiKey
     from barnabas.wire.errors import ErrorCode
+    from barnabas.wire.principal import KafkaPrincipal
     from barnabas.wire.types import Uuid
 
 
@@ -258,11 +259,53 @@ class RequestContext:
         return self.connection.listener
 
     @property
+    def principal(self) -> KafkaPrincipal:
+        """Who has sent the request."""
+        return self.connection.principal
+
+    @property
+    def peer_host(self) -> str:
+        """The client's address."""
+        return self.connection.peer_host
+
+    @property
     def client_host(self) -> str:
         """The client's address in the form that Kafka shows in groups: `/127.0.0.1`."""
-        return "/" + self.connection.peer_host
+        return "/" + self.peer_host
 
     @property
     def local_address(self) -> tuple[str, int]:
         """The address of this broker that the client has connected to; advertised when nothing else is configured."""
         return self.connection.local_host, self.connection.local_port
+
+
+class ForwardedContext(RequestContext):
+    """The context of a request in an Envelope: principal and address are those of the broker's client (KIP-590)."""
+
+    __slots__ = ("_peer_host", "_principal")
+
+    def __init__(
+        self,
+        broker: Broker,
+        connection: Connection,
+        api_key: ApiKey,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None,
+        now: float,
+        principal: KafkaPrincipal,
+        peer_host: str,
+    ) -> None:
+        super().__init__(broker, connection, api_key, api_version, correlation_id, client_id, now)
+        self._principal = principal
+        self._peer_host = peer_host
+
+    @property
+    def principal(self) -> KafkaPrincipal:
+        """Who has sent the request to the broker that forwards it."""
+        return self._principal
+
+    @property
+    def peer_host(self) -> str:
+        """The address of that broker's client."""
+        return self._peer_host

@@ -23,7 +23,6 @@ from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.frame import SIZE, encode_request, parse_response_header
 from barnabas.wire.messages.cluster import EnvelopeRequest, EnvelopeResponse
 from barnabas.wire.messages.configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
-from barnabas.wire.messages.headers import DefaultPrincipalData
 from barnabas.wire.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.server.ForwardingManager")
 
 MIN_TIMEOUT_S: Final = 1.0
-_PRINCIPAL_VERSION: Final = 0
 
 
 def forward(ctx: RequestContext, request: Message) -> DelayedResponse:
@@ -90,8 +88,8 @@ def send_to_controller(ctx: RequestContext, request: Message, then: Callable[[Me
     frame = b"".join(map(chunk_bytes, encode_request(request, version, ctx.correlation_id, ctx.client_id)))
     envelope = EnvelopeRequest(
         request_data=frame[SIZE.size :],
-        request_principal=principal_bytes("User", "ANONYMOUS"),
-        client_host_address=ip_address(ctx.connection.peer_host).packed,
+        request_principal=ctx.principal.to_bytes(),
+        client_host_address=ip_address(ctx.peer_host).packed,
     )
 
     def answered(response: EnvelopeResponse | KafkaError) -> None:
@@ -100,12 +98,6 @@ def send_to_controller(ctx: RequestContext, request: Message, then: Callable[[Me
     timeout_ms = getattr(request, "timeout_ms", None)
     timeout_s = None if timeout_ms is None else max(timeout_ms / 1000, MIN_TIMEOUT_S)
     ctx.broker.controller_channel.send(envelope, answered, timeout_s=timeout_s)
-
-
-def principal_bytes(kind: str, name: str) -> bytes:
-    """A principal as Kafka's `DefaultKafkaPrincipalBuilder` writes it: version, then DefaultPrincipalData."""
-    data = DefaultPrincipalData(type=kind, name=name, token_authenticated=False)
-    return _PRINCIPAL_VERSION.to_bytes(2, "big") + data.encode(_PRINCIPAL_VERSION)
 
 
 def _unpacked(request: Message, version: int, response: EnvelopeResponse | KafkaError) -> Message | KafkaError:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.guarded import call_guarded
 from barnabas.broker.net.frame_buffers import FIRST_BUFFER_BYTES
 from barnabas.wire.frame import check_frame_size
+from barnabas.wire.principal import ANONYMOUS
 
 if TYPE_CHECKING:
     from barnabas.broker.net.delayed_response import DelayedResponse
@@ -65,6 +66,7 @@ class Connection:
         "out_bytes",
         "peer_host",
         "peer_port",
+        "principal",
     )
 
     def __init__(
@@ -98,6 +100,7 @@ class Connection:
         self.is_closing = False  # no more reading; closes once `out` has been sent
         self.is_closed = False
         self.client_software = ("", "")
+        self.principal = ANONYMOUS  # until the peer is authenticated
         self._buffer: bytearray | None = None
         self._filled = 0
         self._frame_end = 0  # in the buffer; 0 while the size is not known

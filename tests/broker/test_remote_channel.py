@@ -290,10 +290,11 @@ def test_one_directory_is_reported_where_it_has_taken_the_place_of_another(
 
 
 def test_an_envelope_has_the_request_the_principal_and_the_address(wire, tmp_path, controller):
-    from barnabas.broker.apis.forwarding import _unpacked, principal_bytes
+    from barnabas.broker.apis.forwarding import _unpacked
     from barnabas.wire.messages.headers import DefaultPrincipalData
+    from barnabas.wire.principal import ANONYMOUS
 
-    principal = principal_bytes("User", "ANONYMOUS")
+    principal = ANONYMOUS.to_bytes()
     assert principal[:2] == b"\0\0"
     assert DefaultPrincipalData.decode(memoryview(principal)[2:], 0).name == "ANONYMOUS"
     request = CreateTopicsRequest()

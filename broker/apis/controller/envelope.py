@@ -7,11 +7,12 @@ Source: Kafka 4.4 `EnvelopeUtils`, `RequestChannel.buildEnvelopeResponse`.
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.registry import CONTROLLER, ROUTES, Route, api
 from barnabas.broker.config.keys.own import REQUEST_MAX_ELEMENTS
-from barnabas.broker.context import RequestContext
+from barnabas.broker.context import ForwardedContext, RequestContext
 from barnabas.broker.guarded import answer_for
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.net.encoded_response import EncodedResponse
@@ -19,7 +20,8 @@ from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError, TooManyElements
 from barnabas.wire.frame import parse_request_header
 from barnabas.wire.messages.cluster import EnvelopeRequest, EnvelopeResponse
-from barnabas.wire.messages.headers import DefaultPrincipalData, ResponseHeader
+from barnabas.wire.messages.headers import ResponseHeader
+from barnabas.wire.principal import KafkaPrincipal
 from barnabas.wire.types import chunk_bytes
 
 if TYPE_CHECKING:
@@ -49,10 +51,11 @@ ADDRESS_BYTES: Final = (4, 16)
 @api(EnvelopeRequest, listener=CONTROLLER)
 def envelope(ctx: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse | DelayedResponse:
     """Answer the embedded request."""
-    _check_principal(request.request_principal)
+    principal = _principal(request.request_principal)
     if len(request.client_host_address) not in ADDRESS_BYTES:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "The address of the client is neither IPv4 nor IPv6.")
-    route, embedded, inner = _embedded(ctx, bytes(request.request_data))
+    peer_host = str(ip_address(bytes(request.client_host_address)))
+    route, embedded, inner = _embedded(ctx, bytes(request.request_data), principal, peer_host)
     delayed = DelayedResponse(send_before_close=True)
 
     def then(outcome: Message | Exception | None) -> None:
@@ -73,22 +76,19 @@ def envelope(ctx: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse 
     return delayed
 
 
-def _check_principal(data: bytes | None) -> None:
-    """KafkaError(PRINCIPAL_DESERIALIZATION_FAILURE) unless it is a DefaultPrincipalData after its version."""
+def _principal(data: bytes | None) -> KafkaPrincipal:
+    """The principal of the client; KafkaError(PRINCIPAL_DESERIALIZATION_FAILURE) if it is none."""
     try:
-        if data is None or len(data) < 2:
-            raise ProtocolError("no version")
-        version = int.from_bytes(data[:2], "big", signed=True)
-        if not DefaultPrincipalData.min_version <= version <= DefaultPrincipalData.max_version:
-            raise ProtocolError(f"unknown version {version}")
-        DefaultPrincipalData.decode(bytes(data[2:]), version)
+        return KafkaPrincipal.from_bytes(data)
     except ProtocolError as error:
         raise KafkaError(
             ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, f"Failed to deserialize client principal: {error}"
         ) from error
 
 
-def _embedded(ctx: RequestContext, frame: bytes) -> tuple[Route, Message, RequestContext]:
+def _embedded(
+    ctx: RequestContext, frame: bytes, principal: KafkaPrincipal, peer_host: str
+) -> tuple[Route, Message, RequestContext]:
     """The route and the context of the embedded request; KafkaError(INVALID_REQUEST) if it may not be forwarded."""
     try:
         header, position = parse_request_header(frame)
@@ -102,7 +102,7 @@ def _embedded(ctx: RequestContext, frame: bytes) -> tuple[Route, Message, Reques
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"The forwarded request has {error.count} {error.name}") from error
     except ProtocolError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
-    inner = RequestContext(
+    inner = ForwardedContext(
         ctx.broker,
         ctx.connection,
         route.api_key,
@@ -110,6 +110,8 @@ def _embedded(ctx: RequestContext, frame: bytes) -> tuple[Route, Message, Reques
         header.correlation_id,
         header.client_id,
         ctx.now,
+        principal,
+        peer_host,
     )
     return route, embedded, inner
 
