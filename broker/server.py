@@ -251,7 +251,8 @@ class Server:
             for listener in self._listeners:
                 listener.socket.close()
             raise StartError(_why_not_bound(endpoint, error)) from error
-        self._listeners.append(Listener(endpoint.name, listening))
+        protocol = self.config.security_protocols[endpoint.name]
+        self._listeners.append(Listener(endpoint.name, listening, protocol=protocol))
         return endpoint._replace(port=listening.getsockname()[1])
 
     def _open_data(self) -> None:

@@ -9,7 +9,6 @@ from barnabas.broker.config.keys import BROKER_KEYS
 from barnabas.broker.config.keys.groups import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
 from barnabas.broker.config.keys.network import (
     INTER_BROKER_LISTENER_NAME,
-    LISTENER_SECURITY_PROTOCOL_MAP,
     LISTENERS,
     MAX_CONNECTIONS_PER_IP,
     MAX_CONNECTIONS_PER_IP_OVERRIDES,
@@ -20,7 +19,6 @@ from barnabas.broker.config.listeners import (
     check_ports,
     check_protocols,
     parse_endpoints,
-    parse_protocol_map,
 )
 from barnabas.broker.config.profiles import CLAMPED_IN_DEV
 from barnabas.broker.config.roles import check_roles
@@ -52,10 +50,7 @@ def check(config: ServerConfig) -> None:
         unopened = ",".join(str(e) for e in endpoints if e not in opened)
         config.warnings.append(f"Controller listener {unopened} is not opened: the controller is in this process")
     _check_connections(config)
-    protocols = parse_protocol_map(config[LISTENER_SECURITY_PROTOCOL_MAP])
-    if LISTENER_SECURITY_PROTOCOL_MAP.name not in config.static:  # as in Kafka
-        protocols |= {endpoint.name: "PLAINTEXT" for endpoint in config.controller_listeners}
-    check_protocols(opened, protocols)
+    check_protocols(opened, config.security_protocols)
     check_advertised(list(config.advertised_listeners.values()), config.listeners)
 
 

@@ -18,12 +18,13 @@ from barnabas.broker.config.keys.log import (
     LOG_FLUSH_INTERVAL_MS,
     LOG_FLUSH_SCHEDULER_INTERVAL_MS,
 )
-from barnabas.broker.config.keys.network import ADVERTISED_LISTENERS, LISTENERS
+from barnabas.broker.config.keys.network import ADVERTISED_LISTENERS, LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
 from barnabas.broker.config.keys.own import ALWAYS, INTERVAL, LOG_SYNC, OS
 from barnabas.broker.config.listener_keys import PER_LISTENER, listener_key, split
 from barnabas.broker.config.listeners import (
     Endpoint,
     parse_endpoints,
+    parse_protocol_map,
 )
 from barnabas.broker.config.profiles import CLAMPED_IN_DEV, profile_defaults
 from barnabas.storage.topic_keys import SYNONYMS
@@ -191,6 +192,14 @@ class ServerConfig:
             return []
         names = {name.upper() for name in self[CONTROLLER_LISTENER_NAMES]}
         return [e for e in parse_endpoints(LISTENERS.name, self[LISTENERS]) if e.name in names]
+
+    @property
+    def security_protocols(self) -> dict[str, str]:
+        """The security protocol by listener name; those of controllers are PLAINTEXT without a map, as in Kafka."""
+        protocols = parse_protocol_map(self[LISTENER_SECURITY_PROTOCOL_MAP])
+        if LISTENER_SECURITY_PROTOCOL_MAP.name not in self.static:
+            protocols |= {endpoint.name: "PLAINTEXT" for endpoint in self.controller_listeners}
+        return protocols
 
     @property
     def advertised_listeners(self) -> dict[str, Endpoint]:

@@ -39,15 +39,23 @@ _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 class Listener:
     """A listening socket, the name of its listener, and who serves its connections."""
 
-    __slots__ = ("dispatch", "is_held", "is_polled", "name", "socket")
+    __slots__ = ("dispatch", "is_held", "is_polled", "name", "protocol", "socket")
 
     def __init__(
-        self, name: str, listening: socket.socket, dispatch: Callable[[Connection, memoryview], None] | None = None
+        self,
+        name: str,
+        listening: socket.socket,
+        dispatch: Callable[[Connection, memoryview], None] | None = None,
+        protocol: str = "PLAINTEXT",
     ) -> None:
-        """`dispatch` serves one request frame of a connection; None: as of the other listeners (`Reactor`)."""
+        """`dispatch` serves one request frame of a connection; None: as of the other listeners (`Reactor`).
+
+        `protocol` is the security protocol: one of `config.listeners.SECURITY_PROTOCOLS`.
+        """
         self.name = name
         self.socket = listening
         self.dispatch = dispatch
+        self.protocol = protocol
         self.is_held = False  # by a limit
         self.is_polled = False
 

@@ -67,6 +67,7 @@ class Connection:
         "peer_host",
         "peer_port",
         "principal",
+        "security_protocol",
     )
 
     def __init__(
@@ -80,6 +81,7 @@ class Connection:
         buffers: FrameBuffers,
         on_output: Callable[[Connection], None],
         clock: Callable[[], float],
+        security_protocol: str = "PLAINTEXT",
     ) -> None:
         """`dispatch` serves one frame; `on_output` is called when there is something to send outside of a read.
 
@@ -87,6 +89,7 @@ class Connection:
         """
         self._dispatch = dispatch
         self.listener = listener
+        self.security_protocol = security_protocol
         self.peer_host, self.peer_port = peer
         self.local_host, self.local_port = local
         self._max_frame_bytes = max_frame_bytes

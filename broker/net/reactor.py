@@ -281,6 +281,7 @@ class Reactor:
             buffers=self._buffers,
             on_output=self._on_output,
             clock=self._loop.now,
+            security_protocol=listener.protocol,
         )
         channel = Channel(accepted, connection, self._read_ahead)
         self._poller.register(channel.fd, READ, channel)
