@@ -294,7 +294,11 @@ class GroupClients:
             try:
                 if not (yield from self._copy_once(process, member, who, producer, offsets, values)):
                     return True
-            except (Fenced, Abortable):
+            except Fenced:
+                if self.world.is_healed:  # as applications do: processes with one transactional id fence each other
+                    process.exit()
+                return False
+            except Abortable:
                 return False
         return True
 
