@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import Final
 
 import trio
@@ -25,7 +26,7 @@ RESPONSE_S: Final = 30.0
 ACCEPT_PAUSE_S: Final = 0.1
 """Pause after an accept that failed, because no descriptor is left."""
 
-Body = Callable[[], AsyncIterator[str]]
+Body = Callable[[], AsyncGenerator[str, None]]
 """Makes the text of /metrics, in pieces."""
 
 
@@ -95,9 +96,10 @@ async def _send_metrics(stream: trio.SocketStream, body: Body, *, has_body: bool
     await stream.send_all(head.encode())
     if not has_body:
         return
-    async for piece in body():
-        data = piece.encode()
-        await stream.send_all(b"%x\r\n%b\r\n" % (len(data), data) if is_chunked else data)
+    async with aclosing(body()) as pieces:
+        async for piece in pieces:
+            data = piece.encode()
+            await stream.send_all(b"%x\r\n%b\r\n" % (len(data), data) if is_chunked else data)
     if is_chunked:
         await stream.send_all(b"0\r\n\r\n")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
 import trio
@@ -28,7 +28,7 @@ async def run_metrics_listener(
 ) -> None:
     """Answer GET /metrics until cancelled."""
 
-    async def body() -> AsyncIterator[str]:
+    async def body() -> AsyncGenerator[str, None]:
         yield text_of_figures(figures_of_broker(await _current(load), connections()))
         kept = clients.kept
         if kept is not None:
