@@ -182,7 +182,8 @@ _COMPATIBILITY_HEAD = """\
 Compared with Apache Kafka 4.4.0. A served API is served in all versions, except those that Kafka marks as unstable.
 ApiVersions offers exactly these, with one exception: it names Produce from version 0 on, as Kafka 4 does, since older
 librdkafka does not produce compressed records otherwise (KAFKA-18659). A request of the versions 0 to 2 closes the
-connection."""
+connection. GetTelemetrySubscriptions and PushTelemetry are answered always, and offered where `barnabas.metrics.listener`
+is set: Kafka offers them where a plug-in receives the metrics."""
 
 
 _OF_CONTROLLERS = """\
