@@ -1,8 +1,8 @@
 """Reads the metrics that clients push: OpenTelemetry's `MetricsData` (OTLP, KIP-714).
 
 Clients send gauges and sums; histograms and summaries are skipped. Reading is a generator, so that a long push can be
-read in steps: it gives a data point, or None for a field on the way to one. The cost of an item is bounded: a data
-point has at most `MAX_FIELDS` fields, and its texts are cut to `MAX_TEXT` characters.
+read in steps: it gives a data point, or None for a field on the way to one. The cost of an item is bounded, to
+about half a millisecond: the fields of a data point are few, and its texts are cut to `MAX_TEXT` characters.
 
 Source: opentelemetry-proto 1.x, `metrics.proto`, `common.proto` and `resource.proto`.
 """
@@ -15,8 +15,10 @@ from typing import Final, NamedTuple
 
 from barnabas.wire.protobuf import BYTES, FIXED64, VARINT, ProtobufError, fields
 
-MAX_FIELDS: Final = 128
-"""Most fields of a data point, of a resource, and of an attribute."""
+MAX_FIELDS: Final = 64
+"""Most fields of a data point or a resource: their attributes are among them."""
+MAX_FIELDS_OF_ATTRIBUTE: Final = 4
+"""Most fields of an attribute, which has two, and of its value, which has one."""
 MAX_TEXT: Final = 1024
 """Characters of a name or an attribute's value that are kept."""
 
@@ -128,11 +130,11 @@ def _read_point(data: bytes, start: int, end: int, metric: _Metric) -> Point | N
     return Point(metric.name, attributes, value, metric.is_monotonic, metric.is_delta)
 
 
-def _few(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+def _few(data: bytes, start: int, end: int, most: int = MAX_FIELDS) -> Iterator[tuple[int, int, int, int]]:
     """The fields of a message that is read in one step."""
     for count, field in enumerate(fields(data, start, end)):
-        if count == MAX_FIELDS:
-            raise ProtobufError(f"More than {MAX_FIELDS} fields")
+        if count == most:
+            raise ProtobufError(f"More than {most} fields")
         yield field
 
 
@@ -147,7 +149,7 @@ def _attributes(data: bytes, start: int, end: int, number: int) -> Attributes:
 
 def _attribute(data: bytes, start: int, end: int) -> tuple[str, str]:
     key = value = ""
-    for number, kind, first, last in _few(data, start, end):
+    for number, kind, first, last in _few(data, start, end, MAX_FIELDS_OF_ATTRIBUTE):
         if kind == BYTES and number == _KEY:
             key = _text(data, first, last)
         elif kind == BYTES and number == _VALUE:
@@ -158,7 +160,7 @@ def _attribute(data: bytes, start: int, end: int) -> tuple[str, str]:
 def _any_value(data: bytes, start: int, end: int) -> str:
     """An AnyValue as text; "" for arrays, maps and bytes, which no client sends."""
     text = ""
-    for number, kind, first, last in _few(data, start, end):
+    for number, kind, first, last in _few(data, start, end, MAX_FIELDS_OF_ATTRIBUTE):
         if kind == BYTES and number == _STRING:
             text = _text(data, first, last)
         elif kind == VARINT and number == _BOOL:

@@ -68,6 +68,13 @@ def test_long_texts_are_cut() -> None:
     assert (point.name, point.attributes) == ("n" * MAX_TEXT, (("topic", "é" * MAX_TEXT),))
 
 
+def test_the_fields_of_an_attribute_are_bounded() -> None:
+    for value in (text(1, "v") * 5, text(1, "v")):
+        point = number(1.0) + text(7, attribute("k", value) + varint_field(9, 1) * (3 if len(value) < 5 else 0))
+        with pytest.raises(ProtobufError, match="More than 4 fields"):
+            list(read_metrics(push([gauge("m", point)])))
+
+
 def test_the_fields_of_a_point_are_bounded() -> None:
     fields = varint_field(8, 1) * MAX_FIELDS
     assert list(read_metrics(push([gauge("m", fields)])))

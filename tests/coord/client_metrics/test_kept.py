@@ -96,13 +96,16 @@ def test_what_one_client_has_beyond_the_bound_is_dropped() -> None:
     assert kept.dropped > 0
 
 
-def test_a_client_has_a_bounded_number_of_series(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_SERIES", 7)
+@pytest.mark.parametrize(("limit", "most"), [("MAX_SERIES", 7), ("MAX_METRICS", 4)])
+def test_a_client_has_a_bounded_number_of_series(monkeypatch: pytest.MonkeyPatch, limit: str, most: int) -> None:
+    monkeypatch.setattr(module, limit, most)
     kept = KeptMetrics(10**6)
     client = kept.begin(b"1", CLIENT, 60.0)
     for number in range(10):
         kept.add(client, GAUGE._replace(name=f"m{number}"))
-    assert (client.series, kept.dropped) == (7, 3)
+    assert (client.series, kept.dropped) == (most, 10 - most)
+    kept.add(client, GAUGE._replace(name="m0", value=9.0))
+    assert values(kept, "m0") == [9.0]
 
 
 def test_a_client_that_was_forgotten_during_its_push_keeps_nothing() -> None:
