@@ -15,6 +15,8 @@ from typing import Final, NamedTuple
 
 from barnabas.wire.protobuf import BYTES, FIXED64, VARINT, ProtobufError, fields
 
+MAX_ITEMS: Final = 100_000
+"""Most fields and data points of a push: a megabyte of what clients send has a fifth of that."""
 MAX_FIELDS: Final = 64
 """Most fields of a data point or a resource: their attributes are among them."""
 MAX_FIELDS_OF_ATTRIBUTE: Final = 4
@@ -61,10 +63,17 @@ class _Metric(NamedTuple):
 
 
 def read_metrics(data: bytes) -> Iterator[Point | None]:
-    """The data points of a push, and None for other fields. ProtobufError for invalid bytes, at the latest at the end.
+    """The data points of a push, and None for other fields. ProtobufError for invalid bytes, and for too many items.
 
-    The points before an invalid byte have been given by then.
+    The points before that have been given by then.
     """
+    for count, item in enumerate(_read(data)):
+        if count == MAX_ITEMS:
+            raise ProtobufError(f"More than {MAX_ITEMS} fields and data points")
+        yield item
+
+
+def _read(data: bytes) -> Iterator[Point | None]:
     for number, kind, start, end in fields(data, 0, len(data)):
         yield None
         if number == _RESOURCE_METRICS and kind == BYTES:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.wire.otlp import MAX_FIELDS, MAX_TEXT, Point, read_metrics
+from barnabas.wire.otlp import MAX_FIELDS, MAX_ITEMS, MAX_TEXT, Point, read_metrics
 from barnabas.wire.protobuf import ProtobufError
 from tests.wire.otlp_writer import attribute, gauge, number, push, sum_of, text, varint_field
 
@@ -66,6 +66,12 @@ def test_a_point_without_a_value_is_none() -> None:
 def test_long_texts_are_cut() -> None:
     (point,) = points(push([gauge("n" * 5000, number(1.0, topic="é" * 5000))]))
     assert (point.name, point.attributes) == ("n" * MAX_TEXT, (("topic", "é" * MAX_TEXT),))
+
+
+def test_the_items_of_a_push_are_bounded() -> None:
+    with pytest.raises(ProtobufError, match="fields and data points"):
+        list(read_metrics(varint_field(1, 0) * (MAX_ITEMS + 1)))
+    assert len(list(read_metrics(varint_field(1, 0) * MAX_ITEMS))) == MAX_ITEMS
 
 
 def test_the_fields_of_an_attribute_are_bounded() -> None:
