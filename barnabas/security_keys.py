@@ -63,6 +63,13 @@ AREAS: Final = (
         WARNING,
     ),
     Area(
+        "Client telemetry and metrics",
+        ("telemetry.max.bytes", "barnabas.client.metrics.max.bytes", "barnabas.metrics.listener"),
+        "Bound what one push of a client may have and what is kept of all of them; a push that comes too early is "
+        "refused. The listener of metrics has no authentication and tells the names of clients, groups and topics: "
+        "8 connections at a time, 5 s for a request, 30 s for taking the answer.",
+    ),
+    Area(
         "Groups, transactions and sessions",
         (
             *("group.max.", "group.consumer.max.size", "group.share.max.s", "group.streams.max.size", "barnabas.group"),

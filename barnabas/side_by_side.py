@@ -420,7 +420,6 @@ LACKS: Final = (
         "kafka-acls, kafka-delegation-tokens; kafka-configs for users, clients and ips",
         "[not served](skipped.md)",
     ),
-    ("Kafka", "kafka-client-metrics", "no client telemetry"),
     ("Kafka", "kafka-streams-groups, kafka-streams-application-reset", "Kafka's own run against Barnabas"),
     (
         "Kafka",

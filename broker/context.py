@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.lifecycle import BrokerLifecycle
     from barnabas.broker.metadata.metadata import Metadata
     from barnabas.broker.metadata.producer_ids import ProducerIds
+    from barnabas.broker.metrics.client_metrics import ClientMetrics
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.encoded_response import EncodedResponse
     from barnabas.broker.net.inter_broker import InterBroker
@@ -169,6 +170,13 @@ class Broker:
         group_configs = GroupConfigs(self.config, lambda: self.image)
         self.metadata.on_group_config_change.append(group_configs.apply)
         return group_configs
+
+    @cached_property
+    def client_metrics(self) -> ClientMetrics:
+        """Client telemetry; created with its first request, or by the listener of metrics."""
+        from barnabas.broker.metrics.client_metrics import ClientMetrics
+
+        return ClientMetrics(self.loop, self.config, self.metadata, lambda: new_uuid(self.random_bytes))
 
     @cached_property
     def latest_offsets(self) -> LatestOffsets:

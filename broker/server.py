@@ -26,7 +26,8 @@ from barnabas.broker.apis.registry import BROKER, BROKER_APIS, CONTROLLER, CONTR
 from barnabas.broker.background import BackgroundJobs
 from barnabas.broker.config.keys.log import LOG_DIRS
 from barnabas.broker.config.keys.network import SOCKET_LISTEN_BACKLOG_SIZE
-from barnabas.broker.config.listeners import Endpoint
+from barnabas.broker.config.keys.own import METRICS_LISTENER
+from barnabas.broker.config.listeners import Endpoint, parse_address
 from barnabas.broker.config.load import load
 from barnabas.broker.config.server_config import ServerConfig
 from barnabas.broker.connection_limits import connection_limits, look_up, named_hosts
@@ -47,6 +48,7 @@ from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
@@ -177,6 +179,7 @@ class Server:
         """The name of the process in its ready line, as in Kafka."""
         self._temporary_dir: str | None = None
         self._listeners: list[Listener] = []
+        self._metrics_socket: socket.socket | None = None
         self._flushes = DiskThreads()
         self._outgoing: Outgoing | None = None
         self._member: ClusterMember | None = None
@@ -194,8 +197,7 @@ class Server:
         try:
             self._open_data()
         except BaseException:
-            for listener in self._listeners:
-                listener.socket.close()
+            self._close_listeners()
             raise
         broker = self.broker
         kind = BROKER if self._remote is None else FORWARDING
@@ -235,6 +237,11 @@ class Server:
         nursery.start_soon(self.reactor.run)
         nursery.start_soon(self.broker.loop.timers.run)
         nursery.start_soon(BackgroundJobs(self.broker, self.reactor).run)
+        if self._metrics_socket is not None:
+            from barnabas.broker.metrics.listener import run_metrics_listener
+
+            broker, count = self.broker, lambda: self.reactor.connection_count
+            nursery.start_soon(run_metrics_listener, self._metrics_socket, broker.load, broker.client_metrics, count)
 
     def _bind(self) -> None:
         backlog: int = self.config[SOCKET_LISTEN_BACKLOG_SIZE]
@@ -242,14 +249,32 @@ class Server:
             self.addresses.append(self._listen(endpoint, backlog if self.config.is_standalone else None))
         for endpoint in self.config.controller_listeners:
             self.controller_addresses.append(self._listen(endpoint, backlog))
+        address = self.config[METRICS_LISTENER]
+        if address is not None and "broker" in self.config.roles:
+            self._bind_metrics(parse_address(METRICS_LISTENER.name, address), backlog)
+
+    def _bind_metrics(self, endpoint: Endpoint, backlog: int) -> None:
+        """Bind the address of metrics (`broker.metrics`); the log names it, since port 0 means any."""
+        try:
+            self._metrics_socket = bind(endpoint.host, endpoint.port, backlog)
+        except OSError as error:
+            self._close_listeners()
+            raise StartError(_why_not_bound(endpoint, error)) from error
+        host, port = self._metrics_socket.getsockname()[:2]
+        logger.info("[%s id=%d] metrics at http://%s:%d/metrics", self.name, self.config.node_id, host, port)
+
+    def _close_listeners(self) -> None:
+        for listener in self._listeners:
+            listener.socket.close()
+        if self._metrics_socket is not None:
+            self._metrics_socket.close()
 
     def _listen(self, endpoint: Endpoint, backlog: int | None) -> Endpoint:
         """Bind an address; returns it with the port that was assigned. Without a backlog it refuses connections."""
         try:
             listening = bind(endpoint.host, endpoint.port, backlog)
         except OSError as error:
-            for listener in self._listeners:
-                listener.socket.close()
+            self._close_listeners()
             raise StartError(_why_not_bound(endpoint, error)) from error
         protocol = self.config.security_protocols[endpoint.name]
         self._listeners.append(Listener(endpoint.name, listening, protocol=protocol))
@@ -414,6 +439,8 @@ class Server:
             return
         self._is_closed = True
         log_dirs = self.broker.log_dirs
+        if self._metrics_socket is not None:
+            self._metrics_socket.close()
         if self._remote is not None:
             self._remote.close()
         if self._member is not None:

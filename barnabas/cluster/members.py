@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from barnabas.broker.config.keys.own import METRICS_LISTENER
 from barnabas.cluster import kafka_controllers, plan
 from barnabas.cluster.node import Body, Lifeline, fork
 from barnabas.cluster.options import KAFKA, OURS, ClusterOptions
@@ -149,6 +150,9 @@ class Members:
                 user = {**self._defaults(), **user}
             return plan.controller_keys(node.node_id, node.directory, self._controllers, user)
         port = self._ports[node.node_id]
+        shared = options.sets.get(METRICS_LISTENER.name)
+        if shared is not None and user[METRICS_LISTENER.name] == shared:
+            user[METRICS_LISTENER.name] = plan.metrics_address(shared, node.node_id)
         return plan.broker_keys(node.node_id, options.host, port, node.directory, self._controllers, user)
 
 

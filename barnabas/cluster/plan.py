@@ -106,6 +106,14 @@ def _common(node_id: int, directory: str, controllers: Sequence[Controller], use
     }
 
 
+def metrics_address(address: str, node_id: int) -> str:
+    """The address of a broker's metrics: each broker has the port after that of the one before; 0 stays 0."""
+    host, colon, port = address.rpartition(":")
+    if not port.isdecimal() or port == "0":
+        return address
+    return f"{host}{colon}{int(port) + node_id - 1}"
+
+
 def dial_address(host: str, port: int) -> str:
     """HOST:PORT for a client on this machine."""
     if host in ("", "0.0.0.0", "::"):

@@ -4,7 +4,8 @@ A request with an unsupported version of ApiVersions is answered in version 0 wi
 of ApiVersions only.
 
 The answer is the same for all clients until the metadata changes: it is encoded once for each version of the request,
-and again when the offset of the metadata, which is the epoch of the finalized features, has moved.
+and again when the offset of the metadata, which is the epoch of the finalized features, has moved. The APIs of client
+telemetry are part of it where the metrics have somewhere to go, as in Kafka.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.registry import BROKER_APIS, api, served_versions
+from barnabas.broker.apis.registry import BROKER_APIS, TELEMETRY_APIS, api, served_versions
+from barnabas.broker.config.keys.own import METRICS_LISTENER
 from barnabas.broker.net.encoded_response import EncodedResponse
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
@@ -44,7 +46,9 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersion
     offset, encoded = ctx.broker.encoded_api_versions.get(ctx.api_version, (None, None))
     if encoded is None or offset != ctx.broker.image.offset:
         encoded = EncodedResponse()
-        encoded.chunks = whole_answer(ctx.broker.metadata).encode_chunks(ctx.api_version)
+        hidden = TELEMETRY_APIS if ctx.broker.config[METRICS_LISTENER] is None else frozenset()
+        shown = [key for key in BROKER_APIS if key not in hidden]
+        encoded.chunks = whole_answer(ctx.broker.metadata, shown).encode_chunks(ctx.api_version)
         ctx.broker.encoded_api_versions[ctx.api_version] = (ctx.broker.image.offset, encoded)
     return encoded
 
@@ -64,7 +68,7 @@ def refused(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResp
     return None
 
 
-def whole_answer(metadata: Metadata, apis: Iterable[ApiKey] = BROKER_APIS) -> ApiVersionsResponse:
+def whole_answer(metadata: Metadata, apis: Iterable[ApiKey]) -> ApiVersionsResponse:
     """Every API with its versions, and the features, as they are now."""
     response = ApiVersionsResponse(api_keys=[_versions_of(key) for key in sorted(apis)])
     _add_features(metadata, response)

@@ -81,6 +81,8 @@ BROKER_APIS: Final[dict[ApiKey, str]] = {
     ApiKey.DESCRIBE_PRODUCERS: "producers",
     ApiKey.DESCRIBE_TRANSACTIONS: "transaction_admin",
     ApiKey.LIST_TRANSACTIONS: "transaction_admin",
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: "telemetry",
+    ApiKey.PUSH_TELEMETRY: "telemetry",
     ApiKey.LIST_CONFIG_RESOURCES: "configs",
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: "describe_topic_partitions",
     ApiKey.CONSUMER_GROUP_HEARTBEAT: "consumer_groups",
@@ -103,6 +105,9 @@ BROKER_APIS: Final[dict[ApiKey, str]] = {
     ApiKey.REMOVE_RAFT_VOTER: "quorum",
 }
 """The APIs that brokers serve, each with its module in `broker.apis`."""
+
+TELEMETRY_APIS: Final = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
+"""The APIs that ApiVersions shows only where clients' metrics have somewhere to go: `barnabas.metrics.listener`."""
 
 FORWARDED: Final = frozenset(
     {

@@ -13,11 +13,13 @@ from barnabas.broker.config.keys.network import (
     MAX_CONNECTIONS_PER_IP,
     MAX_CONNECTIONS_PER_IP_OVERRIDES,
 )
+from barnabas.broker.config.keys.own import METRICS_LISTENER
 from barnabas.broker.config.listener_keys import PER_LISTENER, split
 from barnabas.broker.config.listeners import (
     check_advertised,
     check_ports,
     check_protocols,
+    parse_address,
     parse_endpoints,
 )
 from barnabas.broker.config.profiles import CLAMPED_IN_DEV
@@ -27,6 +29,7 @@ from barnabas.storage.topic_keys import SYNONYMS
 from barnabas.wire.configdef import ConfigError
 
 if TYPE_CHECKING:
+    from barnabas.broker.config.listeners import Endpoint
     from barnabas.broker.config.server_config import ServerConfig
 
 
@@ -50,8 +53,15 @@ def check(config: ServerConfig) -> None:
         unopened = ",".join(str(e) for e in endpoints if e not in opened)
         config.warnings.append(f"Controller listener {unopened} is not opened: the controller is in this process")
     _check_connections(config)
+    _check_metrics_listener(config, opened)
     check_protocols(opened, config.security_protocols)
     check_advertised(list(config.advertised_listeners.values()), config.listeners)
+
+
+def _check_metrics_listener(config: ServerConfig, opened: list[Endpoint]) -> None:
+    address = config[METRICS_LISTENER]
+    if address is not None:
+        check_ports([*opened, parse_address(METRICS_LISTENER.name, address)])
 
 
 def _check_connections(config: ServerConfig) -> None:

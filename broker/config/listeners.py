@@ -54,6 +54,16 @@ def _parse_endpoint(key: str, item: str) -> Endpoint:
     return Endpoint(name.upper(), host, int(port))
 
 
+def parse_address(key: str, text: str) -> Endpoint:
+    """Parse `host:port` of a listener without Kafka's protocol. ConfigError if it is not that."""
+    host, colon, port = text.strip().rpartition(":")
+    if not (colon and port.isascii() and port.isdecimal() and int(port) < 65536):
+        raise ConfigError(f"Invalid value {text} for configuration {key}: it must be host:port")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    return Endpoint("METRICS", host, int(port))
+
+
 def parse_protocol_map(text: str) -> dict[str, str]:
     """Parse `NAME:PROTOCOL` pairs; returns the protocols by listener name."""
     protocols: dict[str, str] = {}

@@ -137,7 +137,7 @@ class ConfigChanges:
             self._check_group(requested)
         elif kind == CLIENT_METRICS:
             _check_name(name, "Subscription name can't be empty")
-            _parse_all(self._schema.keys[CLIENT_METRICS], requested, "client metrics")
+            self._check_client_metrics(requested)
         else:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}.")
 
@@ -163,6 +163,19 @@ class ConfigChanges:
             check_group_configs(values, self._schema.group_limits, self._broker_value)
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
+
+    def _check_client_metrics(self, requested: Mapping[str, str]) -> None:
+        from barnabas.coord.client_metrics.subscriptions import INTERVAL_MS, MATCH, check_values
+
+        keys = self._schema.keys[CLIENT_METRICS]
+        unknown = next((name for name in requested if name not in keys), None)
+        if unknown is not None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {unknown}")
+        values = _parse_all(keys, requested, "client metrics")
+        empty = next((name for name, value in values.items() if isinstance(value, tuple) and "" in value), None)
+        if empty is not None:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Configuration '{empty}' values must not be empty.")
+        check_values(values.get(INTERVAL_MS), values.get(MATCH))
 
     def _broker_value(self, key: ConfigKey[Any]) -> Any:
         layers = self._settings.text_layers(key.name)

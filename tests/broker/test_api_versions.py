@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from barnabas.broker.apis import api_versions
 from barnabas.broker.apis.api_versions import whole_answer
-from barnabas.broker.apis.registry import BROKER_APIS, served_versions
+from barnabas.broker.apis.registry import BROKER_APIS, TELEMETRY_APIS, served_versions
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -19,17 +21,27 @@ def test_api_versions_are_those_of_the_registry(memory: MemoryBroker, version: i
     answer = memory.client().ask(request, version, ApiVersionsResponse)
     assert answer.error_code == 0
     ranges = {item.api_key: (item.min_version, item.max_version) for item in answer.api_keys}
-    assert set(ranges) == set(BROKER_APIS)
-    assert all(ranges[key] == served_versions(key) for key in BROKER_APIS if key != ApiKey.PRODUCE)
+    assert set(ranges) == set(BROKER_APIS) - TELEMETRY_APIS
+    assert all(ranges[key] == served_versions(key) for key in ranges if key != ApiKey.PRODUCE)
     assert ranges[ApiKey.PRODUCE][1] == served_versions(ApiKey.PRODUCE)[1]
     if version >= 3:
         assert any(feature.name == "metadata.version" for feature in answer.finalized_features)
 
 
+@pytest.mark.parametrize("version", range(6))
+def test_telemetry_is_shown_where_metrics_have_somewhere_to_go(tmp_path: Path, version: int) -> None:
+    """KIP-714: Kafka asks for a plug-in that receives the metrics."""
+    memory = MemoryBroker(tmp_path, {"barnabas.metrics.listener": "127.0.0.1:0"})
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
+    answer = memory.client().ask(request, version, ApiVersionsResponse)
+    assert {item.api_key for item in answer.api_keys} == set(BROKER_APIS)
+    memory.close()
+
+
 def test_api_versions_are_encoded_once_for_all_clients(memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     monkeypatch.setattr(
-        api_versions, "whole_answer", lambda controller: made.append(controller) or whole_answer(controller)
+        api_versions, "whole_answer", lambda controller, apis: made.append(controller) or whole_answer(controller, apis)
     )
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
     answers = [memory.client().ask(request, version, ApiVersionsResponse) for _ in range(20) for version in (0, 3, 4)]

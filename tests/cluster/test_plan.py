@@ -41,6 +41,22 @@ def test_keys_for_all_and_for_one() -> None:
     assert (options.host, options.port) == ("::1", 1000)
 
 
+@pytest.mark.parametrize(
+    ("address", "of_third"),
+    [("127.0.0.1:9464", "127.0.0.1:9466"), ("[::1]:9464", "[::1]:9466"), ("127.0.0.1:0", "127.0.0.1:0"), ("x", "x")],
+)
+def test_each_broker_has_a_port_for_its_metrics(address: str, of_third: str) -> None:
+    assert plan.metrics_address(address, 1) == address
+    assert plan.metrics_address(address, 3) == of_third
+
+
+def test_a_listener_of_metrics_for_one_broker_is_taken_as_it_is(tmp_path: Path) -> None:
+    sets = ("--set", "barnabas.metrics.listener=127.0.0.1:9464", "--set", "2:barnabas.metrics.listener=127.0.0.1:7000")
+    members = Members(options_of(*sets), str(tmp_path))
+    found = {node.node_id: members._keys(node).get("barnabas.metrics.listener") for node in members.state.brokers}
+    assert found == {1: "127.0.0.1:9464", 2: "127.0.0.1:7000", 3: "127.0.0.1:9466"}
+
+
 @pytest.mark.parametrize("text", ["0", "100", "x", "-1"])
 def test_the_number_of_brokers_is_checked(text: str) -> None:
     with pytest.raises(UsageError, match="--brokers must be"):

@@ -316,7 +316,12 @@ SECURITY_INTER_BROKER_PROTOCOL = string(
 )
 SECURITY_PROVIDERS = string("security.providers", None, "", LOW, "Java classes that provide security algorithms.")
 TELEMETRY_MAX_BYTES = integer(
-    "telemetry.max.bytes", 1_048_576, "[1,...]", LOW, "Largest metrics message a client may push."
+    "telemetry.max.bytes",
+    1_048_576,
+    "[1,...]",
+    LOW,
+    "Largest metrics message a client may push, before and after decompression.",
+    used=True,
 )
 UNCLEAN_LEADER_ELECTION_ENABLE = boolean(
     "unclean.leader.election.enable",

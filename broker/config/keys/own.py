@@ -88,3 +88,22 @@ TRANSACTIONAL_IDS_MAX = integer(
     "Most transactional ids on this broker. A producer with another one is answered POLICY_VIOLATION.",
     used=True,
 )
+METRICS_LISTENER = string(
+    "barnabas.metrics.listener",
+    None,
+    "",
+    MEDIUM,
+    "Address, host:port, on which a broker answers GET /metrics over HTTP in Prometheus' text format: a few figures of "
+    "its own, and what clients push (KIP-714). Clients are told of that API only when this key is set. There is no "
+    "authentication: listen on a loopback or a private address.",
+    used=True,
+)
+CLIENT_METRICS_MAX_BYTES = integer(
+    "barnabas.client.metrics.max.bytes",
+    33_554_432,
+    "[1,...]",
+    LOW,
+    "Most memory, about, for the metrics that clients have pushed. Beyond it those are forgotten whose client has "
+    "pushed longest ago.",
+    used=True,
+)

@@ -63,9 +63,11 @@ ERRORS_DEADLETTERQUEUE_COPY_RECORD_ENABLE = boolean(
 CLIENT_METRICS_KEYS: Final[dict[str, ConfigKey[Any]]] = {
     key.name: key
     for key in (
-        list_of("metrics", (), "", MEDIUM, "Prefixes of the metrics that a subscription requests; * is all."),
-        integer("interval.ms", 300_000, "[100,...,3600000]", MEDIUM, "Time between two pushes of a client."),
-        list_of("match", (), "", MEDIUM, "Which clients a subscription is for, as name=pattern pairs."),
+        list_of(
+            "metrics", (), "", MEDIUM, "Prefixes of the metrics that a subscription requests; * is all.", used=True
+        ),
+        integer("interval.ms", 300_000, "", MEDIUM, "Time between two pushes of a client.", used=True),
+        list_of("match", (), "", MEDIUM, "Which clients a subscription is for, as name=pattern pairs.", used=True),
     )
 }
 """Keys of client metrics subscriptions."""

@@ -13,6 +13,7 @@ from tests.cli.kafka_tools.transcript import Output
 FOLDER = ROOT / "compat" / "kafka-tools"
 CLASSES = {
     "kafka-broker-api-versions": "BrokerApiVersionsCommand",
+    "kafka-client-metrics": "ClientMetricsCommand",
     "kafka-cluster": "ClusterTool",
     "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-console-consumer": "consumer.ConsoleConsumer",

@@ -155,7 +155,7 @@ def test_brokers_groups_and_subscriptions_have_configs(world: World) -> None:
         resource(BROKER, "1", ("listeners", SET, "B://:2")),
         resource(BROKER, "", ("max.connections", SET, "5")),
         resource(GROUP, "g", ("consumer.session.timeout.ms", SET, "5")),
-        resource(METRICS, "m", ("interval.ms", SET, "5")),
+        resource(METRICS, "m", ("interval.ms", SET, "500")),
     )
     assert results == [(0, None)] * 4
     assert set(world.image.configs) == {(BROKER, "1"), (BROKER, ""), (GROUP, "g"), (METRICS, "m")}
@@ -181,7 +181,7 @@ def test_resources_with_configs_are_listed(world: World) -> None:
     change(
         world,
         resource(GROUP, "g", ("consumer.session.timeout.ms", SET, "5")),
-        resource(METRICS, "m", ("interval.ms", SET, "5")),
+        resource(METRICS, "m", ("interval.ms", SET, "500")),
     )
 
     def listed(types: list[int], version: int = 1) -> tuple[int, set[tuple[int, str]]]:

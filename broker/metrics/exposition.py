@@ -1,0 +1,95 @@
+"""Metrics in Prometheus' text format (version 0.0.4), made in pieces of at most about `LINES` lines.
+
+What is shown may change between two pieces: a scrape is no snapshot, but each line is true when it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from barnabas.coord.client_metrics.kept import COUNTER, GAUGE
+
+if TYPE_CHECKING:
+    from barnabas.broker.metrics.client_metrics import ClientMetrics
+    from barnabas.coord.client_metrics.kept import KeptMetrics
+    from barnabas.wire.broker_load import BrokerLoad
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+LINES: Final = 200
+
+Figure = tuple[str, str, str, float]
+"""Name, type, help and value."""
+
+
+def figures_of_broker(load: BrokerLoad, connections: int) -> list[Figure]:
+    """The broker's own figures."""
+    return [
+        ("barnabas_cpu_ratio", GAUGE, "Part of the machine's CPUs that the broker uses.", load.cpu),
+        ("barnabas_memory_ratio", GAUGE, "Part of the machine's memory that the broker uses.", load.memory),
+        ("barnabas_memory_bytes", GAUGE, "Resident memory of the broker.", load.memory_bytes),
+        ("barnabas_log_dir_used_ratio", GAUGE, "Used part of the fullest file system with a log directory.", load.disk),
+        ("barnabas_appended_bytes_per_second", GAUGE, "Bytes appended to partitions, lately.", load.bytes_per_s),
+        ("barnabas_appended_records_per_second", GAUGE, "Records appended, lately.", load.messages_per_s),
+        ("barnabas_leader_partitions", GAUGE, "Partitions that the broker leads.", load.leaders),
+        ("barnabas_uptime_seconds", GAUGE, "Time since the start.", load.uptime_s),
+        ("barnabas_connections", GAUGE, "Open connections of clients and other brokers.", connections),
+    ]
+
+
+def figures_of_clients(clients: ClientMetrics, kept: KeptMetrics) -> list[Figure]:
+    """What the broker knows of client telemetry."""
+    prefix = "barnabas_client_metrics"
+    return [
+        (f"{prefix}_instances", GAUGE, "Client instances that have a subscription.", clients.instance_count),
+        (f"{prefix}_clients", GAUGE, "Client instances whose metrics are shown below.", kept.client_count),
+        (f"{prefix}_bytes", GAUGE, "Memory of these metrics, about.", kept.bytes),
+        (f"{prefix}_pushes_total", COUNTER, "Pushes that clients have made.", kept.pushes),
+        (
+            f"{prefix}_dropped_total",
+            COUNTER,
+            "Values that barnabas.client.metrics.max.bytes had no room for.",
+            kept.dropped,
+        ),
+    ]
+
+
+def text_of_figures(figures: list[Figure]) -> str:
+    """The lines of the broker's own metrics."""
+    return "".join(
+        f"# HELP {name} {text}\n# TYPE {name} {kind}\n{name} {_number(value)}\n" for name, kind, text, value in figures
+    )
+
+
+def text_of_clients(kept: KeptMetrics) -> Iterator[str]:
+    """The lines of all metrics of clients, piece by piece."""
+    lines: list[str] = []
+    for name in list(kept.families):
+        family = kept.families.get(name)
+        if family is None:
+            continue
+        lines.append(f"# TYPE {name} {family.kind}")
+        for client, values in list(family.of.items()):
+            for series, value in list(values.items()):
+                labels = f"{client.labels},{series}" if series else client.labels
+                lines.append(f"{name}{{{labels}}} {_number(value)}")
+                if len(lines) >= LINES:
+                    yield _joined(lines)
+                    lines = []
+        if len(lines) >= LINES:
+            yield _joined(lines)
+            lines = []
+    if lines:
+        yield _joined(lines)
+
+
+def _joined(lines: list[str]) -> str:
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float) -> str:
+    if value != value:
+        return "NaN"
+    if value in {float("inf"), float("-inf")}:
+        return "+Inf" if value > 0 else "-Inf"
+    return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(value)

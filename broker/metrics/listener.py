@@ -1,0 +1,53 @@
+"""The listener of metrics: its address, and the text that it answers with."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from typing import TYPE_CHECKING
+
+import trio
+
+from barnabas.broker.metrics.exposition import (
+    figures_of_broker,
+    figures_of_clients,
+    text_of_clients,
+    text_of_figures,
+)
+from barnabas.broker.metrics.http_server import serve_metrics
+
+if TYPE_CHECKING:
+    import socket
+
+    from barnabas.broker.metrics.client_metrics import ClientMetrics
+    from barnabas.broker.replicas.load import Load
+    from barnabas.wire.broker_load import BrokerLoad
+
+
+async def run_metrics_listener(
+    listening: socket.socket, load: Load, clients: ClientMetrics, connections: Callable[[], int]
+) -> None:
+    """Answer GET /metrics until cancelled."""
+
+    async def body() -> AsyncGenerator[str, None]:
+        yield text_of_figures(figures_of_broker(await _current(load), connections()))
+        kept = clients.kept
+        if kept is not None:
+            yield text_of_figures(figures_of_clients(clients, kept))
+            for piece in text_of_clients(kept):
+                yield piece
+
+    await serve_metrics(listening, body)
+
+
+async def _current(load: Load) -> BrokerLoad:
+    """What the broker does; the disks are asked in a thread."""
+    answered = trio.Event()
+    found: list[BrokerLoad] = []
+
+    def take(current: BrokerLoad) -> None:
+        found.append(current)
+        answered.set()
+
+    load.current(take)
+    await answered.wait()
+    return found[0]

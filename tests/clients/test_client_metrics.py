@@ -1,0 +1,107 @@
+"""Client telemetry (KIP-714) with real clients: what librdkafka and the Java client push is shown at /metrics."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable
+
+import pytest
+
+from barnabas.wire.messages import configs as c
+from bench.ports import free_port
+from bench.servers import Server
+from compat import suite
+from compat.java import program
+from tests.broker.raw_client import RawClient
+
+WAIT_S = 60.0
+
+
+class Watched:
+    """A broker with a listener of metrics, and subscriptions for all clients."""
+
+    def __init__(self, server: Server, port: int) -> None:
+        self.server = server
+        self._url = f"http://127.0.0.1:{port}/metrics"
+        raw = RawClient(server.bootstrap)
+        configs = [
+            c.IncrementalAlterConfigsRequestAlterableConfig(name=name, config_operation=0, value=value)
+            for name, value in (("metrics", "*"), ("interval.ms", "200"))
+        ]
+        resource = c.IncrementalAlterConfigsRequestAlterConfigsResource(
+            resource_type=16, resource_name="all", configs=configs
+        )
+        (result,) = raw(c.IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
+        assert result.error_code == 0, result
+        raw.close()
+
+    def lines(self) -> list[str]:
+        with urllib.request.urlopen(self._url, timeout=WAIT_S) as answer:
+            assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+            return answer.read().decode().splitlines()
+
+    def wait_for(self, *parts: str, work: Callable[[], object]) -> str:
+        """Do work until a line has all parts; returns it."""
+        deadline = time.monotonic() + WAIT_S
+        while True:
+            work()
+            lines = self.lines()
+            for line in lines:
+                if all(part in line for part in parts):
+                    return line
+            assert time.monotonic() < deadline, (parts, lines)
+
+
+@pytest.fixture
+def watched(start_broker: Callable[..., Server]) -> Watched:
+    port = free_port()
+    return Watched(start_broker(config={"barnabas.metrics.listener": f"127.0.0.1:{port}"}), port)
+
+
+def test_librdkafka_pushes_its_metrics(watched: Watched) -> None:
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    common = {"bootstrap.servers": watched.server.bootstrap}
+    producer = confluent_kafka.Producer({**common, "client.id": "lib-producer"})
+    consumer = confluent_kafka.Consumer({**common, "client.id": "lib-consumer", "group.id": "g"})
+    consumer.subscribe(["words"])
+
+    def work() -> None:
+        producer.produce("words", b"x")
+        producer.flush()
+        consumer.poll(0.1)
+
+    line = watched.wait_for(
+        "org_apache_kafka_producer_node_request_latency_avg{", 'client_id="lib-producer"', work=work
+    )
+    assert 'client_software_name="confluent-kafka-python"' in line
+    assert 'node_id="' in line
+    watched.wait_for("org_apache_kafka_consumer_", 'client_id="lib-consumer"', work=work)
+    consumer.close()
+    assert any('client_id="lib-consumer"' in line for line in watched.lines()), "kept after the last push"
+
+
+@pytest.mark.java
+@pytest.mark.timeout(program.RUN_TIMEOUT_S)
+@pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven")
+def test_the_java_client_pushes_its_metrics(watched: Watched) -> None:
+    scenario = next(name.partition("[")[2].rstrip("]") for name in suite.allowed("java") if "[" in name)
+    command = program.command(watched.server.bootstrap, scenario)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=program.RUN_TIMEOUT_S, check=False)
+    assert f"PASS {scenario}" in done.stdout, done.stdout + done.stderr
+    java = ('client_software_name="apache-kafka-java"', 'client_software_version="4.4.0"')
+    for kind in ("producer", "consumer"):
+        created = f"org_apache_kafka_{kind}_connection_creation_total{{"
+        line = watched.wait_for(created, *java, work=lambda: None)
+        assert float(line.rpartition(" ")[2]) >= 1, line
+    assert "# TYPE org_apache_kafka_producer_connection_creation_total counter" in watched.lines()
+
+
+def test_the_figures_of_the_broker_are_shown(watched: Watched) -> None:
+    lines = watched.lines()
+    figures = {line.split()[0]: line.split()[1] for line in lines if line.startswith("barnabas_")}
+    assert float(figures["barnabas_uptime_seconds"]) > 0
+    assert float(figures["barnabas_memory_bytes"]) > 1_000_000
+    assert figures["barnabas_client_metrics_dropped_total"] == "0"

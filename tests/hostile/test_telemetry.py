@@ -1,0 +1,101 @@
+"""Pushes of client metrics that cost more to read than to send, and scrapers that do not behave."""
+
+from __future__ import annotations
+
+import socket
+import urllib.request
+from contextlib import ExitStack
+
+import pytest
+import zstandard
+
+from barnabas.broker.metrics.http_server import MAX_CONNECTIONS
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.telemetry import GetTelemetrySubscriptionsRequest, PushTelemetryRequest
+from bench.ports import free_port
+from tests.hostile.attacker import Attacker
+from tests.hostile.conftest import StartVictim
+from tests.hostile.harness import Victim, beside_healthy_client
+from tests.wire.otlp_writer import gauge, number, push, sum_of, text, varint_field
+
+ZSTD = 4
+PUSHES = 3
+MEGABYTE = 1_048_576
+ATTRIBUTE = text(7, text(1, "k") + text(2, varint_field(3, 1) * 4) * 3)
+NONSENSE = {
+    "a megabyte of empty fields": varint_field(1, 0) * (MEGABYTE // 2),
+    "half a million empty resources": text(1, b"") * (MEGABYTE // 2),
+    "half a million empty metrics": text(1, text(2, text(2, b"") * (MEGABYTE // 2 - 8))),
+    "half a million points without a value": push([gauge("m", *[b""] * (MEGABYTE // 2 - 16))]),
+    "points with many attributes": push([gauge("m", *[number(1.0) + ATTRIBUTE * 60] * 400)]),
+    "sums whose kind comes last": push([sum_of("m", *[b""] * (MEGABYTE // 2 - 32), is_delta=True)]),
+    "many names": push([gauge(f"metric.{number_}", number(1.0)) for number_ in range(30_000)]),
+    "many series": push([gauge("m", *(number(1.0, topic=f"{number_:060}") for number_ in range(9_000)))]),
+}
+
+
+@pytest.fixture
+def scraped(start_victim: StartVictim) -> tuple[Victim, int]:
+    """A broker with a listener of metrics, and its port."""
+    port = free_port()
+    return start_victim({"barnabas.metrics.listener": f"127.0.0.1:{port}"}), port
+
+
+def push_as_somebody_new(attacker: Attacker, metrics: bytes) -> int:
+    """Push as a client that nobody knows yet, so that no interval holds it back."""
+    asked = attacker(GetTelemetrySubscriptionsRequest(), 0)
+    request = PushTelemetryRequest(
+        client_instance_id=asked.client_instance_id,
+        subscription_id=asked.subscription_id,
+        compression_type=ZSTD,
+        metrics=zstandard.compress(metrics),
+    )
+    return attacker(request, 0).error_code
+
+
+def figure(port: int, name: str) -> float:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+        lines = answer.read().decode().splitlines()
+    (line,) = (line for line in lines if line.startswith(f"{name} "))
+    return float(line.split()[1])
+
+
+@pytest.mark.parametrize("metrics", NONSENSE.values(), ids=NONSENSE)
+def test_a_megabyte_of_metrics(scraped: tuple[Victim, int], metrics: bytes) -> None:
+    victim, port = scraped
+    assert len(metrics) <= MEGABYTE
+    with beside_healthy_client(victim, memory_limit=250 << 20) as healthy:
+        attacker = Attacker(victim.bootstrap, healthy)
+        for _ in range(PUSHES):
+            assert push_as_somebody_new(attacker, metrics) in {ErrorCode.NONE, ErrorCode.INVALID_RECORD}
+        assert figure(port, "barnabas_client_metrics_bytes") <= 33_554_432
+
+
+def test_metrics_that_expand_to_gigabytes(scraped: tuple[Victim, int]) -> None:
+    victim, _ = scraped
+    bomb = zstandard.compress(bytes(1 << 30))
+    with beside_healthy_client(victim) as healthy:
+        attacker = Attacker(victim.bootstrap, healthy)
+        asked = attacker(GetTelemetrySubscriptionsRequest(), 0)
+        request = PushTelemetryRequest(
+            client_instance_id=asked.client_instance_id,
+            subscription_id=asked.subscription_id,
+            compression_type=ZSTD,
+            metrics=bomb,
+        )
+        assert attacker(request, 0).error_code == ErrorCode.INVALID_RECORD
+
+
+def test_scrapers_that_do_not_read_and_those_that_send_nothing(scraped: tuple[Victim, int]) -> None:
+    victim, port = scraped
+    with beside_healthy_client(victim) as healthy, ExitStack() as stack:
+        attacker = Attacker(victim.bootstrap, healthy)
+        for _ in range(5):
+            push_as_somebody_new(attacker, NONSENSE["many series"])
+        for index in range(3 * MAX_CONNECTIONS):
+            scraper = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            if index % 2:
+                scraper.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                scraper.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        healthy.wait_rounds(20)
+        assert push_as_somebody_new(attacker, b"") == 0
