@@ -15,12 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Condition, Thread
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat.kafka_streams import program
 
 DEADLINE_S = 120.0
+CREATION_S = 30.0
 WORDS = ("the", "cat", "sat", "on", "mat", "and", "saw", "nine", "more", "cats")
 
 
@@ -104,6 +105,25 @@ class Instance:
         assert "CLOSED true" in self.lines
 
 
+def create_topics(bootstrap: str, topics: list[str], partitions: int) -> None:
+    """Create topics; again those whose creation has no answer because its broker was killed."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    deadline = time.monotonic() + CREATION_S
+    while topics:
+        failed = []
+        for topic, future in admin.create_topics([NewTopic(topic, partitions) for topic in topics]).items():
+            try:
+                future.result(CREATION_S)
+            except KafkaException as error:
+                code = error.args[0].code()
+                if code == KafkaError.TOPIC_ALREADY_EXISTS:
+                    continue
+                if code != KafkaError._TRANSPORT or time.monotonic() > deadline:
+                    raise
+                failed.append(topic)
+        topics = failed
+
+
 class Application:
     """One application id with its topics and the words written to its input."""
 
@@ -112,10 +132,7 @@ class Application:
         self.settings = settings
         self.written: Counter[str] = Counter()
         self.instances: list[Instance] = []
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        topics = [f"{name}-lines", f"{name}-known", f"{name}-counts"]
-        for future in admin.create_topics([NewTopic(topic, partitions) for topic in topics]).values():
-            future.result(30)
+        create_topics(bootstrap, [f"{name}-lines", f"{name}-known", f"{name}-counts"], partitions)
 
     def start(self, *settings: str, state: str = "one") -> Instance:
         """Start another instance; `state` names its state directory."""
