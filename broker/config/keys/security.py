@@ -22,10 +22,20 @@ SASL_CLIENT_CALLBACK_HANDLER_CLASS = class_name(
     "sasl.client.callback.handler.class", None, MEDIUM, "Java class of the SASL client's callbacks."
 )
 SASL_ENABLED_MECHANISMS = list_of(
-    "sasl.enabled.mechanisms", ("GSSAPI",), "", MEDIUM, "SASL mechanisms that clients may use.", dynamic=PER_BROKER
+    "sasl.enabled.mechanisms",
+    ("GSSAPI",),
+    "",
+    MEDIUM,
+    "SASL mechanisms that clients may use.",
+    dynamic=PER_BROKER,
+    used=True,
 )
 SASL_JAAS_CONFIG = password(
-    "sasl.jaas.config", MEDIUM, "JAAS configuration: which login module, with which users.", dynamic=PER_BROKER
+    "sasl.jaas.config",
+    MEDIUM,
+    "JAAS configuration: which login module, with which users.",
+    dynamic=PER_BROKER,
+    used=True,
 )
 SASL_KERBEROS_KINIT_CMD = string(
     "sasl.kerberos.kinit.cmd", "/usr/bin/kinit", "", MEDIUM, "Path of the kinit command.", dynamic=PER_BROKER
@@ -114,10 +124,16 @@ SASL_LOGIN_RETRY_BACKOFF_MS = long(
     "sasl.login.retry.backoff.ms", 100, "", LOW, "First wait between two attempts to log in."
 )
 SASL_MECHANISM_CONTROLLER_PROTOCOL = string(
-    "sasl.mechanism.controller.protocol", "GSSAPI", "", HIGH, "SASL mechanism towards controllers."
+    "sasl.mechanism.controller.protocol", "GSSAPI", "", HIGH, "SASL mechanism towards controllers.", used=True
 )
 SASL_MECHANISM_INTER_BROKER_PROTOCOL = string(
-    "sasl.mechanism.inter.broker.protocol", "GSSAPI", "", MEDIUM, "SASL mechanism between brokers.", dynamic=PER_BROKER
+    "sasl.mechanism.inter.broker.protocol",
+    "GSSAPI",
+    "",
+    MEDIUM,
+    "SASL mechanism between brokers.",
+    dynamic=PER_BROKER,
+    used=True,
 )
 SASL_OAUTHBEARER_ALLOW_UNVERIFIED_AUDIENCE = boolean(
     "sasl.oauthbearer.allow.unverified.audience",
@@ -230,10 +246,14 @@ SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL = string(
     "sasl.oauthbearer.token.endpoint.url", None, "", MEDIUM, "URL from which tokens are requested."
 )
 SASL_SERVER_CALLBACK_HANDLER_CLASS = class_name(
-    "sasl.server.callback.handler.class", None, MEDIUM, "Java class of the SASL server's callbacks."
+    "sasl.server.callback.handler.class",
+    None,
+    MEDIUM,
+    "Java class of the SASL server's callbacks: only Kafka's own.",
+    used=True,
 )
 SASL_SERVER_MAX_RECEIVE_SIZE = integer(
-    "sasl.server.max.receive.size", 524_288, "", MEDIUM, "Largest SASL message before authentication."
+    "sasl.server.max.receive.size", 524_288, "", MEDIUM, "Largest SASL message before authentication.", used=True
 )
 SSL_ALLOW_DN_CHANGES = boolean(
     "ssl.allow.dn.changes", False, LOW, "Whether a new certificate may have another distinguished name."

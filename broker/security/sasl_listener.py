@@ -1,0 +1,93 @@
+"""SASL on one listener: gives each connection its authenticator, and has what the exchanges ask for.
+
+The credentials of SCRAM are those of the metadata at the time of a log-in. Counts have the names of Kafka's metrics
+(`socket-server-metrics`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from barnabas.broker.config.keys.network import CONNECTION_FAILED_AUTHENTICATION_DELAY_MS, SOCKET_REQUEST_MAX_BYTES
+from barnabas.broker.config.sasl_settings import sasl_settings
+from barnabas.broker.security.sasl_authenticator import SaslAuthenticator
+from barnabas.coord.security.plain import PLAIN, PlainExchange
+from barnabas.coord.security.scram import SCRAM_MECHANISMS, ScramMechanism
+from barnabas.coord.security.scram_server import Credential, FakeCredentials, ScramExchange, TokenCredential
+
+if TYPE_CHECKING:
+    from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.loop import Loop
+    from barnabas.broker.net.connection import Connection
+    from barnabas.coord.cluster.image import ClusterImage
+    from barnabas.coord.security.exchange import Exchange
+    from barnabas.wire.messages.metadata_records import UserScramCredentialRecord
+
+
+class SaslListener:
+    """What the connections of a listener share."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        config: ServerConfig,
+        name: str,
+        image: Callable[[], ClusterImage],
+        *,
+        is_controller: bool = False,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        """`image` has the credentials of SCRAM. ConfigError for settings that cannot work."""
+        self.loop = loop
+        self.settings = sasl_settings(config, name)
+        self.log_context = (
+            f"[SocketServer listenerType={'CONTROLLER' if is_controller else 'BROKER'}, nodeId={config.node_id}]"
+        )
+        self.failure_delay_s = config[CONNECTION_FAILED_AUTHENTICATION_DELAY_MS] / 1000
+        self.max_frame_bytes = config[SOCKET_REQUEST_MAX_BYTES]
+        self._image = image
+        self._random_bytes = random_bytes
+        self._fakes = FakeCredentials(random_bytes(32))
+        self._model: UserScramCredentialRecord | None = None
+        self.successful_authentications = 0
+        self.failed_authentications = 0
+        self.successful_reauthentications = 0
+        self.failed_reauthentications = 0
+        self.expired_connections_killed = 0
+
+    def attach(self, connection: Connection) -> None:
+        """Have a new connection authenticate before anything else."""
+        connection.authenticator = SaslAuthenticator(self, connection)
+        connection.limit_frames(self.settings.max_receive_bytes)
+
+    def exchange(self, mechanism: str) -> Exchange:
+        """The server's side of an enabled mechanism."""
+        if mechanism == PLAIN:
+            return PlainExchange(self.settings.plain_users)
+        scram = SCRAM_MECHANISMS[mechanism]
+        return ScramExchange(scram, lambda name: self._credential(scram, name), self._token, self._random_bytes)
+
+    def _credential(self, mechanism: ScramMechanism, name: str) -> tuple[Credential, bool]:
+        record = self._image().scram.get((name, mechanism.id))
+        if record is not None:
+            return _credential_of(record), True
+        return self._fake(mechanism, name), False
+
+    def _fake(self, mechanism: ScramMechanism, name: str) -> Credential:
+        """A credential that looks like others: all brokers make the same one as long as one credential stays."""
+        scram = self._image().scram
+        model = self._model
+        if model is None or scram.get((model.name, model.mechanism)) is not model:
+            model = self._model = scram[min(scram)] if scram else None
+            if model is not None:
+                self._fakes = FakeCredentials(bytes(model.server_key))
+        return self._fakes.credential(mechanism, name, None if model is None else _credential_of(model))
+
+    def _token(self, _token_id: str) -> TokenCredential | None:
+        return None
+
+
+def _credential_of(record: UserScramCredentialRecord) -> Credential:
+    return Credential(bytes(record.salt), bytes(record.stored_key), bytes(record.server_key), record.iterations)
