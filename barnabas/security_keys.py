@@ -98,8 +98,8 @@ AREAS: Final = (
     Area(
         "SASL",
         ("sasl.",),
-        f"{WARNING}; keys of mechanisms that Barnabas does not have (GSSAPI) have nothing to act on. A broker logs in at "
-        "other nodes with PLAIN or SCRAM",
+        f"{WARNING}; they belong to mechanisms that Barnabas does not have, as GSSAPI. A broker logs in at other nodes "
+        "with PLAIN or SCRAM",
     ),
     Area("Secrets in files", ("config.providers",), f"{WARNING}; values are taken as they are"),
 )

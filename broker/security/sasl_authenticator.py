@@ -23,9 +23,9 @@ from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.messages.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
 if TYPE_CHECKING:
-    from barnabas.broker.net.connection import Connection
     from barnabas.broker.config.sasl_settings import SaslSettings
     from barnabas.broker.loop import Loop
+    from barnabas.broker.net.connection import Connection
     from barnabas.coord.security.exchange import Exchange
     from barnabas.wire.principal import KafkaPrincipal
     from barnabas.wire.schema import Message

@@ -6,16 +6,20 @@ The credentials of SCRAM are those of the metadata at the time of a log-in. Coun
 
 from __future__ import annotations
 
+import hmac
 import os
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from barnabas.broker.config.keys.general import DELEGATION_TOKEN_SECRET_KEY
 from barnabas.broker.config.keys.network import CONNECTION_FAILED_AUTHENTICATION_DELAY_MS, SOCKET_REQUEST_MAX_BYTES
 from barnabas.broker.config.sasl_settings import sasl_settings
 from barnabas.broker.security.sasl_authenticator import SaslAuthenticator
 from barnabas.coord.security.plain import PLAIN, PlainExchange
 from barnabas.coord.security.scram import SCRAM_MECHANISMS, ScramMechanism
 from barnabas.coord.security.scram_server import Credential, FakeCredentials, ScramExchange, TokenCredential
+from barnabas.coord.security.tokens import principal_of, token_password
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
@@ -47,6 +51,7 @@ class SaslListener:
         )
         self.failure_delay_s = config[CONNECTION_FAILED_AUTHENTICATION_DELAY_MS] / 1000
         self.max_frame_bytes = config[SOCKET_REQUEST_MAX_BYTES]
+        self._token_secret = config[DELEGATION_TOKEN_SECRET_KEY] or None
         self._image = image
         self._random_bytes = random_bytes
         self._fakes = FakeCredentials(random_bytes(32))
@@ -67,7 +72,12 @@ class SaslListener:
         if mechanism == PLAIN:
             return PlainExchange(self.settings.plain_users)
         scram = SCRAM_MECHANISMS[mechanism]
-        return ScramExchange(scram, lambda name: self._credential(scram, name), self._token, self._random_bytes)
+        return ScramExchange(
+            scram,
+            lambda name: self._credential(scram, name),
+            lambda token_id: self._token(scram, token_id),
+            self._random_bytes,
+        )
 
     def _credential(self, mechanism: ScramMechanism, name: str) -> tuple[Credential, bool]:
         record = self._image().scram.get((name, mechanism.id))
@@ -85,8 +95,23 @@ class SaslListener:
                 self._fakes = FakeCredentials(bytes(model.server_key))
         return self._fakes.credential(mechanism, name, None if model is None else _credential_of(model))
 
-    def _token(self, _token_id: str) -> TokenCredential | None:
-        return None
+    def _token(self, mechanism: ScramMechanism, token_id: str) -> TokenCredential | None:
+        """A delegation token of the metadata as a credential (KIP-48)."""
+        record = self._image().tokens.get(token_id)
+        if record is None or self._token_secret is None:
+            return None
+        expires_ms = min(record.expiration_timestamp, record.max_timestamp)
+        return TokenCredential(
+            _credential_of_token(mechanism, self._token_secret, token_id), principal_of(record.owner), expires_ms
+        )
+
+
+@lru_cache(maxsize=4096)
+def _credential_of_token(mechanism: ScramMechanism, secret: str, token_id: str) -> Credential:
+    """The credential of a token's password, with a salt that is always the same. It takes a millisecond or two."""
+    salt = hmac.digest(secret.encode(), f"{mechanism.name} salt {token_id}".encode(), "sha256")
+    salted = mechanism.salted_password(token_password(secret, token_id), salt, mechanism.min_iterations)
+    return Credential(salt, mechanism.stored_key(salted), mechanism.server_key(salted), mechanism.min_iterations)
 
 
 def _credential_of(record: UserScramCredentialRecord) -> Credential:

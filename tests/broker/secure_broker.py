@@ -45,6 +45,7 @@ class SecureBroker(MemoryBroker):
     def dial(self, **options: Any) -> Client:
         """A connection that has to authenticate."""
         client = self.client(**options)
+        client.connection.security_protocol = "SASL_PLAINTEXT"
         self.sasl.attach(client.connection)
         return client
 
