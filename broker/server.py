@@ -228,6 +228,7 @@ class Server:
                     self.config,
                     listener.name,
                     lambda: self.broker.image,
+                    executor=self._flushes,
                     is_controller=listener.name in controllers,
                     random_bytes=broker.random_bytes,
                 )

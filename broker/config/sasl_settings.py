@@ -22,14 +22,21 @@ from barnabas.coord.security.jaas import LOGIN_MODULES, LoginModule, parse_jaas
 from barnabas.wire.configdef import ConfigError
 
 if TYPE_CHECKING:
+    from barnabas.broker.config.oauth_settings import OAuthSettings
     from barnabas.broker.config.server_config import ServerConfig
 
 PLAIN: Final = "PLAIN"
+OAUTHBEARER: Final = "OAUTHBEARER"
 _PACKAGE: Final = "org.apache.kafka.common.security."
 _HANDLERS: Final = {
     "PLAIN": {f"{_PACKAGE}plain.internals.PlainServerCallbackHandler"},
     "SCRAM-SHA-256": {f"{_PACKAGE}scram.internals.ScramServerCallbackHandler"},
     "SCRAM-SHA-512": {f"{_PACKAGE}scram.internals.ScramServerCallbackHandler"},
+    OAUTHBEARER: {
+        f"{_PACKAGE}oauthbearer.OAuthBearerValidatorCallbackHandler",
+        f"{_PACKAGE}oauthbearer.secured.OAuthBearerValidatorCallbackHandler",
+        f"{_PACKAGE}oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler",
+    },
 }
 """Kafka's own classes, whose behaviour is here as well."""
 
@@ -42,6 +49,8 @@ class SaslSettings(NamedTuple):
     max_receive_bytes: int
     max_reauth_ms: dict[str, int]
     """connections.max.reauth.ms by mechanism; 0 is unlimited."""
+    oauth: OAuthSettings | None
+    """How tokens are checked; None without OAUTHBEARER."""
 
 
 def sasl_settings(config: ServerConfig, listener: str) -> SaslSettings:
@@ -53,11 +62,17 @@ def sasl_settings(config: ServerConfig, listener: str) -> SaslSettings:
         _check_handler(config, listener, mechanism)
     if PLAIN in mechanisms:
         users = login_module(config, listener, PLAIN).users
+    oauth = None
+    if OAUTHBEARER in mechanisms:
+        from barnabas.broker.config.oauth_settings import oauth_settings
+
+        oauth = oauth_settings(config, listener)
     return SaslSettings(
         mechanisms,
         users,
         config.of_mechanism(SASL_SERVER_MAX_RECEIVE_SIZE, listener),
         {one: config.of_mechanism(CONNECTIONS_MAX_REAUTH_MS, listener, one) for one in mechanisms},
+        oauth,
     )
 
 
@@ -66,12 +81,10 @@ def _check_mechanisms(listener: str, mechanisms: Sequence[str]) -> None:
     if mechanisms and not unsupported:
         return
     key = sasl_key(SASL_ENABLED_MECHANISMS, listener).name
-    what = "is Kafka's default, GSSAPI (Kerberos)" if "GSSAPI" in unsupported else f"has {', '.join(unsupported)}"
-    if not mechanisms:
-        what = "is empty"
+    names = ["GSSAPI (Kerberos; Kafka's default)" if one == "GSSAPI" else one for one in unsupported]
+    what = f"has {', '.join(names)}, which Barnabas does not support" if names else "is empty"
     raise ConfigError(
-        f"Listener {listener}: sasl.enabled.mechanisms {what}, which Barnabas does not support: "
-        f"set {key} to one or more of {', '.join(MECHANISMS)}"
+        f"Listener {listener}: sasl.enabled.mechanisms {what}: set {key} to one or more of {', '.join(MECHANISMS)}"
     )
 
 

@@ -16,6 +16,8 @@ from barnabas.broker.config.keys.general import DELEGATION_TOKEN_SECRET_KEY
 from barnabas.broker.config.keys.network import CONNECTION_FAILED_AUTHENTICATION_DELAY_MS, SOCKET_REQUEST_MAX_BYTES
 from barnabas.broker.config.sasl_settings import sasl_settings
 from barnabas.broker.security.sasl_authenticator import SaslAuthenticator
+from barnabas.coord.security.claims import identity_of
+from barnabas.coord.security.oauthbearer import OAUTHBEARER, OAuthBearerExchange, unsecured_claims
 from barnabas.coord.security.plain import PLAIN, PlainExchange
 from barnabas.coord.security.scram import SCRAM_MECHANISMS, ScramMechanism
 from barnabas.coord.security.scram_server import Credential, FakeCredentials, ScramExchange, TokenCredential
@@ -23,10 +25,11 @@ from barnabas.coord.security.tokens import principal_of, token_password
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.disk_threads import DiskExecutor
     from barnabas.broker.loop import Loop
     from barnabas.broker.net.connection import Connection
     from barnabas.coord.cluster.image import ClusterImage
-    from barnabas.coord.security.exchange import Exchange
+    from barnabas.coord.security.exchange import Exchange, Identity
     from barnabas.wire.messages.metadata_records import UserScramCredentialRecord
 
 
@@ -40,10 +43,14 @@ class SaslListener:
         name: str,
         image: Callable[[], ClusterImage],
         *,
+        executor: DiskExecutor,
         is_controller: bool = False,
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        """`image` has the credentials of SCRAM. ConfigError for settings that cannot work."""
+        """`image` has the credentials of SCRAM; `executor` waits for the keys of OAUTHBEARER.
+
+        ConfigError for settings that cannot work.
+        """
         self.loop = loop
         self.settings = sasl_settings(config, name)
         self.log_context = (
@@ -56,6 +63,7 @@ class SaslListener:
         self._random_bytes = random_bytes
         self._fakes = FakeCredentials(random_bytes(32))
         self._model: UserScramCredentialRecord | None = None
+        self._tokens = self._token_check(executor)
         self.successful_authentications = 0
         self.failed_authentications = 0
         self.successful_reauthentications = 0
@@ -71,6 +79,8 @@ class SaslListener:
         """The server's side of an enabled mechanism."""
         if mechanism == PLAIN:
             return PlainExchange(self.settings.plain_users)
+        if self._tokens is not None and mechanism == OAUTHBEARER:
+            return OAuthBearerExchange(self._tokens)
         scram = SCRAM_MECHANISMS[mechanism]
         return ScramExchange(
             scram,
@@ -78,6 +88,19 @@ class SaslListener:
             lambda token_id: self._token(scram, token_id),
             self._random_bytes,
         )
+
+    def _token_check(self, executor: DiskExecutor) -> Callable[[str, int], Identity] | None:
+        """What says who the bearer of a token is; None without OAUTHBEARER."""
+        oauth = self.settings.oauth
+        if oauth is None:
+            return None
+        if oauth.jwks_url is None:
+            rules = oauth.rules
+            return lambda token, now_ms: identity_of(unsecured_claims(token), rules, now_ms)
+        from barnabas.broker.security.jwks import Jwks
+        from barnabas.broker.security.signed_tokens import SignedTokens  # with a library of 100 ms
+
+        return SignedTokens(Jwks(self.loop, executor, oauth), oauth.rules).validate
 
     def _credential(self, mechanism: ScramMechanism, name: str) -> tuple[Credential, bool]:
         record = self._image().scram.get((name, mechanism.id))

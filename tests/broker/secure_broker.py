@@ -40,7 +40,7 @@ class SecureBroker(MemoryBroker):
     def __init__(self, data_dir: Path, sets: Mapping[str, str] | None = None) -> None:
         super().__init__(data_dir, {**SETTINGS, **(sets or {})}, listener="SASL_PLAINTEXT")
         broker = self.broker
-        self.sasl = SaslListener(broker.loop, broker.config, "SASL_PLAINTEXT", lambda: broker.image)
+        self.sasl = SaslListener(broker.loop, broker.config, "SASL_PLAINTEXT", lambda: broker.image, executor=self.disk)
 
     def dial(self, **options: Any) -> Client:
         """A connection that has to authenticate."""

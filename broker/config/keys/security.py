@@ -140,12 +140,14 @@ SASL_OAUTHBEARER_ALLOW_UNVERIFIED_AUDIENCE = boolean(
     False,
     MEDIUM,
     "Whether tokens are accepted without a check of their audience.",
+    used=True,
 )
 SASL_OAUTHBEARER_ALLOW_UNVERIFIED_ISSUER = boolean(
     "sasl.oauthbearer.allow.unverified.issuer",
     False,
     MEDIUM,
     "Whether tokens are accepted without a check of their issuer.",
+    used=True,
 )
 SASL_OAUTHBEARER_ASSERTION_ALGORITHM = string(
     "sasl.oauthbearer.assertion.algorithm",
@@ -195,13 +197,13 @@ SASL_OAUTHBEARER_CLIENT_CREDENTIALS_CLIENT_SECRET = password(
     "sasl.oauthbearer.client.credentials.client.secret", MEDIUM, "Client secret of the client credentials grant."
 )
 SASL_OAUTHBEARER_CLOCK_SKEW_SECONDS = integer(
-    "sasl.oauthbearer.clock.skew.seconds", 30, "", LOW, "Difference of clocks that is tolerated in tokens."
+    "sasl.oauthbearer.clock.skew.seconds", 30, "", LOW, "Difference of clocks that is tolerated in tokens.", used=True
 )
 SASL_OAUTHBEARER_EXPECTED_AUDIENCE = list_of(
-    "sasl.oauthbearer.expected.audience", (), "", HIGH, "Audiences that a token may be for."
+    "sasl.oauthbearer.expected.audience", (), "", HIGH, "Audiences that a token may be for.", used=True
 )
 SASL_OAUTHBEARER_EXPECTED_ISSUER = string(
-    "sasl.oauthbearer.expected.issuer", None, "", HIGH, "Issuer that a token must come from."
+    "sasl.oauthbearer.expected.issuer", None, "", HIGH, "Issuer that a token must come from.", used=True
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_REFRESH_MS = long(
     "sasl.oauthbearer.jwks.endpoint.refresh.ms",
@@ -209,6 +211,7 @@ SASL_OAUTHBEARER_JWKS_ENDPOINT_REFRESH_MS = long(
     "",
     LOW,
     "Time between two refreshes of the keys that verify tokens.",
+    used=True,
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MAX_MS = long(
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
@@ -216,12 +219,18 @@ SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MAX_MS = long(
     "",
     LOW,
     "Maximum wait between two attempts to get the keys.",
+    used=True,
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MS = long(
-    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", 100, "", LOW, "First wait between two attempts to get the keys."
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+    100,
+    "",
+    LOW,
+    "First wait between two attempts to get the keys.",
+    used=True,
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_URL = string(
-    "sasl.oauthbearer.jwks.endpoint.url", None, "", MEDIUM, "URL of the keys that verify tokens."
+    "sasl.oauthbearer.jwks.endpoint.url", None, "", MEDIUM, "URL of the keys that verify tokens.", used=True
 )
 SASL_OAUTHBEARER_JWT_RETRIEVER_CLASS = class_name(
     "sasl.oauthbearer.jwt.retriever.class",
@@ -237,10 +246,10 @@ SASL_OAUTHBEARER_JWT_VALIDATOR_CLASS = class_name(
 )
 SASL_OAUTHBEARER_SCOPE = string("sasl.oauthbearer.scope", None, "", MEDIUM, "Scope requested with a token.")
 SASL_OAUTHBEARER_SCOPE_CLAIM_NAME = string(
-    "sasl.oauthbearer.scope.claim.name", "scope", "", LOW, "Claim that holds the scope."
+    "sasl.oauthbearer.scope.claim.name", "scope", "", LOW, "Claim that holds the scope.", used=True
 )
 SASL_OAUTHBEARER_SUB_CLAIM_NAME = string(
-    "sasl.oauthbearer.sub.claim.name", "sub", "", LOW, "Claim that holds the subject."
+    "sasl.oauthbearer.sub.claim.name", "sub", "", LOW, "Claim that holds the subject.", used=True
 )
 SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL = string(
     "sasl.oauthbearer.token.endpoint.url", None, "", MEDIUM, "URL from which tokens are requested."
