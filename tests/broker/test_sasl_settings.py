@@ -62,8 +62,8 @@ def test_gssapi_is_refused_with_what_to_set() -> None:
     for text in ("-", "GSSAPI", "PLAIN,GSSAPI"):
         sentence = refused(sasl__enabled__mechanisms=text)
         assert sentence == (
-            "Listener SASL_PLAINTEXT: sasl.enabled.mechanisms has GSSAPI (Kerberos; Kafka's default), which Barnabas does "
-            "not support: set listener.name.sasl_plaintext.sasl.enabled.mechanisms to one or more of "
+            "Listener SASL_PLAINTEXT: sasl.enabled.mechanisms has GSSAPI (Kerberos; Kafka's default), which Barnabas "
+            "does not support: set listener.name.sasl_plaintext.sasl.enabled.mechanisms to one or more of "
             "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER"
         )
 

@@ -17,7 +17,7 @@ ISSUER, AUDIENCE = "https://issuer.example", "kafka"
 
 
 @cache
-def private_key(kind: str, number: int = 0) -> Any:
+def private_key(kind: str, number: int) -> Any:
     """A key for RSA, or of a curve; always the same in one process."""
     if kind == "RSA":
         return rsa.generate_private_key(65537, 2048)
