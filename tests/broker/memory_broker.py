@@ -74,7 +74,6 @@ class MemoryBroker:
         files: Files | None = None,
         disk: Flushes | None = None,
         more_dirs: Sequence[Path] = (),
-        listener: str = "PLAINTEXT",
     ) -> None:
         self.clock = Clock()
         self.flushes = Flushes()
@@ -91,7 +90,7 @@ class MemoryBroker:
             now=lambda: self.clock.now,
             now_ms=lambda: self.clock.now_ms,
         )
-        self.broker.controller.register_broker([Endpoint(listener, "127.0.0.1", 9092)])
+        self.broker.controller.register_broker([Endpoint(config.listeners[0].name, "127.0.0.1", 9092)])
         self.clients: list[Client] = []
 
     def client(self, **options: Any) -> Client:

@@ -38,7 +38,7 @@ class SecureBroker(MemoryBroker):
     """A broker with one SASL_PLAINTEXT listener."""
 
     def __init__(self, data_dir: Path, sets: Mapping[str, str] | None = None) -> None:
-        super().__init__(data_dir, {**SETTINGS, **(sets or {})}, listener="SASL_PLAINTEXT")
+        super().__init__(data_dir, {**SETTINGS, **(sets or {})})
         broker = self.broker
         self.sasl = SaslListener(broker.loop, broker.config, "SASL_PLAINTEXT", lambda: broker.image, executor=self.disk)
 
