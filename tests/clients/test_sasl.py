@@ -50,12 +50,17 @@ def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         "sasl.oauthbearer.expected.audience": AUDIENCE,
     }
     with BarnabasServer(folder / "broker", config=config) as server:
-        admin = AdminClient(login(server, "PLAIN", "admin", "admin-secret"))
-        for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
-            info = ScramCredentialInfo(mechanism, 4096)
-            upsertion = UserScramCredentialUpsertion("alice", info, b"alice-secret")
-            admin.alter_user_scram_credentials([upsertion])["alice"].result(WAIT_S)
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+            add_scram(server, mechanism)
         yield server
+
+
+def add_scram(server: Server, mechanism: str) -> None:
+    """Make the user alice, as an administrator."""
+    admin = AdminClient(login(server, "PLAIN", "admin", "admin-secret"))
+    info = ScramCredentialInfo(ScramMechanism[mechanism.replace("-", "_")], 4096)
+    upsertion = UserScramCredentialUpsertion("alice", info, b"alice-secret")
+    admin.alter_user_scram_credentials([upsertion])["alice"].result(WAIT_S)
 
 
 def login(server: Server, mechanism: str, name: str = "alice", password: str = "alice-secret", **more: Any) -> dict:
