@@ -52,6 +52,9 @@ class SaslSettings(NamedTuple):
     oauth: OAuthSettings | None
     """How tokens are checked; None without OAUTHBEARER."""
 
+    def __repr__(self) -> str:
+        return f"SaslSettings({', '.join(self.mechanisms)})"  # without passwords
+
 
 def sasl_settings(config: ServerConfig, listener: str) -> SaslSettings:
     """The settings of a listener. ConfigError for what cannot work."""

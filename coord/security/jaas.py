@@ -40,6 +40,9 @@ class LoginModule(NamedTuple):
     name: str
     options: dict[str, str]
 
+    def __repr__(self) -> str:
+        return f"LoginModule({self.name}, {', '.join(self.options)})"  # without values
+
     @property
     def users(self) -> dict[str, str]:
         """The passwords by user name, of the options `user_NAME`."""

@@ -50,6 +50,7 @@ def test_a_mechanism_of_a_listener() -> None:
     assert settings.max_reauth_ms == {"PLAIN": 2000, "SCRAM-SHA-512": 1000}
     assert settings.max_receive_bytes == 777
     assert settings.plain_users == {"admin": "admin-secret", "alice": "alice-secret"}
+    assert "secret" not in repr(settings)
 
 
 def test_a_line_for_all_listeners() -> None:

@@ -18,6 +18,7 @@ def test_a_line_of_a_broker() -> None:
     module = parse_jaas("key", text.replace("\\\n", "\n"))
     assert module.name == PLAIN_LOGIN
     assert module.options["username"] == "admin"
+    assert "secret" not in repr(module)
     assert module.options["plain"] == "word"
     assert module.users == {"admin": "admin-secret", "alice": 'al"ice', "bob": 'b"o\\b;u0041A'}
 
