@@ -33,7 +33,7 @@ AREAS: Final = (
             *("listener.security.protocol.map", "security.inter.broker.protocol", "quota.window."),
             "socket.listen.backlog.size",
         ),
-        f"{WARNING}; there is no authentication that it could concern",
+        WARNING,
     ),
     Area(
         "Size and number of requests",
@@ -105,7 +105,8 @@ AREAS: Final = (
     Area(
         "SASL",
         ("sasl.",),
-        f"{WARNING}; a listener whose protocol is SASL_PLAINTEXT or SASL_SSL is not opened: the broker does not start",
+        f"{WARNING}; they belong to mechanisms that Barnabas does not have, as GSSAPI. A broker logs in at other nodes "
+        "with PLAIN or SCRAM",
     ),
     Area("Secrets in files", ("config.providers",), f"{WARNING}; values are taken as they are"),
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
+from barnabas.broker.config.keys.general import DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS
 from barnabas.broker.config.keys.groups import OFFSETS_RETENTION_CHECK_INTERVAL_MS
 from barnabas.broker.config.keys.log import (
     LOG_CLEANER_BACKOFF_MS,
@@ -62,6 +63,9 @@ class BackgroundJobs:
             nursery.start_soon(_repeat, DELETION_CHECK_S, self._remove_deleted)
             nursery.start_soon(_repeat, DISK_CHECK_S, self._check_disks)
             nursery.start_soon(_repeat, IDLE_CHECK_S, self._close_idle_connections)
+            if "controller" in config.roles:
+                tokens_s = config[DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS] / 1000
+                nursery.start_soon(_repeat, tokens_s, self._remove_expired_tokens)
             if "broker" in config.roles:
                 self._start_jobs_of_broker(nursery)
 
@@ -97,6 +101,13 @@ class BackgroundJobs:
     async def _expire_offsets(self) -> None:
         self._broker.group_coordinators.expire_offsets()
         self._end_turn()
+
+    async def _remove_expired_tokens(self) -> None:
+        if self._broker.image.tokens:
+            from barnabas.broker.metadata.token_expiry import remove_expired_tokens
+
+            remove_expired_tokens(self._broker.controller)
+            self._end_turn()
 
     async def _check_disks(self) -> None:
         broker = self._broker

@@ -25,6 +25,7 @@ from barnabas.broker.config.keys.general import PRODUCER_ID_EXPIRATION_MS, SECUR
 from barnabas.broker.config.keys.network import INTER_BROKER_LISTENER_NAME
 from barnabas.broker.config.keys.own import ALWAYS, LOG_SYNC
 from barnabas.broker.config.roles import parse_address, parse_voters
+from barnabas.broker.config.sasl_logins import controller_login, inter_broker_login
 from barnabas.broker.metadata.directory_assignments import DirectoryAssignments
 from barnabas.broker.metadata.lifecycle import BrokerLifecycle
 from barnabas.broker.metadata.loader import MetadataLoader
@@ -37,6 +38,7 @@ from barnabas.broker.metadata.remote_channel import RemoteChannel
 from barnabas.broker.metadata.remote_metadata import RemoteMetadata
 from barnabas.broker.net.inter_broker import InterBroker
 from barnabas.broker.replicas.fetcher_manager import FetcherManager
+from barnabas.broker.security.client_login import logins
 from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
 from barnabas.wire.errors import KafkaError
@@ -83,7 +85,12 @@ class ClusterMember:
         config, loop = broker.config, broker.loop
         broker.controller_channel = channel
         broker.inter_broker = InterBroker(
-            loop, connect, self._endpoint, client_id=f"broker-{config.node_id}", software_version=__version__
+            loop,
+            connect,
+            self._endpoint,
+            client_id=f"broker-{config.node_id}",
+            software_version=__version__,
+            login=logins(inter_broker_login(config), broker.random_bytes),
         )
         self.lifecycle = broker.lifecycle = BrokerLifecycle(
             loop,
@@ -280,6 +287,7 @@ class RemoteController:
         config, loop = broker.config, broker.loop
         voters = parse_voters(config[CONTROLLER_QUORUM_VOTERS])
         bootstrap = [parse_address(one, one) for one in config[CONTROLLER_QUORUM_BOOTSTRAP_SERVERS]]
+        login = logins(controller_login(config), broker.random_bytes)
         self._broker = broker
         self._quorum = QuorumLeader(bootstrap, {voter.id: (voter.host, voter.port) for voter in voters})
         self.channel = RemoteChannel(
@@ -290,6 +298,7 @@ class RemoteController:
             timeout_s=config[CONTROLLER_SOCKET_TIMEOUT_MS] / 1000,
             backoff_s=config[CONTROLLER_QUORUM_RETRY_BACKOFF_MS] / 1000,
             software_version=__version__,
+            login=login,
         )
         self.copy = MetadataCopy(loop, config, broker.log_dirs, broker.log_dir_failures)
         loader = MetadataLoader(config)
@@ -304,6 +313,7 @@ class RemoteController:
             cluster_id=broker.cluster_id,
             halt=broker.halt,
             software_version=__version__,
+            login=login,
         )
         self.metadata = RemoteMetadata(
             loop,

@@ -27,7 +27,7 @@ from barnabas.broker.background import BackgroundJobs
 from barnabas.broker.config.keys.log import LOG_DIRS
 from barnabas.broker.config.keys.network import SOCKET_LISTEN_BACKLOG_SIZE
 from barnabas.broker.config.keys.own import METRICS_LISTENER
-from barnabas.broker.config.listeners import Endpoint, parse_address
+from barnabas.broker.config.listeners import SASL_PROTOCOLS, Endpoint, parse_address
 from barnabas.broker.config.load import load
 from barnabas.broker.config.server_config import ServerConfig
 from barnabas.broker.connection_limits import connection_limits, look_up, named_hosts
@@ -49,7 +49,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
     from barnabas.broker.config.options import ServeOptions
@@ -208,6 +208,7 @@ class Server:
             self._outgoing.attach(self.reactor.poller)
             self.reactor.on_close.append(self._outgoing.close)
         controllers = {endpoint.name for endpoint in self.controller_addresses}
+        self._secure(controllers)
         for listener in self._listeners:
             if listener.name in controllers:
                 listener.dispatch = Dispatcher(broker, CONTROLLER).dispatch
@@ -216,6 +217,24 @@ class Server:
             self._accept_clients()
             with _data_errors(",".join(log_dir.path for log_dir in broker.log_dirs.dirs)):
                 broker.controller.register_broker(self.addresses)
+
+    def _secure(self, controllers: Collection[str]) -> None:
+        """Have the connections of listeners with SASL authenticate; `controllers` are those of the controller."""
+        for listener in self._listeners:
+            if listener.protocol in SASL_PROTOCOLS:
+                from barnabas.broker.security.sasl_listener import SaslListener
+
+                broker = self.broker
+                sasl = SaslListener(
+                    broker.loop,
+                    self.config,
+                    listener.name,
+                    lambda: self.broker.image,
+                    executor=self._flushes,
+                    is_controller=listener.name in controllers,
+                    random_bytes=broker.random_bytes,
+                )
+                listener.prepare = sasl.attach
 
     def _apply_limits(self) -> None:
         """Apply connection limits that were changed dynamically (KIP-612); names of hosts are looked up in a thread."""

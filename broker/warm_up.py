@@ -54,6 +54,7 @@ LATE: Final = (
     "broker.metadata.controller_requests",
     "broker.metadata.directory_assignments",
     "broker.metrics.client_metrics",
+    "broker.metadata.token_expiry",
     "broker.replicas.cleaner",
     "broker.replicas.cleaner_process",
     "broker.replicas.committed_bytes",
@@ -65,6 +66,7 @@ LATE: Final = (
 LATE_OF_CONTROLLER: Final = (
     *("wire.versioned", "wire.codec", "storage.recovery", "storage.swap"),
     *("coord.cluster.image_records", "broker.config.config_schema", "broker.metadata.controller_requests"),
+    "broker.metadata.token_expiry",
 )
 """The same of a process that is only a controller."""
 LIBRARIES: Final = (

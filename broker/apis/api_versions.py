@@ -65,6 +65,8 @@ def refused(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResp
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
             return ApiVersionsResponse(error_code=int(ErrorCode.INVALID_REQUEST))
         ctx.connection.client_software = (name, version)
+    if ctx.connection.authenticator is not None:
+        ctx.connection.authenticator.versions_answered()
     return None
 
 

@@ -52,6 +52,8 @@ class Dispatcher:
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         """Serve one request; `frame` is valid only until this returns. ProtocolError when it cannot be decoded."""
+        if connection.authenticator is not None and not self._is_admitted(connection, frame):
+            return
         try:
             api_key, api_version, correlation_id, client_id_size = _REQUEST_HEADER.unpack_from(frame)
         except Exception:
@@ -85,6 +87,12 @@ class Dispatcher:
             peer = (connection.peer_host, connection.peer_port)
             request_logger.debug("%s:%d %s %s v%d", *peer, client_id, route.name, api_version)
         _serve(connection, route, correlation_id, request, context)
+
+    def _is_admitted(self, connection: Connection, frame: memoryview) -> bool:
+        """Whether a connection that must authenticate, or has a session with an end, may send this now."""
+        from barnabas.broker.apis.authentication import is_admitted
+
+        return is_admitted(self._broker, self._routes, connection, frame, _serve)
 
 
 def _parse_within(route: Route, frame: memoryview, position: int, max_elements: int, client_id: str | None) -> Message:

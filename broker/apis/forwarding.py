@@ -144,6 +144,13 @@ def _incremental_alter_configs(
     return delayed
 
 
+def _change_token(ctx: RequestContext, request: Message) -> Message | DelayedResponse:
+    """Forward a change of a delegation token, unless who asks may not; only this broker knows that."""
+    from barnabas.broker.apis.delegation_tokens import refused
+
+    return refused(ctx, request) or forward(ctx, request)
+
+
 def _error(api_key: int, request: Message, error: KafkaError) -> Message:
     """The response for an error of the whole request, as a broker with a controller has it."""
     response = ROUTES[BROKER].find(api_key, served_versions(ApiKey(api_key))[1]).error_response(request, error)
@@ -151,7 +158,13 @@ def _error(api_key: int, request: Message, error: KafkaError) -> Message:
     return response
 
 
+_OTHERS: Final = {
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,
+    ApiKey.CREATE_DELEGATION_TOKEN: _change_token,
+    ApiKey.RENEW_DELEGATION_TOKEN: _change_token,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: _change_token,
+}
 for _key in FORWARDED:
     _request_class = message_for(_key)[0]
-    _handler = _incremental_alter_configs if _request_class is IncrementalAlterConfigsRequest else forward
+    _handler = _OTHERS.get(_key, forward)
     api(_request_class, listener=FORWARDING, on_error=partial(_error, _key))(_handler)

@@ -1,7 +1,8 @@
-"""SaslHandshake (17) and SaslAuthenticate (36) on a listener without SASL.
+"""SaslHandshake (17) and SaslAuthenticate (36). KIP-43, KIP-152, KIP-368.
 
-A client that is configured for SASL and dials a PLAINTEXT listener gets ILLEGAL_SASL_STATE and no mechanisms, as from
-Kafka's `KafkaApis`, so that it reports the mistake instead of waiting for a timeout (KIP-43, KIP-152).
+On a listener with SASL they are answered by the connection's authenticator. Elsewhere, and on a connection that is
+authenticated, they are ILLEGAL_SASL_STATE, as from Kafka's `KafkaApis`, so that a client that is configured for SASL
+and dials a PLAINTEXT listener reports the mistake instead of waiting for a timeout.
 """
 
 from __future__ import annotations
@@ -18,19 +19,48 @@ from barnabas.wire.messages.sasl import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from barnabas.broker.context import RequestContext
+    from barnabas.broker.net.delayed_response import DelayedResponse
+    from barnabas.broker.security.sasl_authenticator import SaslAuthenticator
+    from barnabas.wire.schema import Message
 
 
 @api(SaslHandshakeRequest)
-def sasl_handshake(_ctx: RequestContext, _request: SaslHandshakeRequest) -> SaslHandshakeResponse:
-    """ILLEGAL_SASL_STATE: this listener takes no SASL."""
-    return SaslHandshakeResponse(error_code=int(ErrorCode.ILLEGAL_SASL_STATE))
+def sasl_handshake(ctx: RequestContext, request: SaslHandshakeRequest) -> Message | DelayedResponse:
+    """Agree on a mechanism."""
+    authenticator = _authenticator(ctx)
+    if authenticator is None:
+        return SaslHandshakeResponse(error_code=int(ErrorCode.ILLEGAL_SASL_STATE))
+    return _answered(ctx, authenticator, lambda: authenticator.handshake(request.mechanism, ctx.api_version))
 
 
 @api(SaslAuthenticateRequest)
-def sasl_authenticate(_ctx: RequestContext, _request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
-    """ILLEGAL_SASL_STATE: a connection to this listener needs no authentication."""
-    return SaslAuthenticateResponse(
-        error_code=int(ErrorCode.ILLEGAL_SASL_STATE),
-        error_message="SaslAuthenticate request received after successful authentication",
-    )
+def sasl_authenticate(ctx: RequestContext, request: SaslAuthenticateRequest) -> Message | DelayedResponse:
+    """Take a token of the mechanism."""
+    authenticator = _authenticator(ctx)
+    if authenticator is None:
+        return SaslAuthenticateResponse(
+            error_code=int(ErrorCode.ILLEGAL_SASL_STATE),
+            error_message="SaslAuthenticate request received after successful authentication",
+        )
+    return _answered(ctx, authenticator, lambda: authenticator.authenticate(bytes(request.auth_bytes)))
+
+
+def _authenticator(ctx: RequestContext) -> SaslAuthenticator | None:
+    """What authenticates the connection now."""
+    authenticator: SaslAuthenticator | None = ctx.connection.authenticator  # type: ignore[assignment]
+    return None if authenticator is None or authenticator.is_complete else authenticator
+
+
+def _answered(
+    ctx: RequestContext, authenticator: SaslAuthenticator, answer: Callable[[], Message]
+) -> Message | DelayedResponse:
+    from barnabas.broker.apis.authentication import refuse
+    from barnabas.broker.security.sasl_authenticator import AuthenticationRefused
+
+    try:
+        return answer()
+    except AuthenticationRefused as error:
+        return refuse(ctx.broker, ctx.connection, authenticator, error.response)

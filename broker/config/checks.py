@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.config.keys import BROKER_KEYS
+from barnabas.broker.config.keys.controller import CONTROLLER_LISTENER_NAMES
 from barnabas.broker.config.keys.groups import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
 from barnabas.broker.config.keys.network import (
     INTER_BROKER_LISTENER_NAME,
@@ -16,6 +17,7 @@ from barnabas.broker.config.keys.network import (
 from barnabas.broker.config.keys.own import METRICS_LISTENER
 from barnabas.broker.config.listener_keys import PER_LISTENER, split
 from barnabas.broker.config.listeners import (
+    SASL_PROTOCOLS,
     check_advertised,
     check_ports,
     check_protocols,
@@ -55,6 +57,7 @@ def check(config: ServerConfig) -> None:
     _check_connections(config)
     _check_metrics_listener(config, opened)
     check_protocols(opened, config.security_protocols)
+    _check_sasl(config, [endpoint.name for endpoint in opened])
     check_advertised(list(config.advertised_listeners.values()), config.listeners)
 
 
@@ -62,6 +65,20 @@ def _check_metrics_listener(config: ServerConfig, opened: list[Endpoint]) -> Non
     address = config[METRICS_LISTENER]
     if address is not None:
         check_ports([*opened, parse_address(METRICS_LISTENER.name, address)])
+
+
+def _check_sasl(config: ServerConfig, opened: list[str]) -> None:
+    """SASL on the listeners of this node, and on those of controllers that it connects to."""
+    protocols = config.security_protocols
+    names = {*opened, *(name.upper() for name in config[CONTROLLER_LISTENER_NAMES])}
+    if any(protocols.get(name) in SASL_PROTOCOLS for name in names):
+        from barnabas.broker.config.sasl_logins import check_logins
+        from barnabas.broker.config.sasl_settings import sasl_settings
+
+        for name in opened:
+            if protocols[name] in SASL_PROTOCOLS:
+                sasl_settings(config, name)
+        check_logins(config)
 
 
 def _check_connections(config: ServerConfig) -> None:

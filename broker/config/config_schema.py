@@ -10,19 +10,40 @@ from barnabas.broker.config.group_limits import LIMITS
 from barnabas.broker.config.keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS
 from barnabas.broker.config.keys.network import LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
 from barnabas.broker.config.keys.resources import CLIENT_METRICS_KEYS, GROUP_KEYS
-from barnabas.broker.config.listener_keys import PER_LISTENER, listener_key
+from barnabas.broker.config.keys.security import (
+    SASL_ENABLED_MECHANISMS,
+    SASL_JAAS_CONFIG,
+    SASL_MECHANISM_INTER_BROKER_PROTOCOL,
+)
+from barnabas.broker.config.listener_keys import MECHANISMS, PER_LISTENER, SASL_KEYS, listener_key, sasl_key
 from barnabas.coord.cluster.config_schema import ConfigSchema
 from barnabas.storage.log_config import check_topic_configs
 from barnabas.storage.topic_keys import SYNONYMS, TOPIC_KEYS
 
-FIXED: Final = frozenset({LISTENERS.name, LISTENER_SECURITY_PROTOCOL_MAP.name})
+FIXED: Final = frozenset(
+    {
+        LISTENERS.name,
+        LISTENER_SECURITY_PROTOCOL_MAP.name,
+        SASL_ENABLED_MECHANISMS.name,
+        SASL_JAAS_CONFIG.name,
+        SASL_MECHANISM_INTER_BROKER_PROTOCOL.name,
+    }
+)
 """Keys that are dynamic in Kafka, but not in this broker: a change is rejected."""
 
 
 def config_schema(listeners: Iterable[str] = ()) -> ConfigSchema:
     """The schema of a broker with these listeners."""
+    listeners = list(listeners)
     of_listeners = {
         key.name: key for base in PER_LISTENER.values() for name in listeners if (key := listener_key(base, name))
+    }
+    of_listeners |= {
+        key.name: key
+        for base in SASL_KEYS.values()
+        for name in listeners
+        for mechanism in (None, *MECHANISMS)
+        if (key := sasl_key(base, name, mechanism))
     }
     return ConfigSchema(
         topic_keys=TOPIC_KEYS,

@@ -20,7 +20,7 @@ from barnabas.broker.config.keys.log import (
 )
 from barnabas.broker.config.keys.network import ADVERTISED_LISTENERS, LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
 from barnabas.broker.config.keys.own import ALWAYS, INTERVAL, LOG_SYNC, OS
-from barnabas.broker.config.listener_keys import PER_LISTENER, listener_key, split
+from barnabas.broker.config.listener_keys import PER_LISTENER, SASL_KEYS, declared, listener_key, sasl_key, split
 from barnabas.broker.config.listeners import (
     Endpoint,
     parse_endpoints,
@@ -74,6 +74,18 @@ class ServerConfig:
         """The effective value of a key for one listener: its own (`listener.name.<listener>.`), else the broker's."""
         own = self[listener_key(key, listener)]
         return self[key] if own is None else cast("T", own)
+
+    def of_mechanism(self, key: ConfigKey[T], listener: str, mechanism: str | None = None) -> T:
+        """The effective value of a key of SASL: the mechanism's, else the listener's, else the broker's."""
+        names = (
+            [sasl_key(key, listener)]
+            if mechanism is None
+            else [sasl_key(key, listener, mechanism), sasl_key(key, listener)]
+        )
+        for own in names:
+            if (text := self.static.get(own.name)) is not None:
+                return cast("T", own.parse(text))
+        return self[key]
 
     def _resolve(self, key: ConfigKey[T]) -> T:
         text = self.text(key.name)
@@ -229,11 +241,11 @@ def base_key(name: str) -> ConfigKey[Any] | None:
     """The declaration of a key, also with a `listener.name.<listener>.` prefix; None if the key is unknown."""
     if name in BROKER_KEYS:
         return BROKER_KEYS[name]
+    own = declared(name)
+    if own is not None:
+        return own
     parts = split(name)
-    if parts is None:
+    if parts is None or parts[1] in PER_LISTENER or parts[1] in SASL_KEYS:
         return None
-    listener, base = parts
-    if base in PER_LISTENER:
-        return listener_key(PER_LISTENER[base], listener) if listener == listener.lower() else None
-    key = BROKER_KEYS.get(base)
+    key = BROKER_KEYS.get(parts[1])
     return key if key is not None and not key.used else None

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.loader import MetadataLoader
     from barnabas.broker.metadata.metadata_copy import MetadataCopy
     from barnabas.broker.metadata.quorum_leader import QuorumLeader
+    from barnabas.broker.net.login import Login
     from barnabas.broker.net.outgoing import Connect
     from barnabas.broker.steps import StepRunner, Steps
     from barnabas.broker.timers import Timer
@@ -82,8 +83,9 @@ class MetadataObserver:
         cluster_id: str,
         halt: Callable[[str], None],
         software_version: str = "unknown",
+        login: Callable[[], Login] | None = None,
     ) -> None:
-        """`halt` stops the broker, with the reason."""
+        """`halt` stops the broker, with the reason; `login` makes the log-in of each connection, None if none."""
         self._loop = loop
         self._config = config
         self._runner = runner
@@ -93,7 +95,12 @@ class MetadataObserver:
         self._cluster_id = cluster_id
         self._halt = halt
         self._client = NetworkClient(
-            loop, connect, quorum.address, client_id=f"raft-client-{config.node_id}", software_version=software_version
+            loop,
+            connect,
+            quorum.address,
+            client_id=f"raft-client-{config.node_id}",
+            software_version=software_version,
+            login=login,
         )
         self._timeout_s = config[CONTROLLER_QUORUM_REQUEST_TIMEOUT_MS] / 1000
         self._backoff_s = config[CONTROLLER_QUORUM_RETRY_BACKOFF_MS] / 1000

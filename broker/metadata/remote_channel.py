@@ -20,6 +20,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.metadata.quorum_leader import QuorumLeader
+    from barnabas.broker.net.login import Login
     from barnabas.broker.net.outgoing import Connect
     from barnabas.broker.timers import Timer
     from barnabas.wire.schema import Message
@@ -51,8 +52,13 @@ class RemoteChannel:
         timeout_s: float,
         backoff_s: float,
         software_version: str = "unknown",
+        login: Callable[[], Login] | None = None,
     ) -> None:
-        """`timeout_s` is the time of a request that has none of its own, `backoff_s` the first pause."""
+        """`timeout_s` is the time of a request that has none of its own, `backoff_s` the first pause.
+
+        `login` makes the log-in of each connection; None: they need none.
+        """
+        self._login = login
         self._loop = loop
         self._connect = connect
         self._quorum = quorum
@@ -94,6 +100,7 @@ class RemoteChannel:
                 self._quorum.leader_address,
                 client_id=f"{self._client_id}-{purpose}",
                 software_version=self._software_version,
+                login=self._login,
             )
         return client
 

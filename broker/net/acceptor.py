@@ -39,7 +39,7 @@ _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 class Listener:
     """A listening socket, the name of its listener, and who serves its connections."""
 
-    __slots__ = ("dispatch", "is_held", "is_polled", "name", "protocol", "socket")
+    __slots__ = ("dispatch", "is_held", "is_polled", "name", "prepare", "protocol", "socket")
 
     def __init__(
         self,
@@ -56,6 +56,8 @@ class Listener:
         self.socket = listening
         self.dispatch = dispatch
         self.protocol = protocol
+        self.prepare: Callable[[Connection], None] | None = None
+        """Called with each connection before anything is read from it: SASL."""
         self.is_held = False  # by a limit
         self.is_polled = False
 

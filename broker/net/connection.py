@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.guarded import call_guarded
 from barnabas.broker.net.frame_buffers import FIRST_BUFFER_BYTES
@@ -37,6 +37,13 @@ _MIN_FRAME_BYTES = 4
 _SIZE = Struct(">i")
 
 
+class Authenticator(Protocol):
+    """What decides about the requests of a connection: of `broker.security`, which the dispatcher asks."""
+
+    def versions_answered(self) -> None:
+        """ApiVersions was answered."""
+
+
 class Connection:
     """The server's side of one connection."""
 
@@ -50,6 +57,7 @@ class Connection:
         "_max_frame_bytes",
         "_reserved",
         "_share_end",
+        "authenticator",
         "client_software",
         "clock",
         "delayed",
@@ -104,12 +112,17 @@ class Connection:
         self.is_closed = False
         self.client_software = ("", "")
         self.principal = ANONYMOUS  # until the peer is authenticated
+        self.authenticator: Authenticator | None = None  # while it must authenticate, or its session has an end
         self._buffer: bytearray | None = None
         self._filled = 0
         self._frame_end = 0  # in the buffer; 0 while the size is not known
         self._reserved = 0
         self._is_admitted = True  # whether the frame that has begun fits into queued.max.request.bytes
         self.delayed: DelayedResponse | None = None  # that the dispatched request waits for
+
+    def limit_frames(self, max_frame_bytes: int) -> None:
+        """Set the largest size of the frames that follow."""
+        self._max_frame_bytes = max_frame_bytes
 
     # -- queries of the transport
 

@@ -13,6 +13,7 @@ from barnabas.broker.net.network_client import NetworkClient
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
+    from barnabas.broker.net.login import Login
     from barnabas.broker.net.outgoing import Connect
 
 
@@ -27,8 +28,13 @@ class InterBroker:
         *,
         client_id: str,
         software_version: str = "unknown",
+        login: Callable[[], Login] | None = None,
     ) -> None:
-        """`endpoint` gives host and port of a node's inter-broker listener, None while the node has none."""
+        """`endpoint` gives host and port of a node's inter-broker listener, None while the node has none.
+
+        `login` makes the log-in of each connection; None: they need none.
+        """
+        self._login = login
         self._loop = loop
         self._connect = connect
         self._endpoint = endpoint
@@ -47,6 +53,7 @@ class InterBroker:
                 lambda: self._endpoint(node_id),
                 client_id=f"{self._client_id}-{purpose}-{node_id}",
                 software_version=self._software_version,
+                login=self._login,
             )
         return client
 

@@ -2,10 +2,11 @@
 
     client.send(request, then, timeout_s=30)     # then(response) or then(KafkaError(...)), never within the call
 
-The connection is opened for the first request, and again for the first after it was lost. ApiVersions is exchanged
-first, and a request is sent in the highest version that both sides know (KIP-35, KIP-511). One request is in flight,
-the others wait in order. Every request ends: with its response, NETWORK_EXCEPTION when the connection is lost or cannot
-be opened, REQUEST_TIMED_OUT (with the connection closed, since its late response would follow),
+The connection is opened for the first request, and again for the first after it was lost. With a `login` it is
+authenticated by SASL first; before the session that it gets ends, a new connection takes its place. ApiVersions is
+exchanged then, and a request is sent in the highest version that both sides know (KIP-35, KIP-511). One request is in
+flight, the others wait in order. Every request ends: with its response, NETWORK_EXCEPTION when the connection is lost
+or cannot be opened, REQUEST_TIMED_OUT (with the connection closed, since its late response would follow),
 UNSUPPORTED_VERSION, or UNKNOWN_SERVER_ERROR for a response that is not understood, which is no network error and must
 not be repeated like one. After a failure the next connection waits `RECONNECT_BACKOFF_S`, so that a caller that
 repeats at once does not spin. Record bytes in a response are memoryviews that are valid until `then` returns.
@@ -24,12 +25,15 @@ from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.frame import SIZE, api_versions_response_version, check_frame_size, encode_request
 from barnabas.wire.frame import parse_response_header as parse_header
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from barnabas.wire.registry import message_for
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
+    from barnabas.broker.net.login import Login
     from barnabas.broker.net.outgoing import Connect, Transport
     from barnabas.broker.timers import Timer
+    from barnabas.wire.messages.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
     from barnabas.wire.schema import Message
 
 logger = logging.getLogger("kafka.clients.NetworkClient")
@@ -45,6 +49,11 @@ GROWTH_BYTES: Final = 4 * 1024 * 1024
 MAX_FRAME_BYTES: Final = 256 * 1024 * 1024
 MAX_CORRELATION_ID: Final = 2**31 - 1
 SOFTWARE_NAME: Final = "barnabas"
+HANDSHAKE_VERSION: Final = 1
+AUTHENTICATE_VERSION: Final = 1
+"""Every node with SASL has these versions; they are sent before the node is asked for its own."""
+SESSION_SHARE: Final = 0.85
+"""The part of a session after which a new connection is made, as Kafka's clients authenticate again (KIP-368)."""
 
 
 class _Request:
@@ -73,8 +82,14 @@ class NetworkClient:
         client_id: str,
         software_version: str = "unknown",
         max_frame_bytes: int = MAX_FRAME_BYTES,
+        login: Callable[[], Login] | None = None,
     ) -> None:
-        """`address` gives host and port, None while they are unknown; another one makes a new connection."""
+        """`address` gives host and port, None while they are unknown; another one makes a new connection.
+
+        `login` makes the log-in of each connection; None: they need none.
+        """
+        self._login = login
+        self._session_ends = inf
         self._loop = loop
         self._connect = connect
         self._address = address
@@ -156,6 +171,9 @@ class NetworkClient:
             self._lost("the node has another address")
         if self._transport is None:
             self._open(address)
+        elif self._versions is not None and self._loop.now() >= self._session_ends:
+            self._next_connect = -inf
+            self._lost("its session ends")
         elif self._versions is not None:
             self._send_next()
 
@@ -212,13 +230,59 @@ class NetworkClient:
     # -- the connection (`Peer`)
 
     def opened(self) -> None:
-        """The connection is open: exchange the versions."""
+        """The connection is open: log in if it is needed, and exchange the versions."""
+        self._session_ends = inf
+        if self._login is None:
+            self._negotiate(ApiVersionsRequest.max_version)
+        else:
+            login = self._login()
+            ask = SaslHandshakeRequest(mechanism=login.mechanism)
+            self._begin_with(ask, HANDSHAKE_VERSION, lambda answer: self._agreed(login, answer))
+
+    def _begin_with(self, message: Message, version: int, then: Then) -> None:
+        """Send what comes before the requests."""
+        self._negotiation = _Request(message, then, None)
+        self._transmit(self._negotiation, version)
+
+    def _agreed(self, login: Login, answer: SaslHandshakeResponse | KafkaError) -> None:
+        if isinstance(answer, KafkaError):
+            return  # the connection is lost
+        if answer.error_code:
+            enabled = ", ".join(answer.mechanisms)
+            self._refused(f"{login.mechanism}: {ErrorCode(answer.error_code).name} (it has {enabled})")
+        else:
+            self._send_token(login, login.first())
+
+    def _send_token(self, login: Login, token: bytes) -> None:
+        ask = SaslAuthenticateRequest(auth_bytes=token)
+        self._begin_with(ask, AUTHENTICATE_VERSION, lambda answer: self._token_answered(login, answer))
+
+    def _token_answered(self, login: Login, answer: SaslAuthenticateResponse | KafkaError) -> None:
+        if isinstance(answer, KafkaError):
+            return
+        if answer.error_code:
+            self._refused(f"{ErrorCode(answer.error_code).name}: {answer.error_message}")
+            return
+        try:
+            token = login.step(bytes(answer.auth_bytes))
+        except KafkaError as error:
+            self._refused(f"{login.mechanism}: {error.message}")
+            return
+        if token is not None:
+            self._send_token(login, token)
+            return
+        if answer.session_lifetime_ms > 0:
+            self._session_ends = self._loop.now() + SESSION_SHARE * answer.session_lifetime_ms / 1000
         self._negotiate(ApiVersionsRequest.max_version)
+
+    def _refused(self, reason: str) -> None:
+        self._negotiation = None
+        logger.error("[%s] Authentication at %s failed: %s", self._client_id, self._where(), reason)
+        self._failed(f"authentication failed: {reason}")
 
     def _negotiate(self, version: int) -> None:
         ask = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=self._software_version)
-        self._negotiation = _Request(ask, self._negotiated, None)
-        self._transmit(self._negotiation, version)
+        self._begin_with(ask, version, self._negotiated)
 
     def _negotiated(self, response: ApiVersionsResponse | KafkaError) -> None:
         self._negotiation = None

@@ -283,6 +283,8 @@ class Reactor:
             clock=self._loop.now,
             security_protocol=listener.protocol,
         )
+        if listener.prepare is not None:
+            listener.prepare(connection)
         channel = Channel(accepted, connection, self._read_ahead)
         self._poller.register(channel.fd, READ, channel)
         self._channels[connection] = channel

@@ -20,6 +20,7 @@ from barnabas.coord.cluster.node_records import ELR_FEATURE, SUPPORTED_FEATURES
 from barnabas.coord.cluster.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
 from barnabas.coord.cluster.topic_changes import NO_TOPIC_ID, TopicChanges, TopicDefaults, duplicates
 from barnabas.coord.cluster.topic_settings import TopicSettings
+from barnabas.coord.security.scram_changes import alter_credentials
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
 from barnabas.wire.messages.configs import (
@@ -36,6 +37,7 @@ from barnabas.wire.messages.configs import (
     ListConfigResourcesResponse,
 )
 from barnabas.wire.messages.configs import ConfigResource as ListedResource
+from barnabas.wire.messages.sasl import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
 from barnabas.wire.messages.topics import (
     CreatableTopicResult,
     CreatePartitionsRequest,
@@ -249,6 +251,14 @@ class LocalController:
         elif elr and self.image.features.get(ELR_FEATURE):
             records = (yield from elr_disabled_steps(self.image)) + records
         return Outcome([] if request.validate_only else records, UpdateFeaturesResponse(error_message=None))
+
+    # Security
+
+    def alter_user_scram_credentials(
+        self, request: AlterUserScramCredentialsRequest
+    ) -> Outcome[AlterUserScramCredentialsResponse]:
+        """AlterUserScramCredentials (51)."""
+        return Outcome(*alter_credentials(self.image.scram, request, self.image.metadata_version))
 
     def describe_configs(self, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
         """DescribeConfigs (32) of all resource types but broker loggers, which the broker handles."""

@@ -90,7 +90,7 @@ class MemoryBroker:
             now=lambda: self.clock.now,
             now_ms=lambda: self.clock.now_ms,
         )
-        self.broker.controller.register_broker([Endpoint("PLAINTEXT", "127.0.0.1", 9092)])
+        self.broker.controller.register_broker([Endpoint(config.listeners[0].name, "127.0.0.1", 9092)])
         self.clients: list[Client] = []
 
     def client(self, **options: Any) -> Client:

@@ -22,6 +22,8 @@ from barnabas.wire.messages.configs import (
 )
 from barnabas.wire.messages.headers import DefaultPrincipalData
 from barnabas.wire.messages.metadata_records import PartitionRecord, TopicRecord
+from barnabas.wire.messages.sasl import AlterUserScramCredentialsRequest, ScramCredentialDeletion
+from barnabas.wire.messages.tokens import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from barnabas.wire.messages.topics import (
     CreatableTopic,
     CreatableTopicResult,
@@ -32,6 +34,7 @@ from barnabas.wire.messages.topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from barnabas.wire.principal import KafkaPrincipal
 from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
@@ -193,3 +196,28 @@ def test_log_levels_are_changed_here_and_the_rest_at_the_controller(wire, contro
     (answer,) = client.answers()
     assert [one.resource_type for one in answer.responses] == [TOPIC, LOGGER]
     assert [one.resource_type for one in forwarded.requests[0][2].resources] == [TOPIC]
+
+
+def test_a_delegation_token_is_forwarded_from_who_may_ask_only(wire, controller, member):
+    forwarded = Forwarded(controller, CreateDelegationTokenResponse(token_id="id"))
+    client = client_of(wire, member)
+    answer = client.ask(CreateDelegationTokenRequest(), 3, CreateDelegationTokenResponse)
+    assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    assert forwarded.envelopes == []
+    client.connection.security_protocol = "SASL_PLAINTEXT"
+    client.connection.principal = KafkaPrincipal("User", "alice")
+    client.send(CreateDelegationTokenRequest(), 3)
+    wire.advance(0.3)
+    (answer,) = client.answers()
+    assert answer.token_id == "id"
+    assert KafkaPrincipal.from_bytes(forwarded.envelopes[0].request_principal) == KafkaPrincipal("User", "alice")
+
+
+def test_an_error_of_the_controller_is_that_of_each_user(wire, controller, member):
+    Forwarded(controller, ErrorCode.UNSUPPORTED_VERSION)
+    client = client_of(wire, member)
+    deletion = ScramCredentialDeletion(name="alice", mechanism=1)
+    client.send(AlterUserScramCredentialsRequest(deletions=[deletion]), 0)
+    wire.advance(0.3)
+    (answer,) = client.answers()
+    assert [(one.user, one.error_code) for one in answer.results] == [("alice", ErrorCode.UNSUPPORTED_VERSION)]

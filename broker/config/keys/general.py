@@ -135,6 +135,7 @@ DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS = long(
     "[1,...]",
     LOW,
     "Time between two checks for expired delegation tokens.",
+    used=True,
 )
 DELEGATION_TOKEN_EXPIRY_TIME_MS = long(
     "delegation.token.expiry.time.ms",
@@ -142,12 +143,18 @@ DELEGATION_TOKEN_EXPIRY_TIME_MS = long(
     "[1,...]",
     MEDIUM,
     "Time after which a delegation token must be renewed.",
+    used=True,
 )
 DELEGATION_TOKEN_MAX_LIFETIME_MS = long(
-    "delegation.token.max.lifetime.ms", 604_800_000, "[1,...]", MEDIUM, "Maximum life of a delegation token."
+    "delegation.token.max.lifetime.ms",
+    604_800_000,
+    "[1,...]",
+    MEDIUM,
+    "Maximum life of a delegation token.",
+    used=True,
 )
 DELEGATION_TOKEN_SECRET_KEY = password(
-    "delegation.token.secret.key", MEDIUM, "Secret with which delegation tokens are signed."
+    "delegation.token.secret.key", MEDIUM, "Secret with which delegation tokens are signed.", used=True
 )
 DELETE_RECORDS_PURGATORY_PURGE_INTERVAL_REQUESTS = integer(
     "delete.records.purgatory.purge.interval.requests",

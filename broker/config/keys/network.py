@@ -29,6 +29,7 @@ CONNECTION_FAILED_AUTHENTICATION_DELAY_MS = integer(
     "[0,...]",
     LOW,
     "Delay before a connection that failed to authenticate is closed.",
+    used=True,
 )
 CONNECTIONS_MAX_IDLE_MS = long(
     "connections.max.idle.ms",
@@ -44,6 +45,7 @@ CONNECTIONS_MAX_REAUTH_MS = long(
     "",
     MEDIUM,
     "Time after which an authenticated connection must authenticate again; 0 is never.",
+    used=True,
 )
 INTER_BROKER_LISTENER_NAME = string(
     "inter.broker.listener.name",

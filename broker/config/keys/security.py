@@ -22,10 +22,20 @@ SASL_CLIENT_CALLBACK_HANDLER_CLASS = class_name(
     "sasl.client.callback.handler.class", None, MEDIUM, "Java class of the SASL client's callbacks."
 )
 SASL_ENABLED_MECHANISMS = list_of(
-    "sasl.enabled.mechanisms", ("GSSAPI",), "", MEDIUM, "SASL mechanisms that clients may use.", dynamic=PER_BROKER
+    "sasl.enabled.mechanisms",
+    ("GSSAPI",),
+    "",
+    MEDIUM,
+    "SASL mechanisms that clients may use.",
+    dynamic=PER_BROKER,
+    used=True,
 )
 SASL_JAAS_CONFIG = password(
-    "sasl.jaas.config", MEDIUM, "JAAS configuration: which login module, with which users.", dynamic=PER_BROKER
+    "sasl.jaas.config",
+    MEDIUM,
+    "JAAS configuration: which login module, with which users.",
+    dynamic=PER_BROKER,
+    used=True,
 )
 SASL_KERBEROS_KINIT_CMD = string(
     "sasl.kerberos.kinit.cmd", "/usr/bin/kinit", "", MEDIUM, "Path of the kinit command.", dynamic=PER_BROKER
@@ -114,22 +124,30 @@ SASL_LOGIN_RETRY_BACKOFF_MS = long(
     "sasl.login.retry.backoff.ms", 100, "", LOW, "First wait between two attempts to log in."
 )
 SASL_MECHANISM_CONTROLLER_PROTOCOL = string(
-    "sasl.mechanism.controller.protocol", "GSSAPI", "", HIGH, "SASL mechanism towards controllers."
+    "sasl.mechanism.controller.protocol", "GSSAPI", "", HIGH, "SASL mechanism towards controllers.", used=True
 )
 SASL_MECHANISM_INTER_BROKER_PROTOCOL = string(
-    "sasl.mechanism.inter.broker.protocol", "GSSAPI", "", MEDIUM, "SASL mechanism between brokers.", dynamic=PER_BROKER
+    "sasl.mechanism.inter.broker.protocol",
+    "GSSAPI",
+    "",
+    MEDIUM,
+    "SASL mechanism between brokers.",
+    dynamic=PER_BROKER,
+    used=True,
 )
 SASL_OAUTHBEARER_ALLOW_UNVERIFIED_AUDIENCE = boolean(
     "sasl.oauthbearer.allow.unverified.audience",
     False,
     MEDIUM,
     "Whether tokens are accepted without a check of their audience.",
+    used=True,
 )
 SASL_OAUTHBEARER_ALLOW_UNVERIFIED_ISSUER = boolean(
     "sasl.oauthbearer.allow.unverified.issuer",
     False,
     MEDIUM,
     "Whether tokens are accepted without a check of their issuer.",
+    used=True,
 )
 SASL_OAUTHBEARER_ASSERTION_ALGORITHM = string(
     "sasl.oauthbearer.assertion.algorithm",
@@ -179,13 +197,13 @@ SASL_OAUTHBEARER_CLIENT_CREDENTIALS_CLIENT_SECRET = password(
     "sasl.oauthbearer.client.credentials.client.secret", MEDIUM, "Client secret of the client credentials grant."
 )
 SASL_OAUTHBEARER_CLOCK_SKEW_SECONDS = integer(
-    "sasl.oauthbearer.clock.skew.seconds", 30, "", LOW, "Difference of clocks that is tolerated in tokens."
+    "sasl.oauthbearer.clock.skew.seconds", 30, "", LOW, "Difference of clocks that is tolerated in tokens.", used=True
 )
 SASL_OAUTHBEARER_EXPECTED_AUDIENCE = list_of(
-    "sasl.oauthbearer.expected.audience", (), "", HIGH, "Audiences that a token may be for."
+    "sasl.oauthbearer.expected.audience", (), "", HIGH, "Audiences that a token may be for.", used=True
 )
 SASL_OAUTHBEARER_EXPECTED_ISSUER = string(
-    "sasl.oauthbearer.expected.issuer", None, "", HIGH, "Issuer that a token must come from."
+    "sasl.oauthbearer.expected.issuer", None, "", HIGH, "Issuer that a token must come from.", used=True
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_REFRESH_MS = long(
     "sasl.oauthbearer.jwks.endpoint.refresh.ms",
@@ -193,6 +211,7 @@ SASL_OAUTHBEARER_JWKS_ENDPOINT_REFRESH_MS = long(
     "",
     LOW,
     "Time between two refreshes of the keys that verify tokens.",
+    used=True,
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MAX_MS = long(
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
@@ -200,12 +219,18 @@ SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MAX_MS = long(
     "",
     LOW,
     "Maximum wait between two attempts to get the keys.",
+    used=True,
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MS = long(
-    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", 100, "", LOW, "First wait between two attempts to get the keys."
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+    100,
+    "",
+    LOW,
+    "First wait between two attempts to get the keys.",
+    used=True,
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_URL = string(
-    "sasl.oauthbearer.jwks.endpoint.url", None, "", MEDIUM, "URL of the keys that verify tokens."
+    "sasl.oauthbearer.jwks.endpoint.url", None, "", MEDIUM, "URL of the keys that verify tokens.", used=True
 )
 SASL_OAUTHBEARER_JWT_RETRIEVER_CLASS = class_name(
     "sasl.oauthbearer.jwt.retriever.class",
@@ -221,19 +246,23 @@ SASL_OAUTHBEARER_JWT_VALIDATOR_CLASS = class_name(
 )
 SASL_OAUTHBEARER_SCOPE = string("sasl.oauthbearer.scope", None, "", MEDIUM, "Scope requested with a token.")
 SASL_OAUTHBEARER_SCOPE_CLAIM_NAME = string(
-    "sasl.oauthbearer.scope.claim.name", "scope", "", LOW, "Claim that holds the scope."
+    "sasl.oauthbearer.scope.claim.name", "scope", "", LOW, "Claim that holds the scope.", used=True
 )
 SASL_OAUTHBEARER_SUB_CLAIM_NAME = string(
-    "sasl.oauthbearer.sub.claim.name", "sub", "", LOW, "Claim that holds the subject."
+    "sasl.oauthbearer.sub.claim.name", "sub", "", LOW, "Claim that holds the subject.", used=True
 )
 SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL = string(
     "sasl.oauthbearer.token.endpoint.url", None, "", MEDIUM, "URL from which tokens are requested."
 )
 SASL_SERVER_CALLBACK_HANDLER_CLASS = class_name(
-    "sasl.server.callback.handler.class", None, MEDIUM, "Java class of the SASL server's callbacks."
+    "sasl.server.callback.handler.class",
+    None,
+    MEDIUM,
+    "Java class of the SASL server's callbacks: only Kafka's own.",
+    used=True,
 )
 SASL_SERVER_MAX_RECEIVE_SIZE = integer(
-    "sasl.server.max.receive.size", 524_288, "", MEDIUM, "Largest SASL message before authentication."
+    "sasl.server.max.receive.size", 524_288, "", MEDIUM, "Largest SASL message before authentication.", used=True
 )
 SSL_ALLOW_DN_CHANGES = boolean(
     "ssl.allow.dn.changes", False, LOW, "Whether a new certificate may have another distinguished name."

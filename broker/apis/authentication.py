@@ -1,0 +1,89 @@
+"""What is served to a connection that has an authenticator (`broker.security.sasl_authenticator`).
+
+The dispatcher asks `is_admitted` for each of its frames. Tokens without a header are answered here; the others are
+requests with handlers in `apis/sasl.py`. `refuse` answers a failure: after a delay, during which nothing is read, and
+then the connection is closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.apis.registry import Route, Routes
+from barnabas.broker.context import RequestContext
+from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.security.sasl_authenticator import Admission, AuthenticationRefused, SaslAuthenticator
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.frame import SIZE, parse_request_header
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Broker
+    from barnabas.broker.net.connection import Connection
+    from barnabas.wire.schema import Message
+
+Serve = Callable[["Connection", Route, int, "Message", RequestContext], None]
+_KEY: Final = Struct(">hh")
+
+
+def is_admitted(broker: Broker, routes: Routes, connection: Connection, frame: memoryview, serve: Serve) -> bool:
+    """Whether a frame is a request that is served now; otherwise it is dealt with here, or is a ProtocolError."""
+    authenticator = connection.authenticator
+    assert isinstance(authenticator, SaslAuthenticator)
+    if authenticator.takes_tokens:
+        _answer_token(broker, connection, authenticator, bytes(frame))
+        return False
+    if len(frame) < _KEY.size:
+        return True  # the dispatcher says what is wrong with it
+    api_key, api_version = _KEY.unpack_from(frame)
+    admission = authenticator.admit(api_key, connection.now)
+    if admission is Admission.EXPIRED:
+        connection.is_closing = True
+    elif admission is Admission.ILLEGAL:
+        route = copy(routes.find(api_key, api_version))
+        header, position = parse_request_header(frame)
+        request, _ = route.request_codec.parse(frame, position)
+        error = authenticator.illegal(api_key)
+        route.handler = lambda ctx, _request: refuse(ctx.broker, ctx.connection, authenticator, error)
+        context = RequestContext(
+            broker,
+            connection,
+            route.api_key,
+            api_version,
+            header.correlation_id,
+            header.client_id,
+            connection.now,
+        )
+        serve(connection, route, header.correlation_id, request, context)
+    return admission is Admission.SERVED
+
+
+def refuse(
+    broker: Broker, connection: Connection, authenticator: SaslAuthenticator, outcome: Message | KafkaError | None
+) -> DelayedResponse:
+    """The answer to a failed authentication: sent after a delay; nothing is read meanwhile, nor later."""
+    connection.is_closing = True
+    timers = broker.loop.timers
+    delayed = DelayedResponse(send_before_close=True)
+    timer = timers.at(broker.loop.now() + authenticator.failure_delay_s, lambda: delayed.complete(outcome))
+    delayed.on_cancel = timer.cancel
+    return delayed
+
+
+def _answer_token(broker: Broker, connection: Connection, authenticator: SaslAuthenticator, token: bytes) -> None:
+    """Answer a token that came without a header (SaslHandshake v0)."""
+    try:
+        answer = authenticator.token(token)
+    except AuthenticationRefused:
+        delayed = connection.delayed = refuse(broker, connection, authenticator, None)
+
+        def close(_: object) -> None:
+            connection.delayed = None
+            connection.on_output(connection)
+
+        delayed.attach(close)
+        return
+    connection.out.append(SIZE.pack(len(answer)) + answer)
+    connection.out_bytes += SIZE.size + len(answer)

@@ -1,0 +1,120 @@
+"""CreateDelegationToken (38), RenewDelegationToken (39), ExpireDelegationToken (40), DescribeDelegationToken (41).
+
+KIP-48, KIP-373. Who is not authenticated, or only by a token, may not ask (`check_allowed`): a token makes no token.
+Changes are the controller's, a description is of this broker's metadata. Source: Kafka 4.4 `KafkaApis`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from barnabas.broker.apis.metadata_changes import change_metadata
+from barnabas.broker.apis.registry import api
+from barnabas.broker.config.keys.general import (
+    DELEGATION_TOKEN_EXPIRY_TIME_MS,
+    DELEGATION_TOKEN_MAX_LIFETIME_MS,
+    DELEGATION_TOKEN_SECRET_KEY,
+)
+from barnabas.coord.security.tokens import (
+    NO_TIMESTAMP,
+    Asked,
+    TokenSettings,
+    create_token,
+    creation_response,
+    describe_tokens,
+    expire_token,
+    owner_of,
+    renew_token,
+)
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.tokens import (
+    CreateDelegationTokenRequest,
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+    RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse,
+)
+from barnabas.wire.types import uuid_to_text
+
+if TYPE_CHECKING:
+    from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.context import RequestContext
+    from barnabas.broker.net.delayed_response import DelayedResponse
+    from barnabas.coord.cluster.local_controller import Outcome
+    from barnabas.wire.schema import Message
+
+
+def token_settings(config: ServerConfig) -> TokenSettings:
+    """The config keys of delegation tokens."""
+    return TokenSettings(
+        config[DELEGATION_TOKEN_SECRET_KEY] or None,
+        config[DELEGATION_TOKEN_MAX_LIFETIME_MS],
+        config[DELEGATION_TOKEN_EXPIRY_TIME_MS],
+    )
+
+
+def check_allowed(ctx: RequestContext) -> None:
+    """KafkaError(DELEGATION_TOKEN_REQUEST_NOT_ALLOWED) for who is nobody, or authenticated by a token."""
+    protocol = ctx.connection.security_protocol
+    is_nobody = protocol == "PLAINTEXT" or (protocol == "SSL" and ctx.principal.name == "ANONYMOUS")
+    if is_nobody or ctx.principal.is_token_authenticated:
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+
+
+def change(ctx: RequestContext, request: Message) -> DelayedResponse:
+    """Have the controller of this process change a token; who may ask was checked before."""
+    broker = ctx.broker
+    settings = token_settings(broker.config)
+
+    def validate() -> Outcome[Any]:
+        from barnabas.coord.cluster.local_controller import Outcome
+
+        image = broker.image
+        asked = Asked(ctx.principal, broker.loop.now_ms(), image.metadata_version)
+        if isinstance(request, CreateDelegationTokenRequest):
+            return Outcome(*create_token(settings, request, asked, lambda: uuid_to_text(broker.log_dirs.new_id())))
+        if isinstance(request, RenewDelegationTokenRequest):
+            return Outcome(*renew_token(settings, image.tokens, request, asked))
+        assert isinstance(request, ExpireDelegationTokenRequest)
+        return Outcome(*expire_token(settings, image.tokens, request, asked))
+
+    return change_metadata(ctx, validate)
+
+
+@api(CreateDelegationTokenRequest)
+@api(ExpireDelegationTokenRequest)
+@api(RenewDelegationTokenRequest)
+def change_if_allowed(ctx: RequestContext, request: Message) -> Message | DelayedResponse:
+    """Check who asks on a broker's listener, then change a token."""
+    return refused(ctx, request) or change(ctx, request)
+
+
+def refused(ctx: RequestContext, request: Message) -> Message | None:
+    """The answer for who may not ask; None for others."""
+    try:
+        check_allowed(ctx)
+    except KafkaError as error:
+        return _failed(ctx, request, int(error.code))
+    return None
+
+
+def _failed(ctx: RequestContext, request: Message, code: int) -> Message:
+    if isinstance(request, CreateDelegationTokenRequest):
+        return creation_response(owner_of(request, ctx.principal), ctx.principal, code)
+    if isinstance(request, RenewDelegationTokenRequest):
+        return RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=NO_TIMESTAMP)
+    return ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=NO_TIMESTAMP)
+
+
+@api(DescribeDelegationTokenRequest)
+def describe_delegation_token(
+    ctx: RequestContext, request: DescribeDelegationTokenRequest
+) -> DescribeDelegationTokenResponse:
+    """The tokens of owners, with their HMACs."""
+    check_allowed(ctx)
+    secret = ctx.broker.config[DELEGATION_TOKEN_SECRET_KEY]
+    if not secret:
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    return describe_tokens(secret, ctx.broker.image.tokens, request)

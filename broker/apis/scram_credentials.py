@@ -1,0 +1,40 @@
+"""AlterUserScramCredentials (51) and DescribeUserScramCredentials (50): the users of SCRAM (KIP-554).
+
+A change is the controller's, a description is of this broker's metadata.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.apis.metadata_changes import change_metadata
+from barnabas.broker.apis.registry import api
+from barnabas.coord.security.scram_changes import describe_credentials, failed_alteration
+from barnabas.wire.messages.sasl import (
+    AlterUserScramCredentialsRequest,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import RequestContext
+    from barnabas.broker.net.delayed_response import DelayedResponse
+
+
+@api(AlterUserScramCredentialsRequest, on_error=failed_alteration)
+def alter_user_scram_credentials(ctx: RequestContext, request: AlterUserScramCredentialsRequest) -> DelayedResponse:
+    """Set and delete credentials, each user for himself."""
+    controller = ctx.broker.controller
+    return change_metadata(
+        ctx,
+        lambda: controller.local.alter_user_scram_credentials(request),
+        items=len(request.deletions) + len(request.upsertions),
+    )
+
+
+@api(DescribeUserScramCredentialsRequest)
+def describe_user_scram_credentials(
+    ctx: RequestContext, request: DescribeUserScramCredentialsRequest
+) -> DescribeUserScramCredentialsResponse:
+    """Mechanisms and iterations of users; nothing that a password could be tried with."""
+    return describe_credentials(ctx.broker.image.scram, request)

@@ -1,0 +1,38 @@
+"""What the server's side of a SASL mechanism is: it takes the client's tokens and answers each, until it is complete.
+
+A failure is one of two exceptions. `AuthenticationFailed` has a text that the client may read; `InvalidCredentials` has
+one that it may not, since it could tell who exists: the client gets the same sentence for all of them. Source: Kafka
+4.4 `SaslServerAuthenticator.handleSaslToken`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from barnabas.wire.principal import KafkaPrincipal
+
+
+class AuthenticationFailed(Exception):  # noqa: N818 (Kafka's SaslAuthenticationException)
+    """The client is not let in, and may know why."""
+
+
+class InvalidCredentials(Exception):  # noqa: N818 (Java's SaslException)
+    """The client is not let in; the text is for nobody but a debugger."""
+
+
+class Identity(NamedTuple):
+    """Who a client is."""
+
+    principal: KafkaPrincipal
+    expires_ms: int | None = None
+    """When what it has shown expires, milliseconds since 1970; None for never."""
+
+
+class Exchange(Protocol):
+    """The messages of one authentication."""
+
+    identity: Identity | None
+    """Who the client is, once the exchange is complete; None before."""
+
+    def step(self, token: bytes, now_ms: int) -> bytes:
+        """The answer to a token of the client. AuthenticationFailed or InvalidCredentials."""

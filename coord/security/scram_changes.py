@@ -1,0 +1,128 @@
+"""AlterUserScramCredentials (51) and DescribeUserScramCredentials (50): the credentials of users, as records (KIP-554).
+
+A request has the salted password, of which only the two keys are kept. Each user is answered for himself; one that a
+request names twice is not changed. Source: Kafka 4.4 `ScramControlManager`, `ScramImage`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from barnabas.coord.security.scram import MAX_ITERATIONS, SCRAM_BY_ID
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.metadata_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
+from barnabas.wire.messages.sasl import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+    CredentialInfo,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from barnabas.wire.schema import Message
+
+Credentials: TypeAlias = Mapping[tuple[str, int], UserScramCredentialRecord]
+"""The records by user and id of the mechanism."""
+
+FIRST_METADATA_VERSION: Final = 11
+"""metadata.version 3.5-IV2, the first with SCRAM."""
+
+
+def alter_credentials(
+    credentials: Credentials, request: AlterUserScramCredentialsRequest, metadata_version: int
+) -> tuple[list[Message], AlterUserScramCredentialsResponse]:
+    """The records of a request, and its response."""
+    named = Counter(one.name for one in _changes(request))
+    records: list[Message] = []
+    errors: dict[str, KafkaError] = {}
+    for one in _changes(request):
+        if one.name in errors:
+            continue
+        try:
+            if metadata_version < FIRST_METADATA_VERSION:
+                raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM")
+            record = _record(credentials, one)
+            if named[one.name] > 1:
+                raise KafkaError(
+                    ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
+                )
+            records.append(record)
+        except KafkaError as error:
+            errors[one.name] = error
+    changed = [AlterUserScramCredentialsResult(user=name, error_message=None) for name in named if name not in errors]
+    return records, AlterUserScramCredentialsResponse(results=changed + [_failed(*one) for one in errors.items()])
+
+
+def failed_alteration(
+    request: AlterUserScramCredentialsRequest, error: KafkaError
+) -> AlterUserScramCredentialsResponse:
+    """The response for an error of the whole request."""
+    names = dict.fromkeys(one.name for one in _changes(request))
+    return AlterUserScramCredentialsResponse(results=[_failed(name, error) for name in names])
+
+
+def describe_credentials(
+    credentials: Credentials, request: DescribeUserScramCredentialsRequest
+) -> DescribeUserScramCredentialsResponse:
+    """The mechanisms and iterations of the users that are asked for, or of all."""
+    by_user: dict[str, list[CredentialInfo]] = {}
+    for (name, mechanism), record in sorted(credentials.items()):
+        infos = by_user.setdefault(name, [])
+        infos.append(CredentialInfo(mechanism=mechanism, iterations=record.iterations))
+    asked = Counter(user.name for user in request.users) if request.users else Counter(by_user.keys())
+    results = []
+    for name, times in asked.items():
+        result = DescribeUserScramCredentialsResult(user=name, error_message=None)
+        if times > 1:
+            result.error_code = int(ErrorCode.DUPLICATE_RESOURCE)
+            result.error_message = (
+                f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
+            )
+        elif name in by_user:
+            result.credential_infos = by_user[name]
+        else:
+            result.error_code = int(ErrorCode.RESOURCE_NOT_FOUND)
+            result.error_message = f"Attempt to describe a user credential that does not exist: {name}"
+        results.append(result)
+    return DescribeUserScramCredentialsResponse(error_message=None, results=results)
+
+
+def _changes(request: AlterUserScramCredentialsRequest) -> list[ScramCredentialDeletion | ScramCredentialUpsertion]:
+    return [*request.deletions, *request.upsertions]
+
+
+def _record(credentials: Credentials, one: ScramCredentialDeletion | ScramCredentialUpsertion) -> Message:
+    """The record of one change; KafkaError if it is not possible."""
+    if not one.name:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+    mechanism = SCRAM_BY_ID.get(one.mechanism)
+    if mechanism is None:
+        raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+    if isinstance(one, ScramCredentialDeletion):
+        if (one.name, one.mechanism) not in credentials:
+            raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
+        return RemoveUserScramCredentialRecord(name=one.name, mechanism=one.mechanism)
+    if one.iterations < mechanism.min_iterations:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+    if one.iterations > MAX_ITERATIONS:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+    salted = bytes(one.salted_password)
+    if not salted:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Empty salted password")
+    return UserScramCredentialRecord(
+        name=one.name,
+        mechanism=one.mechanism,
+        salt=bytes(one.salt),
+        stored_key=mechanism.stored_key(salted),
+        server_key=mechanism.server_key(salted),
+        iterations=one.iterations,
+    )
+
+
+def _failed(name: str, error: KafkaError) -> AlterUserScramCredentialsResult:
+    return AlterUserScramCredentialsResult(user=name, error_code=int(error.code), error_message=error.message)

@@ -1,0 +1,117 @@
+"""Kafka's own tools 4.3.1 with SASL: delegation tokens, each mechanism of the Java client, and sessions that end."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.servers import BarnabasServer, Server
+from tests.broker.secure_broker import PLAIN_USERS
+from tests.clients.test_kafka_tools import Tools
+from tests.clients.test_sasl import add_scram
+
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
+]
+PREFIX = "listener.name.plaintext."
+PACKAGE = "org.apache.kafka.common.security"
+MODULES = {"PLAIN": f"{PACKAGE}.plain.PlainLoginModule", "OAUTHBEARER": f"{PACKAGE}.oauthbearer.OAuthBearerLoginModule"}
+SESSION_MS = 1500
+
+
+@pytest.fixture(scope="module")
+def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A broker whose sessions are short, so that clients authenticate again while they work."""
+    if request.config.getoption("--against") == "kafka":
+        pytest.skip("Kafka's users of SCRAM are made when a directory is formatted")
+    oauth = f'{MODULES["OAUTHBEARER"]} required unsecuredValidatorAllowableClockSkewMs="3000";'
+    config = {
+        "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+        f"{PREFIX}plain.sasl.jaas.config": PLAIN_USERS,
+        f"{PREFIX}oauthbearer.sasl.jaas.config": oauth,
+        "delegation.token.secret.key": "key-secret",
+        "connections.max.reauth.ms": str(SESSION_MS),
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    with BarnabasServer(tmp_path_factory.mktemp("sasl") / "broker", config=config) as server:
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+            add_scram(server, mechanism)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def tools(secured: Server) -> Iterator[Tools]:
+    made = Tools(secured.bootstrap)
+    yield made
+    made.process.stdin.close()
+    made.process.wait()
+    made.process.stdout.close()
+
+
+def client_file(folder: Path, mechanism: str, options: str) -> Path:
+    module = MODULES.get(mechanism, f"{PACKAGE}.scram.ScramLoginModule")
+    path = folder / f"{mechanism}.properties"
+    path.write_text(
+        f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism={mechanism}\nsasl.jaas.config={module} required {options};\n"
+    )
+    return path
+
+
+ALICE = 'username="alice" password="alice-secret"'
+LOGINS = {
+    "PLAIN": ALICE,
+    "SCRAM-SHA-256": ALICE,
+    "SCRAM-SHA-512": ALICE,
+    "OAUTHBEARER": 'unsecuredLoginStringClaim_sub="alice"',
+}
+
+
+def produce(tools: Tools, config: Path, topic: str, count: int, *options: object) -> None:
+    """Write records with the verifiable producer, which must not lose one."""
+    command = [*tools.java, "org.apache.kafka.tools.VerifiableProducer", "--bootstrap-server", tools.bootstrap]
+    command += ["--topic", topic, "--max-messages", str(count), "--command-config", str(config), *map(str, options)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout, done.stderr
+    summary = json.loads(done.stdout.strip().splitlines()[-1])
+    assert summary["name"] == "tool_data", done.stdout[-2000:]
+    assert (summary["sent"], summary["acked"]) == (count, count)
+
+
+@pytest.mark.parametrize("mechanism", list(LOGINS))
+def test_the_java_client_logs_in_again_while_it_writes(
+    secured: Server, tools: Tools, tmp_path: Path, topic: str, mechanism: str
+) -> None:
+    """40 records a second for four sessions; the producer repeats nothing, so that a lost connection would be seen."""
+    count = 4 * SESSION_MS * 40 // 1000
+    produce(tools, client_file(tmp_path, mechanism, LOGINS[mechanism]), topic, count, "--throughput", 40)
+
+
+def test_delegation_tokens(secured: Server, tools: Tools, tmp_path: Path, topic: str) -> None:
+    alice = client_file(tmp_path, "PLAIN", ALICE)
+
+    def token(*arguments: str, config: Path = alice, expected: int = 0) -> str:
+        return str(tools.run("DelegationTokenCommand", "--command-config", config, *arguments, expected=expected))
+
+    made = token("--create", "--max-life-time-period", "-1", "--renewer-principal", "User:admin")
+    found = re.search(r"^(\S{22}) +(\S+) +User:alice", made, re.MULTILINE)
+    assert found is not None, made
+    token_id, key = found.groups()
+    by_token = client_file(tmp_path, "SCRAM-SHA-512", f'username="{token_id}" password="{key}" tokenauth="true"')
+    produce(tools, by_token, topic, 10)
+    assert token_id in token("--describe", "--owner-principal", "User:alice")
+    assert token_id in token("--describe", "--owner-principal", "User:admin")
+    assert token_id not in token("--describe", "--owner-principal", "User:bob")
+    assert "Completed renew operation" in token("--renew", "--hmac", key, "--renew-time-period", "60000")
+    refused = token("--describe", config=by_token, expected=1)
+    assert "Delegation Token requests are not allowed" in refused
+    assert "Completed expire operation" in token("--expire", "--hmac", key, "--expiry-time-period", "-1")
+    assert token_id not in token("--describe", "--owner-principal", "User:alice")
+    assert "-secret" not in secured.log()

@@ -1,0 +1,86 @@
+"""A cluster whose listeners all have SASL: brokers log in at controllers and at each other, clients at brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    NewTopic,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.conftest import KINDS
+
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+NODE = f'{MODULE} username="node" password="node-secret" user_node="node-secret" user_admin="admin-secret";'
+SECURED = {
+    "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,PLAINTEXT:SASL_PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+    "sasl.mechanism.controller.protocol": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "listener.name.controller.plain.sasl.jaas.config": NODE,
+    "listener.name.controller.scram-sha-512.sasl.jaas.config": (
+        "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+    ),
+    "listener.name.plaintext.plain.sasl.jaas.config": NODE,
+    "listener.name.plaintext.scram-sha-512.sasl.jaas.config": (
+        "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+    ),
+}
+
+
+@pytest.fixture(params=KINDS)
+def secured(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
+    with Cluster(tmp_path, kind=request.param, brokers=2, config=SECURED) as cluster:
+        yield cluster
+
+
+def login(address: str, mechanism: str, name: str, password: str, **options: Any) -> dict[str, Any]:
+    return {
+        "bootstrap.servers": address,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.username": name,
+        "sasl.password": password,
+        **options,
+    }
+
+
+def test_a_user_of_scram_is_made_at_one_broker_and_known_to_all(secured: Cluster) -> None:
+    addresses = [node.bootstrap for node in secured.brokers.values()]
+    admin = AdminClient(login(addresses[0], "PLAIN", "admin", "admin-secret"))
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    (made,) = admin.alter_user_scram_credentials(
+        [UserScramCredentialUpsertion("alice", info, b"alice-secret")]
+    ).values()
+    made.result(30)
+    (topic,) = admin.create_topics([NewTopic("t", 1, 2)]).values()
+    topic.result(30)
+
+    for number, address in enumerate(addresses):
+        alice = AdminClient(login(address, "SCRAM-SHA-512", "alice", "alice-secret"))
+        wait_for(lambda alice=alice: alice.list_topics(timeout=5).topics.get("t"), "the user is known")
+        producer = Producer(login(address, "SCRAM-SHA-512", "alice", "alice-secret", acks="all"))
+        producer.produce("t", str(number).encode())
+        assert producer.flush(30) == 0
+
+    options = {"group.id": "g", "auto.offset.reset": "earliest"}
+    consumer = Consumer(login(secured.bootstrap, "SCRAM-SHA-512", "alice", "alice-secret", **options))
+    consumer.assign([TopicPartition("t", 0, 0)])
+    assert [one.value() for one in consumer.consume(2, 30)] == [b"0", b"1"]
+    consumer.close()
+
+    def in_sync() -> bool:
+        (partition,) = admin.list_topics("t", timeout=5).topics["t"].partitions.values()
+        return sorted(partition.isrs) == [1, 2]
+
+    wait_for(in_sync, "both replicas are in sync")
+    assert "secret" not in secured.log()
