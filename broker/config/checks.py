@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.config.keys import BROKER_KEYS
+from barnabas.broker.config.keys import AUTHORIZER_KEYS, BROKER_KEYS
+from barnabas.broker.config.keys.general import AUTHORIZER_CLASS_NAME
 from barnabas.broker.config.keys.groups import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
 from barnabas.broker.config.keys.network import (
     INTER_BROKER_LISTENER_NAME,
@@ -50,6 +51,7 @@ def check(config: ServerConfig) -> None:
         unopened = ",".join(str(e) for e in endpoints if e not in opened)
         config.warnings.append(f"Controller listener {unopened} is not opened: the controller is in this process")
     _check_connections(config)
+    _check_authorizer(config)
     check_protocols(opened, config.security_protocols)
     check_advertised(list(config.advertised_listeners.values()), config.listeners)
 
@@ -90,6 +92,13 @@ def parse_overrides(text: str) -> dict[str, int]:
             )
         limits[host.strip().removeprefix("[").removesuffix("]")] = int(number)
     return limits
+
+
+def _check_authorizer(config: ServerConfig) -> None:
+    if not {AUTHORIZER_CLASS_NAME.name, *AUTHORIZER_KEYS}.isdisjoint(config.static):
+        from barnabas.broker.config.authorizer import check_authorizer
+
+        check_authorizer(config)
 
 
 def _check_retention(config: ServerConfig) -> None:

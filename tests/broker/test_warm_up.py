@@ -19,6 +19,8 @@ NOT_SERVING = {
     "barnabas.broker.replicas.retention": "part of the start of a broker",
     "barnabas.broker.metadata.local_channel": "part of the start of a broker of a cluster",
     "barnabas.broker.cluster_member": "part of the start of a broker of a cluster",
+    "barnabas.broker.config.authorizer": "part of the start of a broker with an authorizer",
+    "barnabas.broker.security.authorizer": "part of the start of a broker with an authorizer",
     "barnabas.broker.controller_builder": "part of the start of a controller",
     "barnabas.broker.holders": "for a start that is refused",
     "barnabas.terminal.notes": "for a start that is refused",

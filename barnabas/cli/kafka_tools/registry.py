@@ -32,7 +32,7 @@ TOOLS: dict[str, tuple[str, str]] = {
 """The tool's module in this package, and one line about it."""
 
 MISSING: dict[str, str] = {
-    "kafka-acls": "Barnabas has no authorizer",
+    "kafka-acls": "Kafka's own tool works against Barnabas",
     "kafka-delegation-tokens": "Barnabas has no delegation tokens",
     "kafka-replica-verification": "Kafka's own tool works against Barnabas",
     "kafka-client-metrics": "Barnabas has no client telemetry (KIP-714)",
