@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.access import DESCRIBED_TEXT, check_group, check_topics
 from barnabas.broker.apis.authorized_operations import group_operations
 from barnabas.broker.apis.group_protocols import needs_consumer_groups
-from barnabas.broker.apis.group_requests import client_of
+from barnabas.broker.apis.group_requests import seeing_client_of
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
@@ -37,7 +37,7 @@ def consumer_group_heartbeat(ctx: RequestContext, request: ConsumerGroupHeartbea
     check_group(ctx, Operation.READ, request.group_id)
     check_topics(ctx, Operation.DESCRIBE, set(request.subscribed_topic_names or ()))
     delayed = DelayedResponse(send_before_close=True)
-    client = client_of(ctx)
+    client = seeing_client_of(ctx)
     data = (request.subscribed_topic_names, request.subscribed_topic_regex, request.rack_id)
     if request.member_epoch == JOIN_EPOCH or any(data):
         ctx.broker.group_coordinators.admit(request.group_id, request.member_id, *data)

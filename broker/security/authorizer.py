@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from barnabas.broker.config.authorizer import super_users
 from barnabas.broker.config.keys.authorizer import ALLOW_EVERYONE_IF_NO_ACL_FOUND
@@ -40,7 +40,9 @@ MOST_REMEMBERED: Final = 20_000
 class Requester(Protocol):
     """Who asks for something: the context of a request."""
 
-    api_key: ApiKey
+    @property
+    def api_key(self) -> ApiKey:
+        """What the request is."""
 
     @property
     def principal(self) -> KafkaPrincipal:
@@ -49,6 +51,14 @@ class Requester(Protocol):
     @property
     def peer_host(self) -> str:
         """The client's address."""
+
+
+class _Requester(NamedTuple):
+    """Who has sent a request that is over."""
+
+    api_key: ApiKey
+    principal: KafkaPrincipal
+    peer_host: str
 
 
 def authorizer_of(config: ServerConfig) -> Authorizer:
@@ -163,6 +173,15 @@ class Authorizer:
             for operation in SUPPORTED_OPERATIONS[resource_type]
             if self.is_allowed(who, operation, resource_type, name, logs_allowed=False, logs_denied=False)
         )
+
+    def topics_seen_by(self, who: Requester) -> Callable[[str], bool]:
+        """Answers whether a client may describe a topic, also when its request is over."""
+        requester = _Requester(who.api_key, who.principal, who.peer_host)
+
+        def may_describe(name: str) -> bool:
+            return self.is_allowed(requester, Operation.DESCRIBE, ResourceType.TOPIC, name, logs_denied=False)
+
+        return may_describe
 
     def _decide(self, key: tuple[KafkaPrincipal, str, Operation, ResourceType, str]) -> Decision:
         if len(self._decisions) >= MOST_REMEMBERED:

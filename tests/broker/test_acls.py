@@ -18,6 +18,8 @@ from barnabas.wire.errors import ErrorCode, ProtocolError
 from barnabas.wire.frame import encode_request
 from barnabas.wire.messages import acls as a
 from barnabas.wire.messages import cluster as cl
+from barnabas.wire.messages import consumer_groups as cg
+from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import list_offsets as lo
 from barnabas.wire.messages import metadata as md
 from barnabas.wire.messages import topics as tp
@@ -212,6 +214,42 @@ def test_authorized_operations_are_those_that_are_allowed(memory: MemoryBroker) 
     assert answer.cluster_authorized_operations == 0
     answer = memory.client().ask(request, 9, md.MetadataResponse)
     assert answer.topics[0].topic_authorized_operations == sum(1 << n for n in (3, 4, 5, 6, 7, 8, 10, 11))
+
+
+def test_a_regular_expression_stands_for_what_the_member_may_describe(memory: MemoryBroker) -> None:
+    topic_id = memory.create_topic("orders")
+    memory.create_topic("offers")
+    admin, alice = memory.client(), as_alice(memory)
+    admin.ask(g.FindCoordinatorRequest(coordinator_keys=["g"]), 6, g.FindCoordinatorResponse)
+    create(
+        admin,
+        acl_creation(resource_type=ResourceType.GROUP, resource_name="g", principal="User:alice"),
+        acl_creation(resource_name="orders", principal="User:alice"),
+    )
+
+    def beat(client: Client, epoch: int) -> cg.ConsumerGroupHeartbeatResponse:
+        request = cg.ConsumerGroupHeartbeatRequest(
+            group_id="g",
+            member_id="m",
+            member_epoch=epoch,
+            rebalance_timeout_ms=1000,
+            subscribed_topic_regex="o.*",
+            topic_partitions=[],
+        )
+        answer = client.ask(request, 1, cg.ConsumerGroupHeartbeatResponse)
+        assert answer.error_code == 0, answer
+        memory.advance(3)
+        return answer
+
+    def assigned(client: Client) -> set[bytes]:
+        answer = beat(client, 0)
+        while (
+            answer := beat(client, answer.member_epoch)
+        ).assignment is None or not answer.assignment.topic_partitions:
+            assert answer.member_epoch < 9
+        return {topic.topic_id for topic in answer.assignment.topic_partitions}
+
+    assert assigned(alice) == {topic_id}
 
 
 def test_who_may_not_describe_a_topic_does_not_learn_its_name(memory: MemoryBroker) -> None:
