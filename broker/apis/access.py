@@ -12,7 +12,7 @@ from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from barnabas.broker.context import RequestContext
     from barnabas.wire.types import Uuid
@@ -52,18 +52,21 @@ def check_topics(ctx: RequestContext, operation: Operation, names: Iterable[str]
 
 
 def refused_as_named(
-    ctx: RequestContext, operation: Operation, topics: Iterable[tuple[str, Uuid]], *, by_id: bool
+    ctx: RequestContext, operation: Operation, topics: Sequence[str] | Sequence[Uuid] | Sequence[Uuid | str]
 ) -> Collection[bytes | str]:
-    """Those of the topics that the request may not do something to, by id where it names them by id.
+    """Those of the topics, all by name or all by id, that the request may not do something to, named in the same way.
 
     An id that no topic has is not among them: nobody may use it.
     """
-    if not by_id:
-        return ctx.refused(operation, ResourceType.TOPIC, (name for name, _ in topics))
+    authorizer = ctx.broker.authorizer
+    if authorizer is None or not topics:
+        return ()
+    if isinstance(topics[0], str):
+        return authorizer.refused(ctx, operation, ResourceType.TOPIC, topics)  # type: ignore[arg-type]
     by_ids = ctx.broker.image.topics_by_id
-    names = {topic_id: by_ids[topic_id].name for _, topic_id in topics if topic_id in by_ids}
-    refused = ctx.refused(operation, ResourceType.TOPIC, names.values())
-    return {topic_id for topic_id, name in names.items() if name in refused}
+    found = [topic for topic_id in topics if (topic := by_ids.get(topic_id)) is not None]  # type: ignore[arg-type]
+    refused = authorizer.refused(ctx, operation, ResourceType.TOPIC, [topic.name for topic in found])
+    return {topic.topic_id for topic in found if topic.name in refused} if refused else ()
 
 
 def refused_topics(ctx: RequestContext, operation: Operation, names: Iterable[str]) -> Collection[str]:

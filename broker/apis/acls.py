@@ -12,7 +12,7 @@ from barnabas.broker.apis.metadata_changes import LONG_FROM, change_metadata
 from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.sliced_response import respond_in_steps
 from barnabas.coord.security.acl_filters import filter_of
-from barnabas.coord.security.acls import Operation, acl_of
+from barnabas.coord.security.acls import Operation, recorded_acl
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.messages.acls import (
     AclCreationResult,
@@ -48,7 +48,7 @@ def _describe(ctx: RequestContext, request: DescribeAclsRequest) -> Generator[No
     wanted = filter_of(request)
     resources: dict[tuple[int, str, int], DescribeAclsResource] = {}
     for count, record in enumerate(list(ctx.broker.image.acls.values()), 1):
-        acl = acl_of(record)
+        acl = recorded_acl(record)
         if wanted.matches(acl):
             key = (acl.resource_type, acl.resource_name, acl.pattern_type)
             resource = resources.get(key)

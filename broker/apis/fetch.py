@@ -69,15 +69,14 @@ PARTITIONS_OF_A_STEP = 500
 @api(FetchRequest, on_error=_whole_request_failed)
 def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | DelayedResponse:
     """Read from each partition, now or once there are `min_bytes`."""
-    if replica_of(request) >= 0 and not ctx.is_allowed_on_cluster(Operation.CLUSTER_ACTION):
-        return _refused_to_follow(request)
     if request.replica_id != CONSUMER or request.replica_state.replica_id != CONSUMER:
+        if replica_of(request) >= 0 and not ctx.is_allowed_on_cluster(Operation.CLUSTER_ACTION):
+            return _refused_to_follow(request)
         plan = _plan_of_a_replica(ctx, request)
     else:
         plan = _plan(ctx, request)
     if ctx.broker.authorizer is not None and not plan.is_follower:
-        topics = {wanted.topic: wanted.topic_id for wanted in plan.partitions.values()}
-        plan.refused = refused_as_named(ctx, Operation.READ, topics.items(), by_id=plan.uses_topic_ids)
+        plan.refused = refused_as_named(ctx, Operation.READ, [topic for topic, _ in plan.partitions])
     plan.may_be_cold = True
     if len(plan.partitions) > PARTITIONS_OF_A_STEP:
         return respond_in_steps(ctx, _steps(ctx, request, plan))

@@ -70,8 +70,8 @@ def split_off_missing(
     both and gives the result to `answer`. With `by_id` the request names topics by id.
     """
     response = OffsetCommitResponse()
-    named = ((topic.name, topic.topic_id) for topic in request.topics)
-    ctx.refused_topics = refused_as_named(ctx, Operation.READ, named, by_id=by_id)
+    named = [topic.topic_id for topic in request.topics] if by_id else [topic.name for topic in request.topics]
+    ctx.refused_topics = refused_as_named(ctx, Operation.READ, named)
     if not ctx.refused_topics and _all_exist(ctx.broker.image, request, by_id=by_id):
         return response, answer
     accepted: list[OffsetCommitRequestTopic] = []

@@ -123,8 +123,8 @@ def _fetch_group(ctx: RequestContext, group: OffsetFetchRequestGroup, require_st
         return response
     unknown: dict[int, OffsetFetchResponseTopics] = {}
     known = []
-    named = ((topic.name, topic.topic_id) for topic in group.topics)
-    refused = refused_as_named(ctx, Operation.DESCRIBE, named, by_id=by_id)
+    named = [topic.topic_id for topic in group.topics] if by_id else [topic.name for topic in group.topics]
+    refused = refused_as_named(ctx, Operation.DESCRIBE, named)
     for position, topic in enumerate(group.topics):
         found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
         if by_id and found is None:

@@ -20,9 +20,12 @@ def check_access(ctx: RequestContext, request: ProduceRequest) -> None:
     """
     if request.transactional_id is not None and _has_transactional_records(request):
         check_transactional_id(ctx, Operation.WRITE, request.transactional_id)
-    topics = ((topic.name, topic.topic_id) for topic in request.topic_data)
     by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    ctx.refused_topics = refused_as_named(ctx, Operation.WRITE, topics, by_id=by_id)
+    ctx.refused_topics = refused_as_named(
+        ctx,
+        Operation.WRITE,
+        [topic.topic_id for topic in request.topic_data] if by_id else [topic.name for topic in request.topic_data],
+    )
 
 
 def _has_transactional_records(request: ProduceRequest) -> bool:

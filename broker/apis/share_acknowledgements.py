@@ -37,8 +37,7 @@ def check_access(ctx: RequestContext, group_id: str, partitions: Iterable[Shared
     """KafkaError if the member may not read in the group; sets `ctx.refused_topics` to those that it may not read."""
     if ctx.broker.authorizer is not None:
         check_group(ctx, Operation.READ, group_id)
-        topics = (("", shared.topic_id) for shared in partitions)
-        ctx.refused_topics = refused_as_named(ctx, Operation.READ, topics, by_id=True)
+        ctx.refused_topics = refused_as_named(ctx, Operation.READ, [shared.topic_id for shared in partitions])
 
 
 def acknowledge(

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from barnabas.broker.config.authorizer import super_users
 from barnabas.broker.config.keys.authorizer import ALLOW_EVERYONE_IF_NO_ACL_FOUND
-from barnabas.coord.security.acls import CLUSTER_NAME, SUPPORTED_OPERATIONS, Acl, Operation, ResourceType, acl_of
+from barnabas.coord.security.acls import CLUSTER_NAME, SUPPORTED_OPERATIONS, Acl, Operation, ResourceType, recorded_acl
 from barnabas.coord.security.host_patterns import java_host
 from barnabas.coord.security.standard_authorizer import Decision, StandardAuthorizer
 
@@ -35,6 +35,9 @@ TRACE: Final = 5
 """The level below DEBUG, for decisions that Kafka asks for without an entry in the audit log."""
 MOST_REMEMBERED: Final = 20_000
 """Decisions that are remembered; with one more, all are forgotten."""
+
+
+_NOBODY: Final[frozenset[str]] = frozenset()
 
 
 class Requester(Protocol):
@@ -74,6 +77,8 @@ class Authorizer:
         self.rules = rules
         self._acls: dict[Uuid, Acl] = {}
         self._decisions: dict[tuple[KafkaPrincipal, str, Operation, ResourceType, str], Decision] = {}
+        self._allowed: dict[tuple[KafkaPrincipal, str, Operation, ResourceType], set[str]] = {}
+        """The names of the decisions that allow."""
         self._of_types: dict[tuple[KafkaPrincipal, str, Operation, ResourceType], bool] = {}
 
     # Changes of ACLs
@@ -95,11 +100,15 @@ class Authorizer:
                 self.rules.index.remove(old)
             record = records.get(acl_id)
             if record is not None:
-                added.append((acl_id, acl_of(record)))
+                added.append((acl_id, recorded_acl(record)))
         for acl_id, acl in added:
             self._acls[acl_id] = acl
             self.rules.index.add(acl)
+        self._forget()
+
+    def _forget(self) -> None:
         self._decisions.clear()
+        self._allowed.clear()
         self._of_types.clear()
 
     # Questions
@@ -145,12 +154,18 @@ class Authorizer:
         *,
         logs_allowed: bool = True,
         logs_denied: bool = True,
-    ) -> set[str]:
+    ) -> Collection[str]:
         """Those of the resources that a request may not do something to; each is asked for once."""
+        named = list(names)
+        if not audit_logger.isEnabledFor(logging.DEBUG):  # nearly always all are known to be allowed
+            known = self._allowed.get((who.principal, who.peer_host, operation, resource_type), ())
+            named = [name for name in named if name not in known]
+        if not named:
+            return _NOBODY
         log = {"logs_allowed": logs_allowed, "logs_denied": logs_denied}
         return {
             name
-            for name, count in Counter(names).items()
+            for name, count in Counter(named).items()
             if not self.is_allowed(who, operation, resource_type, name, count=count, **log)
         }
 
@@ -160,7 +175,7 @@ class Authorizer:
         found = self._of_types.get(key)
         if found is None:
             if len(self._of_types) >= MOST_REMEMBERED:
-                self._of_types.clear()
+                self._forget()
             found = self._of_types[key] = self.rules.decide_by_resource_type(
                 str(who.principal), java_host(who.peer_host), operation, resource_type
             )
@@ -185,10 +200,12 @@ class Authorizer:
 
     def _decide(self, key: tuple[KafkaPrincipal, str, Operation, ResourceType, str]) -> Decision:
         if len(self._decisions) >= MOST_REMEMBERED:
-            self._decisions.clear()
+            self._forget()
         principal, host, operation, resource_type, name = key
         decision = self.rules.decide(str(principal), java_host(host), operation, resource_type, name)
         self._decisions[key] = decision
+        if decision.is_allowed:
+            self._allowed.setdefault((principal, host, operation, resource_type), set()).add(name)
         return decision
 
     @staticmethod

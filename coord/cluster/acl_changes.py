@@ -19,8 +19,8 @@ from barnabas.coord.security.acls import (
     PatternType,
     Permission,
     ResourceType,
-    acl_of,
     known,
+    recorded_acl,
 )
 from barnabas.coord.security.host_patterns import parse_range
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -54,13 +54,13 @@ def create_acls(
     """The records and the response; KafkaError(POLICY_VIOLATION) for too many records."""
     existing: set[Acl] = set()
     for count, record in enumerate(list(image.acls.values()), 1):
-        existing.add(acl_of(record))
+        existing.add(recorded_acl(record))
         if count % ACLS_PER_STEP == 0:
             yield
     records: list[Message] = []
     results = []
     for count, creation in enumerate(request.creations, 1):
-        acl = _acl(creation)
+        acl = acl_of(creation)
         try:
             _check(acl, ranges=image.metadata_version >= RANGES_METADATA_VERSION)
         except KafkaError as error:
@@ -81,7 +81,7 @@ def delete_acls(
     image: ClusterImage, request: DeleteAclsRequest
 ) -> Generator[None, None, tuple[list[Message], DeleteAclsResponse]]:
     """The records and the response; KafkaError(INVALID_REQUEST) if more match than one request may delete."""
-    acls = [(acl_id, acl_of(record)) for acl_id, record in image.acls.items()]
+    acls = [(acl_id, recorded_acl(record)) for acl_id, record in image.acls.items()]
     yield
     deleted: dict[Uuid, None] = {}
     response = DeleteAclsResponse()
@@ -112,7 +112,8 @@ def _match(
             yield
 
 
-def _acl(creation: AclCreation) -> Acl:
+def acl_of(creation: AclCreation) -> Acl:
+    """The ACL that a request creates."""
     return Acl(
         known(ResourceType, creation.resource_type),
         creation.resource_name,

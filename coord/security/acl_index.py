@@ -29,6 +29,9 @@ class AclIndex:
     def __len__(self) -> int:
         return self._count
 
+    def __contains__(self, acl: Acl) -> bool:
+        return acl in self._by_principal.get((acl.resource_type, acl.principal), ())
+
     def add(self, acl: Acl) -> None:
         """Add an ACL; one that is there already stays the only one."""
         bucket = self._buckets.setdefault((acl.resource_type, acl.pattern_type, acl.resource_name), {})

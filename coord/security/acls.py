@@ -41,6 +41,8 @@ class Operation(IntEnum):
     DESCRIBE_TOKENS = 14
     TWO_PHASE_COMMIT = 15
 
+    __hash__ = int.__hash__  # Enum's is a function of Python, and every decision is looked up by it
+
 
 class ResourceType(IntEnum):
     """What kinds of resources there are."""
@@ -53,6 +55,8 @@ class ResourceType(IntEnum):
     TRANSACTIONAL_ID = 5
     DELEGATION_TOKEN = 6
     USER = 7
+
+    __hash__ = int.__hash__
 
     @property
     def title(self) -> str:
@@ -106,7 +110,7 @@ def known(kind: type[E], code: int) -> E:
         return kind(0)
 
 
-def acl_of(record: AccessControlEntryRecord) -> Acl:
+def recorded_acl(record: AccessControlEntryRecord) -> Acl:
     """The rule of a metadata record."""
     return Acl(
         known(ResourceType, record.resource_type),
