@@ -83,3 +83,18 @@ def test_a_created_acl_is_here_when_the_client_is_answered(wire: Wire, quorum: F
     quorum.write(acl(2, Operation.WRITE))
     wire.advance(1)
     assert [answer.results[0].error_code for answer in client.answers()] == [0]  # type: ignore[attr-defined]
+
+
+def test_a_snapshot_replaces_the_acls(wire: Wire, tmp_path: Path, quorum: FakeQuorum) -> None:
+    controller = FakeController(wire, quorum, 3000)
+    member = Member(wire, [tmp_path / "data"], controller.address, authorizer_class_name="barnabas")
+    member.follow()
+    wire.until(lambda: member.remote.observer.is_caught_up)
+    assert not is_refused(wire, member)
+    controller.node.close()
+    quorum.write(RemoveAccessControlEntryRecord(id=acl(1).id))
+    quorum.take_snapshot(FEATURES)
+    FakeController(wire, quorum, 3000, controller.node.port)
+    wire.advance(3)
+    assert member.image.acls == {}
+    assert is_refused(wire, member)
