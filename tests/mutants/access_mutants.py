@@ -38,7 +38,7 @@ ACCESS: Final = (
         "coord/security/acl_index.py",
         "            lengths[len(acl.resource_name)] -= 1\n",
         "            lengths[len(acl.resource_name)] = 0\n",
-        _RULES + "decisions_are_those_of_a_model",
+        _RULES + "a_prefix_stays_when_another_of_its_length_goes",
     ),
     Mutant(
         "decisions-are-remembered-when-acls-change",
