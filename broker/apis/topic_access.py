@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import refused_topics, topic_error
 from barnabas.coord.cluster.topic_changes import NO_TOPIC_ID, duplicates
-from barnabas.coord.security.acls import Operation
+from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.topics import (
@@ -51,7 +51,7 @@ def refused_creations(ctx: RequestContext, request: CreateTopicsRequest) -> list
 def hide_configs(ctx: RequestContext, response: CreateTopicsResponse) -> None:
     """Take the configs of new topics out of the response whose configs the client may not describe."""
     created = [topic.name for topic in response.topics if not topic.error_code]
-    hidden = refused_topics(ctx, Operation.DESCRIBE_CONFIGS, created)
+    hidden = ctx.refused(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, created, logs_denied=False)
     for topic in response.topics:
         if topic.name in hidden:
             topic.topic_config_error_code = _REFUSED
