@@ -156,16 +156,15 @@ class Authorizer:
         logs_denied: bool = True,
     ) -> Collection[str]:
         """Those of the resources that a request may not do something to; each is asked for once."""
-        named = list(names)
         if not audit_logger.isEnabledFor(logging.DEBUG):  # nearly always all are known to be allowed
-            known = self._allowed.get((who.principal, who.peer_host, operation, resource_type), ())
-            named = [name for name in named if name not in known]
-        if not named:
-            return _NOBODY
+            known = self._allowed.get((who.principal, who.peer_host, operation, resource_type), _NOBODY)
+            names = [name for name in names if name not in known]
+            if not names:
+                return _NOBODY
         log = {"logs_allowed": logs_allowed, "logs_denied": logs_denied}
         return {
             name
-            for name, count in Counter(named).items()
+            for name, count in Counter(names).items()
             if not self.is_allowed(who, operation, resource_type, name, count=count, **log)
         }
 
