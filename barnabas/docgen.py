@@ -19,7 +19,9 @@ from barnabas.broker.apis import registry as api
 from barnabas.broker.config import profiles
 from barnabas.broker.config.group_limits import LIMITS
 from barnabas.broker.config.keys import (
+    AUTHORIZER_KEYS,
     OWN_KEYS,
+    authorizer,
     controller,
     general,
     groups,
@@ -82,6 +84,7 @@ def configuration() -> str:
     ]
     if OWN_KEYS:
         parts += ["## Keys of Barnabas", _key_table(OWN_KEYS.values())]
+    parts += ["## Authorizer", authorizer.__doc__ or "", _key_table(AUTHORIZER_KEYS.values())]
     for area in AREAS:
         used = [key for key in _keys_of(area) if key.used]
         if used:
@@ -115,8 +118,9 @@ the broker's value. A value must be within the broker's bounds; if the bounds ch
 
 _SECURITY_HEAD = """\
 What protects a broker from its clients, and what does not: every key about limits, connections, TLS, SASL,
-authorization and quotas. Barnabas has no authentication and no authorizer yet: listen only where every client may do
-everything. A data directory that Barnabas makes has the mode 0700, its files 0600, whatever the umask is."""
+authorization and quotas. Barnabas has no authentication yet: everybody is `User:ANONYMOUS`, who without an authorizer
+([security.md](security.md)) may do everything. A data directory that Barnabas makes has the mode 0700, its files 0600,
+whatever the umask is."""
 
 _UNUSED_HEAD = "Setting one of these has no effect and logs a warning."
 
@@ -344,9 +348,17 @@ def command_line() -> str:
     return page(GENERATED)
 
 
+def security_page() -> str:
+    """`docs/security.md`: who may do what."""
+    from barnabas.security_page import page
+
+    return page(GENERATED, _table)
+
+
 PAGES: Final = {
     "cli.md": command_line,
     "configuration.md": configuration,
+    "security.md": security_page,
     "compatibility.md": compatibility,
     "states.md": state_machines,
     "pipeline-keys.md": pipeline_keys,

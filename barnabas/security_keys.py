@@ -85,7 +85,7 @@ AREAS: Final = (
     Area(
         "Topics",
         (*("auto.create.topics.enable", "delete.topic.enable", "create.topic.policy.", "alter.config.policy."),),
-        f"{WARNING}; every client may create, change and delete topics",
+        f"{WARNING}; without an authorizer every client may create, change and delete topics",
     ),
     Area(
         "Quotas of clients",
@@ -94,8 +94,11 @@ AREAS: Final = (
     ),
     Area(
         "Authorization",
-        ("authorizer.", "principal.builder.", "security.providers", "delegation.token."),
-        f"{WARNING}; there is no authorizer: every client may do everything that is served",
+        (
+            *("authorizer.", "super.users", "allow.everyone.", "early.start.listeners"),
+            *("principal.builder.", "security.providers", "delegation.token."),
+        ),
+        f"{WARNING}; every listener is opened when the broker has the metadata, with all ACLs",
     ),
     Area(
         "TLS",

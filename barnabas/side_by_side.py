@@ -399,7 +399,7 @@ AREAS: Final = {
 }
 
 LACKS: Final = (
-    ("rpk", "acl, security user, role, secret", "Barnabas has no authentication and no authorizer"),
+    ("rpk", "acl, security user, role, secret", "Barnabas has no authentication; Kafka's own kafka-acls works"),
     ("rpk", "registry, topic produce --schema-id, topic consume --use-schema-registry", "no schema registry"),
     (
         "rpk",

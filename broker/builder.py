@@ -212,6 +212,8 @@ def _add_parts(broker: Broker, flushes: DiskExecutor) -> None:
 
 def load_logs(broker: Broker) -> None:
     """Open the logs of the partitions in the image, and load what coordinators keep in them."""
+    if broker.authorizer is not None:
+        broker.authorizer.load(broker.image)
     broker.partitions.load(broker.image)
     if broker.log_dirs.futures.found:
         broker.dir_moves.resume()
@@ -232,6 +234,7 @@ def _subscribe(broker: Broker) -> None:
         broker.controller_channel.send(request, then)
 
     partitions.send_to_controller = send_to_controller
+    broker.add_authorizer()
     metadata.on_change.append(lambda delta: partitions.apply(broker.image, delta))
     metadata.on_change.extend(runtime.apply for runtime in coordinators)
     metadata.on_config_change.append(apply_topic_defaults)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import trio
 
-from barnabas.broker.config.keys.general import BROKER_RACK, REQUEST_TIMEOUT_MS
+from barnabas.broker.config.keys.general import AUTHORIZER_CLASS_NAME, BROKER_RACK, REQUEST_TIMEOUT_MS
 from barnabas.broker.loop import Loop
 
 logger = logging.getLogger("kafka.server.KafkaServer")
@@ -44,9 +44,11 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.fetch_sessions import FetchSessions
     from barnabas.broker.replicas.load import Load
     from barnabas.broker.replicas.partitions import Partitions
+    from barnabas.broker.security.authorizer import Authorizer
     from barnabas.broker.sharing.share_partitions import SharePartitions
     from barnabas.broker.steps import StepRunner
     from barnabas.coord.cluster.image import ClusterImage
+    from barnabas.coord.security.acls import Operation, ResourceType
     from barnabas.storage.log_dirs import LogDirs
     from barnabas.wire.api_keys import ApiKey
     from barnabas.wire.errors import ErrorCode
@@ -122,6 +124,8 @@ class Broker:
         """Called when the broker cannot continue; `halt_reason` is the reason."""
         self.halt_reason: str | None = None
         self._advertised = config.advertised_listeners
+        self.authorizer: Authorizer | None = None
+        """Decides what requests may do; None allows everything."""
 
     @property
     def image(self) -> ClusterImage:
@@ -229,6 +233,15 @@ class Broker:
             return -1
         return live[int.from_bytes(self.random_bytes(2), "big") % len(live)].id
 
+    def add_authorizer(self) -> None:
+        """Have an authorizer decide if one is configured; it follows the metadata, once it has loaded the ACLs."""
+        if not self.config[AUTHORIZER_CLASS_NAME]:
+            return
+        from barnabas.broker.security.authorizer import authorizer_of
+
+        authorizer = self.authorizer = authorizer_of(self.config)
+        self.metadata.on_change.append(lambda delta: authorizer.apply(self.image, delta))
+
     def halt(self, reason: str) -> None:
         """Stop the broker: `reason` says why it cannot continue."""
         if self.halt_reason is None:
@@ -241,7 +254,16 @@ class Broker:
 class RequestContext:
     """What a handler knows about its request beyond the request's fields."""
 
-    __slots__ = ("api_key", "api_version", "broker", "client_id", "connection", "correlation_id", "now")
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "broker",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "now",
+        "refused_topics",
+    )
 
     def __init__(
         self,
@@ -260,6 +282,8 @@ class RequestContext:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.now = now
+        self.refused_topics: Collection[bytes | str] = ()
+        """The topics, by name or id as the request names them, that the handler has found it may not use."""
 
     @property
     def listener(self) -> str:
@@ -280,6 +304,25 @@ class RequestContext:
     def client_host(self) -> str:
         """The client's address in the form that Kafka shows in groups: `/127.0.0.1`."""
         return "/" + self.peer_host
+
+    # What the request may do. Without an authorizer that is everything.
+
+    def is_allowed(self, operation: Operation, resource_type: ResourceType, name: str, **log: bool) -> bool:
+        """Whether the request may do something to a resource; `log` as in `Authorizer.is_allowed`."""
+        authorizer = self.broker.authorizer
+        return authorizer is None or authorizer.is_allowed(self, operation, resource_type, name, **log)
+
+    def is_allowed_on_cluster(self, operation: Operation, **log: bool) -> bool:
+        """Whether the request may do something to the cluster."""
+        authorizer = self.broker.authorizer
+        return authorizer is None or authorizer.is_allowed_on_cluster(self, operation, **log)
+
+    def refused(
+        self, operation: Operation, resource_type: ResourceType, names: Iterable[str], **log: bool
+    ) -> Collection[str]:
+        """Those of the resources that the request may not do something to."""
+        authorizer = self.broker.authorizer
+        return () if authorizer is None else authorizer.refused(self, operation, resource_type, names, **log)
 
     @property
     def local_address(self) -> tuple[str, int]:

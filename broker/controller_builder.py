@@ -53,7 +53,10 @@ def open_controller(
         log_dirs.on_error = node.log_dir_failures.report
         node.runner = StepRunner(node.loop, disk)
         add_controller(node)
+        node.add_authorizer()
         node.active_controller.open_for(endpoints)
+        if node.authorizer is not None:
+            node.authorizer.load(node.image)
     except BaseException:
         log_dirs.release()
         raise

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from barnabas.takeover.verdict import Verdict
 
 RELIED_ON: Final = {
-    "authorizer.class.name": "Barnabas has no authorizer, so that everybody who reaches its port may do everything",
     "config.providers": "Barnabas does not look values up, so that ${...} would be taken as it is written",
     "remote.log.storage.system.enable": "Barnabas has no tiered storage, so that segments there cannot be read",
 }

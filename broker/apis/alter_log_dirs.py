@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.sliced_response import respond_in_steps
+from barnabas.coord.security.acls import Operation
 from barnabas.storage import layout
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.log_dirs import (
@@ -26,7 +27,23 @@ if TYPE_CHECKING:
     from barnabas.storage.log_dir import LogDir
 
 
-@api(AlterReplicaLogDirsRequest)
+def _none_moved(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlterReplicaLogDirTopicResult(
+                topic_name=topic.name,
+                partitions=[
+                    AlterReplicaLogDirPartitionResult(partition_index=index, error_code=int(error.code))
+                    for index in topic.partitions
+                ],
+            )
+            for directory in request.dirs
+            for topic in directory.topics
+        ]
+    )
+
+
+@api(AlterReplicaLogDirsRequest, requires=Operation.ALTER, on_error=_none_moved)
 def alter_replica_log_dirs(
     ctx: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse | DelayedResponse:

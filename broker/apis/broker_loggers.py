@@ -6,8 +6,10 @@ import logging
 from collections.abc import Container
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.access import CLUSTER_TEXT
 from barnabas.coord.cluster.config_changes import Operation
 from barnabas.coord.cluster.config_schema import DYNAMIC_BROKER_LOGGER_CONFIG
+from barnabas.coord.security.acls import Operation as AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import (
     DescribeConfigsResource,
@@ -82,6 +84,8 @@ def alter_loggers(
         resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
     )
     try:
+        if not ctx.is_allowed_on_cluster(_needed_operation(ctx)):
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, CLUSTER_TEXT)
         _check_broker(ctx, resource.resource_name)
         known = set(_logger_names())
         for config in resource.configs:
@@ -94,6 +98,12 @@ def alter_loggers(
             level = logging.NOTSET if config.config_operation == Operation.DELETE else LEVELS[config.value or "INFO"]
             _logger(config.name).setLevel(level)
     return response
+
+
+def _needed_operation(ctx: RequestContext) -> AclOperation:
+    """What it takes to change log levels: another operation on a controller's listener than on a broker's."""
+    controllers = {endpoint.name for endpoint in ctx.broker.config.controller_listeners}
+    return AclOperation.CLUSTER_ACTION if ctx.listener in controllers else AclOperation.ALTER_CONFIGS
 
 
 def _check_logger_change(config: IncrementalAlterConfigsRequestAlterableConfig, known: Container[str]) -> None:

@@ -7,14 +7,16 @@ subscriptions belong to the controller; those of broker loggers are in `broker_l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.apis.broker_loggers import alter_loggers, describe_loggers
+from barnabas.broker.apis.config_access import Resource, config_error, split_refused
 from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.coord.cluster.resources import BROKER_LOGGER
+from barnabas.coord.security.acls import Operation as AclOperation
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.configs import (
     AlterConfigsRequest,
@@ -37,6 +39,12 @@ if TYPE_CHECKING:
     from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.broker.steps import Steps
 
+A = TypeVar(
+    "A",
+    AlterConfigsResponseAlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
+)
+
 
 def _distinct(resources: list[DescribeConfigsResource]) -> list[DescribeConfigsResource]:
     """Each resource once, with all keys that are requested of it."""
@@ -58,7 +66,17 @@ def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest) -> De
     metadata = ctx.broker.metadata
     results: list[DescribeConfigsResult] = []
     for resource in request.resources:
-        if resource.resource_type == BROKER_LOGGER:
+        error = config_error(ctx, AclOperation.DESCRIBE_CONFIGS, resource)
+        if error is not None:
+            results.append(
+                DescribeConfigsResult(
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                    error_code=error.code,
+                    error_message=error.message,
+                )
+            )
+        elif resource.resource_type == BROKER_LOGGER:
             results.append(describe_loggers(ctx, resource, synonyms=request.include_synonyms))
         else:
             alone = DescribeConfigsRequest(
@@ -90,7 +108,28 @@ def alter_configs(ctx: RequestContext, request: AlterConfigsRequest) -> DelayedR
         )
 
     local = ctx.broker.controller.local
-    return change_metadata(ctx, lambda: local.alter_configs_in_steps(request), shape, items=len(request.resources))
+
+    def validate() -> Steps[Outcome[AlterConfigsResponse]]:
+        allowed, refused = split_refused(ctx, AclOperation.ALTER_CONFIGS, request.resources)
+        outcome = yield from local.alter_configs_in_steps(
+            AlterConfigsRequest(resources=allowed, validate_only=request.validate_only)
+        )
+        outcome.response.responses += [
+            _refused(AlterConfigsResponseAlterConfigsResourceResponse, one, error) for one, error in refused
+        ]
+        return outcome
+
+    return change_metadata(ctx, validate, shape, items=len(request.resources))
+
+
+def _refused(response_class: type[A], resource: Resource, error: KafkaError) -> A:
+    """The answer of a resource whose configs may not be changed."""
+    return response_class(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        error_code=error.code,
+        error_message=error.message,
+    )
 
 
 @api(IncrementalAlterConfigsRequest)
@@ -102,10 +141,14 @@ def incremental_alter_configs(ctx: RequestContext, request: IncrementalAlterConf
 
     def validate() -> Steps[Outcome[IncrementalAlterConfigsResponse]]:
         nonlocal response
+        allowed, refused = split_refused(ctx, AclOperation.ALTER_CONFIGS, others)
         outcome = yield from ctx.broker.controller.local.incremental_alter_configs_in_steps(
-            IncrementalAlterConfigsRequest(resources=others, validate_only=request.validate_only)
+            IncrementalAlterConfigsRequest(resources=allowed, validate_only=request.validate_only)
         )
         response = outcome.response
+        response.responses += [
+            _refused(IncrementalAlterConfigsResponseAlterConfigsResourceResponse, one, error) for one, error in refused
+        ]
         return outcome
 
     def shape(outcome: IncrementalAlterConfigsResponse | KafkaError) -> IncrementalAlterConfigsResponse:
@@ -135,7 +178,7 @@ def _fail_unless_refused(
             changed.error_code, changed.error_message = error.code, error.message
 
 
-@api(ListConfigResourcesRequest)
+@api(ListConfigResourcesRequest, requires=AclOperation.DESCRIBE_CONFIGS)
 def list_config_resources(ctx: RequestContext, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
     """List the resources that have configs."""
     return ctx.broker.metadata.list_config_resources(request, ctx.api_version)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.authorized_operations import GROUP_OPERATIONS
+from barnabas.broker.apis.access import DESCRIBED_TEXT, check_group, check_topics
+from barnabas.broker.apis.authorized_operations import group_operations
 from barnabas.broker.apis.group_protocols import needs_consumer_groups
-from barnabas.broker.apis.group_requests import client_of
+from barnabas.broker.apis.group_requests import seeing_client_of
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.groups.modern.members import JOIN_EPOCH
+from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
@@ -24,14 +26,18 @@ from barnabas.wire.messages.consumer_groups import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from barnabas.broker.context import RequestContext
 
 
 @api(ConsumerGroupHeartbeatRequest, needs=needs_consumer_groups)
 def consumer_group_heartbeat(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> DelayedResponse:
     """Join, stay in or leave a group; answered when its changes are committed."""
+    check_group(ctx, Operation.READ, request.group_id)
+    check_topics(ctx, Operation.DESCRIBE, set(request.subscribed_topic_names or ()))
     delayed = DelayedResponse(send_before_close=True)
-    client = client_of(ctx)
+    client = seeing_client_of(ctx)
     data = (request.subscribed_topic_names, request.subscribed_topic_regex, request.rack_id)
     if request.member_epoch == JOIN_EPOCH or any(data):
         ctx.broker.group_coordinators.admit(request.group_id, request.member_id, *data)
@@ -60,17 +66,27 @@ def consumer_group_describe(
     if request.include_authorized_operations:
         for group in response.groups:
             if not group.error_code:
-                group.authorized_operations = GROUP_OPERATIONS
+                group.authorized_operations = group_operations(ctx, group.group_id)
     return response
 
 
 def _describe(ctx: RequestContext, group_id: str) -> ConsumerGroupDescribeResponseDescribedGroup:
     try:
+        check_group(ctx, Operation.DESCRIBE, group_id)
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        return ctx.broker.group_coordinators.coordinator_of(group_id).consumer_groups.describe(group_id)
+        group = ctx.broker.group_coordinators.coordinator_of(group_id).consumer_groups.describe(group_id)
+        check_topics(ctx, Operation.DESCRIBE, _assigned_topics(group), DESCRIBED_TEXT)
     except KafkaError as error:
         return _failed(group_id, error)
+    return group
+
+
+def _assigned_topics(group: ConsumerGroupDescribeResponseDescribedGroup) -> Iterator[str]:
+    for member in group.members:
+        for assignment in (member.assignment, member.target_assignment):
+            for topic in assignment.topic_partitions:
+                yield topic.topic_name
 
 
 def _failed(group_id: str, error: KafkaError) -> ConsumerGroupDescribeResponseDescribedGroup:

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
+from barnabas.broker.apis.access import refused_topics, topic_error
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import (
     DeleteRecordsPartition,
@@ -38,6 +40,7 @@ def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> Delaye
     """Delete the records below the given offset of each partition."""
     delayed = DelayedResponse(send_before_close=True)
     replicated: list[_Replicated] = []
+    ctx.refused_topics = refused_topics(ctx, Operation.DELETE, [topic.name for topic in request.topics])
     response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
@@ -73,6 +76,8 @@ def _delete(
 ) -> DeleteRecordsPartitionResult:
     answer = DeleteRecordsPartitionResult(partition_index=requested.partition_index, low_watermark=-1)
     try:
+        if topic in ctx.refused_topics:
+            raise topic_error()
         partition = ctx.broker.partitions.get_leader(topic, requested.partition_index)
         answer.low_watermark, offset = _advance(partition, requested)
         if partition.leading is not None:

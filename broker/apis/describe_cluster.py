@@ -44,7 +44,7 @@ def describe_cluster(ctx: RequestContext, request: DescribeClusterRequest) -> De
         cluster_id=ctx.broker.cluster_id,
         controller_id=ctx.broker.any_live_broker(),
         brokers=brokers,
-        cluster_authorized_operations=cluster_operations(request.include_cluster_authorized_operations),
+        cluster_authorized_operations=cluster_operations(ctx, request.include_cluster_authorized_operations),
     )
     if not request.unknown_tagged_fields or not is_asked_for(request.unknown_tagged_fields):
         return response

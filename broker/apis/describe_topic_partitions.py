@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.authorized_operations import TOPIC_OPERATIONS
+from barnabas.broker.apis.authorized_operations import topic_operations
 from barnabas.broker.apis.missing_topics import missing_topic_error
 from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.replica_view import NO_BROKER, ReplicaView
 from barnabas.broker.config.keys.general import MAX_REQUEST_PARTITION_SIZE_LIMIT
+from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.coord.topic_names import INTERNAL_TOPICS
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import (
@@ -46,6 +47,10 @@ def describe_topic_partitions(
     response = DescribeTopicPartitionsResponse()
     view = ReplicaView(ctx)
     for name in names:
+        if not ctx.is_allowed(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            if request.topics:  # who asks for all topics does not hear of those that are hidden
+                response.topics.append(_refused(name))
+            continue
         topic = image.topics.get(name)
         if topic is None:
             response.topics.append(
@@ -58,7 +63,7 @@ def describe_topic_partitions(
             response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=first_index)
             break
         wanted = sorted(index for index in topic.partitions if index >= first_index)
-        response.topics.append(_describe_partitions(view, topic, wanted[:left]))
+        response.topics.append(_describe_partitions(ctx, view, topic, wanted[:left]))
         if len(wanted) > left:
             response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=wanted[left])
             break
@@ -88,15 +93,19 @@ def _names_from_cursor(existing: Iterable[str], request: DescribeTopicPartitions
     return names, cursor.partition_index if names[:1] == [cursor.topic_name] else 0
 
 
+def _refused(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), name=name)
+
+
 def _describe_partitions(
-    view: ReplicaView, topic: TopicImage, indexes: Iterable[int]
+    ctx: RequestContext, view: ReplicaView, topic: TopicImage, indexes: Iterable[int]
 ) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[_describe_partition(view, topic.name, index, topic.partitions[index]) for index in indexes],
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=topic_operations(ctx, topic.name, True),
     )
 
 

@@ -13,6 +13,7 @@ from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.registry import api
 from barnabas.coord.cluster.feature_changes import FeatureUpdate
 from barnabas.coord.cluster.local_controller import Outcome
+from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import UpdatableFeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse
 
@@ -27,7 +28,7 @@ logger = logging.getLogger("kafka.controller.FeatureControlManager")
 LAST_VERSION_WITH_RESULTS = 1
 
 
-@api(UpdateFeaturesRequest)
+@api(UpdateFeaturesRequest, requires=Operation.ALTER)
 def update_features(ctx: RequestContext, request: UpdateFeaturesRequest) -> DelayedResponse:
     """Set the levels of all features, or report the first error and set none."""
     controller = ctx.broker.controller

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.access import refused_as_named
 from barnabas.broker.apis.delayed_fetch import DelayedFetch
 from barnabas.broker.apis.fetch_plan import FIRST_VERSION_WITH_TOPIC_IDS, FetchPlan, failed
 from barnabas.broker.apis.registry import api
@@ -24,6 +25,7 @@ from barnabas.broker.replicas.fetch_sessions import (
     replica_of,
     requested_partitions,
 )
+from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
 
@@ -68,13 +70,24 @@ PARTITIONS_OF_A_STEP = 500
 def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | DelayedResponse:
     """Read from each partition, now or once there are `min_bytes`."""
     if request.replica_id != CONSUMER or request.replica_state.replica_id != CONSUMER:
+        if replica_of(request) >= 0 and not ctx.is_allowed_on_cluster(Operation.CLUSTER_ACTION):
+            return _refused_to_follow(request)
         plan = _plan_of_a_replica(ctx, request)
     else:
         plan = _plan(ctx, request)
+    if ctx.broker.authorizer is not None and not plan.is_follower:
+        plan.refused = refused_as_named(ctx, Operation.READ, [topic for topic, _ in plan.partitions])
     plan.may_be_cold = True
     if len(plan.partitions) > PARTITIONS_OF_A_STEP:
         return respond_in_steps(ctx, _steps(ctx, request, plan))
     return _answer(ctx, request, plan, plan.read())
+
+
+def _refused_to_follow(request: FetchRequest) -> FetchResponse:
+    """The answer to who reads as a follower and may not: an error for each partition, and no session."""
+    response = _whole_request_failed(request, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    response.error_code = 0
+    return response
 
 
 def _plan_of_a_replica(ctx: RequestContext, request: FetchRequest) -> FetchPlan:

@@ -74,6 +74,7 @@ class FetchPlan:
         "may_be_cold",
         "min_bytes",
         "partitions",
+        "refused",
         "request",
         "session",
         "uses_topic_ids",
@@ -97,6 +98,8 @@ class FetchPlan:
         self.session = session
         self.request = request
         self.wants_session = False
+        self.refused: Collection[bytes | str] = ()
+        """The topics, by name or id as in the keys of partitions, that the client may not read."""
         self.leaders: Collection[int] = ()
         """Of partitions that are led elsewhere."""
         self.may_be_cold = False
@@ -137,6 +140,8 @@ class FetchPlan:
     def read_into(self, attempt: Attempt, key: PartitionKey, wanted: FetchPartition) -> None:
         """Read one partition, within what the others leave of the limits. An error is its answer."""
         try:
+            if self.refused and key[0] in self.refused:
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             answer = self._read_one(attempt, key, wanted)
         except Exception as error:
             answer = self._failed(wanted, error)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from barnabas.broker.apis.access import check_group, check_transactional_id
 from barnabas.broker.apis.parts import Parts, distinct_names
-from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.registry import api, check_cluster
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.groups import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -76,6 +78,13 @@ def _runtime(ctx: RequestContext, key_type: int) -> CoordinatorRuntime[Any] | No
 
 def _key_error(ctx: RequestContext, key_type: int, key: str) -> KafkaError | None:
     """Why no coordinator can have this key. A share coordinator's are `group:topicId:partition` (KIP-932)."""
+    try:
+        if key_type == GROUP_KEY:
+            check_group(ctx, Operation.DESCRIBE, key)
+        elif key_type == TRANSACTION_KEY:
+            check_transactional_id(ctx, Operation.DESCRIBE, key)
+    except KafkaError as refused:
+        return refused
     if key_type in {TRANSACTION_KEY, GROUP_KEY}:
         return None
     if key_type != SHARE_KEY:
@@ -83,7 +92,10 @@ def _key_error(ctx: RequestContext, key_type: int, key: str) -> KafkaError | Non
     if ctx.api_version < FIRST_VERSION_WITH_SHARE_KEYS:
         return KafkaError(ErrorCode.INVALID_REQUEST, "Share coordinators require FindCoordinator version 6.")
     try:
+        check_cluster(ctx, Operation.CLUSTER_ACTION)
         _share_partition(key)
+    except KafkaError as refused:
+        return refused
     except ValueError as error:
         return KafkaError(ErrorCode.INVALID_REQUEST, str(error))
     return None

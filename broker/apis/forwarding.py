@@ -17,10 +17,12 @@ from barnabas.broker.apis.broker_loggers import alter_loggers
 from barnabas.broker.apis.registry import BROKER, FORWARDED, FORWARDING, ROUTES, api, served_versions
 from barnabas.broker.metadata.remote_metadata import RemoteMetadata
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.cluster.acl_changes import acl_of
 from barnabas.coord.cluster.resources import BROKER_LOGGER
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.frame import SIZE, encode_request, parse_response_header
+from barnabas.wire.messages.acls import CreateAclsRequest, CreateAclsResponse
 from barnabas.wire.messages.cluster import EnvelopeRequest, EnvelopeResponse
 from barnabas.wire.messages.configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from barnabas.wire.messages.topics import (
@@ -71,11 +73,26 @@ def _effect(ctx: RequestContext, request: Message, response: Message) -> Callabl
     if isinstance(response, DeleteTopicsResponse):
         deleted = [result.name for result in response.responses if not result.error_code and result.name]
         return lambda: not any(name in metadata.image.topics for name in deleted)
+    if isinstance(request, CreateAclsRequest) and isinstance(response, CreateAclsResponse):
+        return _acls_are_here(ctx, request, response)
     if isinstance(request, CreatePartitionsRequest) and isinstance(response, CreatePartitionsResponse):
         counts = {topic.name: topic.count for topic in request.topics}
         extended = [result.name for result in response.results if not result.error_code]
         return lambda: all(_has_partitions(metadata.image.topic(name), counts.get(name, 0)) for name in extended)
     return None
+
+
+def _acls_are_here(
+    ctx: RequestContext, request: CreateAclsRequest, response: CreateAclsResponse
+) -> Callable[[], bool] | None:
+    """Whether this broker's authorizer has the ACLs that were created."""
+    authorizer = ctx.broker.authorizer
+    if authorizer is None:
+        return None
+    index = authorizer.rules.index
+    answered = zip(request.creations, response.results, strict=False)
+    created = [acl_of(creation) for creation, result in answered if not result.error_code]
+    return lambda: all(acl in index for acl in created)
 
 
 def _has_partitions(topic: TopicImage | None, count: int) -> bool:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.authorized_operations import GROUP_OPERATIONS
+from barnabas.broker.apis.access import check_group
+from barnabas.broker.apis.authorized_operations import group_operations
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.sliced_response import respond_in_steps
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.groups import (
     DeletableGroupResult,
@@ -47,12 +49,13 @@ def describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> Desc
     if request.include_authorized_operations:
         for group in response.groups:
             if not group.error_code:
-                group.authorized_operations = GROUP_OPERATIONS
+                group.authorized_operations = group_operations(ctx, group.group_id)
     return response
 
 
 def _describe(ctx: RequestContext, group_id: str) -> DescribeGroupsResponseDescribedGroup:
     try:
+        check_group(ctx, Operation.DESCRIBE, group_id)
         return ctx.broker.group_coordinators.coordinator_of(group_id).describe(group_id, ctx.api_version)
     except KafkaError as error:
         return DescribeGroupsResponseDescribedGroup(group_id=group_id, error_code=int(error.code))
@@ -63,7 +66,10 @@ GROUPS_OF_A_STEP = 500
 
 @api(ListGroupsRequest)
 def list_groups(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse | DelayedResponse:
-    """The groups of all types with one of the given states and types; KafkaError while any coordinator is loading."""
+    """The groups of all types with one of the given states and types; KafkaError while any coordinator is loading.
+
+    Who may not describe the cluster gets those that he may describe.
+    """
     ctx.broker.group_coordinators.check_loaded()
     return respond_in_steps(ctx, _list(ctx, request))
 
@@ -72,6 +78,7 @@ def _list(ctx: RequestContext, request: ListGroupsRequest) -> Generator[None, No
     states = {name.strip().lower() for name in request.states_filter}
     types = {name.strip().lower() for name in request.types_filter}
     response = ListGroupsResponse()
+    may_all = ctx.is_allowed_on_cluster(Operation.DESCRIBE, logs_denied=False)
     left = GROUPS_OF_A_STEP
     for coordinator in list(ctx.broker.group_coordinators):
         for group in coordinator.listed(states, types):
@@ -79,7 +86,8 @@ def _list(ctx: RequestContext, request: ListGroupsRequest) -> Generator[None, No
                 left = GROUPS_OF_A_STEP
                 yield
             left -= 1
-            response.groups.append(group)
+            if may_all or ctx.is_allowed(Operation.DESCRIBE, ResourceType.GROUP, group.group_id, logs_denied=False):
+                response.groups.append(group)
     return response
 
 
@@ -106,6 +114,7 @@ def delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> DelayedR
 
     for group_id in group_ids:
         try:
+            check_group(ctx, Operation.DELETE, group_id)
             coordinators.handle(group_id, _deletion(group_id, delayed.guard(answer)))
         except KafkaError as error:
             answer(_not_deleted(group_id, error))

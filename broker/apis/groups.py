@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.access import check_group
 from barnabas.broker.apis.group_requests import client_of
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.groups import (
     HeartbeatRequest,
@@ -37,6 +39,7 @@ FIRST_SYNC_WITH_PROTOCOL = 5
 @api(JoinGroupRequest)
 def join_group(ctx: RequestContext, request: JoinGroupRequest) -> DelayedResponse:
     """Join a group; answered when its next generation starts."""
+    check_group(ctx, Operation.READ, request.group_id)
     delayed = DelayedResponse(send_before_close=True)
     allows_null = ctx.api_version >= FIRST_JOIN_WITH_NULL_PROTOCOL
 
@@ -59,6 +62,7 @@ def sync_group(ctx: RequestContext, request: SyncGroupRequest) -> DelayedRespons
     lacks_protocol = request.protocol_type is None or request.protocol_name is None
     if lacks_protocol and ctx.api_version >= FIRST_SYNC_WITH_PROTOCOL:
         return SyncGroupResponse(error_code=int(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+    check_group(ctx, Operation.READ, request.group_id)
     if request.assignments:
         assignments = [one.assignment for one in request.assignments]
         ctx.broker.group_coordinators.admit_assignments(request.group_id, assignments)
@@ -76,6 +80,7 @@ def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> DelayedResponse
     While the coordinator is loaded every heartbeat is good, as in Kafka (`GroupCoordinatorService.heartbeat`): nobody
     can tell yet, and sessions start anew afterwards. Some clients (aiokafka) stop if it is an error.
     """
+    check_group(ctx, Operation.READ, request.group_id)
     delayed = DelayedResponse(send_before_close=True)
     try:
         ctx.broker.group_coordinators.handle(
@@ -91,6 +96,7 @@ def heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> DelayedResponse
 @api(LeaveGroupRequest, parts=Parts("members"))
 def leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> DelayedResponse:
     """Remove one member (up to v2) or several."""
+    check_group(ctx, Operation.READ, request.group_id)
     delayed = DelayedResponse(send_before_close=True)
     has_members = ctx.api_version >= FIRST_LEAVE_WITH_MEMBERS
     if not has_members:

@@ -9,12 +9,14 @@ Lookups by timestamp are done in steps: nothing limits how much a batch expands 
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.access import refused_topics
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.sliced_response import respond_in_steps
+from barnabas.coord.security.acls import Operation
 from barnabas.storage.timestamps import LookupBudget
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.list_offsets import (
@@ -77,11 +79,14 @@ def _steps(ctx: RequestContext, request: ListOffsetsRequest) -> Generator[None, 
             )
     topics = []
     budget = LookupBudget()
+    refused = refused_topics(ctx, Operation.DESCRIBE, [topic.name for topic in request.topics])
     for topic in request.topics:
         answers = []
         for partition in topic.partitions:
             yield from budget.spend(PARTITION_UNITS)
-            if (topic.name, partition.partition_index) in repeated:
+            if topic.name in refused:
+                answers.append(_failed(partition.partition_index, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            elif (topic.name, partition.partition_index) in repeated:
                 answers.append(_failed(partition.partition_index, ErrorCode.INVALID_REQUEST))
             else:
                 answers.append((yield from _look_up(ctx, request, topic.name, partition, budget)))
@@ -164,14 +169,28 @@ def _failed(index: int, code: ErrorCode) -> ListOffsetsPartitionResponse:
 @api(OffsetForLeaderEpochRequest, parts=Parts("topics.partitions"))
 def offset_for_leader_epoch(ctx: RequestContext, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
     """The end offset of each leader epoch, by which a client detects that the log was truncated (KIP-320)."""
+    refused: Collection[str] = ()
+    if not ctx.is_allowed_on_cluster(Operation.CLUSTER_ACTION, logs_denied=False):
+        refused = refused_topics(ctx, Operation.DESCRIBE, [topic.topic for topic in request.topics])
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=[_end_of_epoch(ctx, topic.topic, partition) for partition in topic.partitions],
+                partitions=[
+                    _end_of_epoch(ctx, topic.topic, partition)
+                    if topic.topic not in refused
+                    else _epoch_refused(partition)
+                    for partition in topic.partitions
+                ],
             )
             for topic in request.topics
         ]
+    )
+
+
+def _epoch_refused(requested: OffsetForLeaderPartition) -> OffsetForLeaderEpochResponseEpochEndOffset:
+    return OffsetForLeaderEpochResponseEpochEndOffset(
+        partition=requested.partition, error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.sliced_response import respond_in_steps
+from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.log_dirs import (
     DescribeLogDirsPartition,
@@ -28,7 +29,7 @@ PARTITIONS_OF_A_STEP = 500
 _Futures: TypeAlias = "dict[LogDir, dict[str, list[tuple[Partition, FutureLog]]]]"
 
 
-@api(DescribeLogDirsRequest)
+@api(DescribeLogDirsRequest, requires=Operation.DESCRIBE)
 def describe_log_dirs(
     ctx: RequestContext, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse | DelayedResponse:

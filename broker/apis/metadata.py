@@ -22,6 +22,7 @@ from barnabas.broker.apis.replica_view import NO_BROKER, ReplicaView
 from barnabas.broker.apis.sliced_response import respond_in_steps
 from barnabas.broker.config.keys.general import AUTO_CREATE_TOPICS_ENABLE
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.coord.topic_names import INTERNAL_TOPICS
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import (
@@ -63,9 +64,9 @@ def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse 
     """Describe the brokers and the requested topics; missing ones are created first if both sides allow that."""
     if request.topics:  # a topic that is named twice is described once, as in Kafka
         request.topics = list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
-    to_create = _to_create(ctx, request)
+    to_create, refused = _to_create(ctx, request)
     if not to_create:
-        return respond_in_steps(ctx, _steps(ctx, request, {}))
+        return respond_in_steps(ctx, _steps(ctx, request, refused))
     delayed = DelayedResponse(send_before_close=True)
 
     def created(errors: Mapping[str, KafkaError]) -> None:
@@ -75,21 +76,37 @@ def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse 
             logger.warning("Auto topic creation failed for %d more topics", len(errors) - ERRORS_LOGGED)
         if ctx.broker.config.profile == "kafka":
             errors = dict.fromkeys(to_create, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        delayed.follow(respond_in_steps(ctx, _steps(ctx, request, errors)))
+        delayed.follow(respond_in_steps(ctx, _steps(ctx, request, {**errors, **refused})))
 
     ctx.broker.metadata.auto_create(to_create, delayed.guard(created))
     return delayed
 
 
-def _to_create(ctx: RequestContext, request: MetadataRequest) -> list[str]:
-    """The names of the missing topics to create."""
+def _to_create(ctx: RequestContext, request: MetadataRequest) -> tuple[list[str], dict[str, KafkaError]]:
+    """The names of the missing topics to create, and the errors of those that the client may not create."""
     if not request.topics or not request.allow_auto_topic_creation:
-        return []
+        return [], {}
     topics = ctx.broker.image.topics
     missing = [topic.name for topic in request.topics if topic.name and topic.name not in topics]
     if not missing or not ctx.broker.config[AUTO_CREATE_TOPICS_ENABLE]:
-        return []
-    return [name for name in missing if missing_topic_error(name) is not ErrorCode.INVALID_TOPIC_EXCEPTION]
+        return [], {}
+    refused = _refused_creations(ctx, missing)
+    return [
+        name
+        for name in missing
+        if name not in refused and missing_topic_error(name) is not ErrorCode.INVALID_TOPIC_EXCEPTION
+    ], refused
+
+
+def _refused_creations(ctx: RequestContext, names: list[str]) -> dict[str, KafkaError]:
+    """The errors of missing topics that the client may not create; whether it may describe them is found later."""
+    if ctx.broker.authorizer is None:
+        return {}
+    hidden = ctx.refused(Operation.DESCRIBE, ResourceType.TOPIC, names, logs_allowed=False, logs_denied=False)
+    refused = set(hidden)
+    if not ctx.is_allowed_on_cluster(Operation.CREATE, logs_denied=False):
+        refused.update(ctx.refused(Operation.CREATE, ResourceType.TOPIC, [one for one in names if one not in hidden]))
+    return {name: KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in refused}
 
 
 def _steps(
@@ -99,16 +116,19 @@ def _steps(
     topics: list[MetadataResponseTopic] = []
     view = ReplicaView(ctx, lists_listener_errors=ctx.api_version >= FIRST_VERSION_WITH_LISTENER_ERRORS)
     if request.topics is None or (ctx.api_version == 0 and not request.topics):
-        answers = (_describe(ctx, view, topic, request) for topic in list(ctx.broker.image.topics.values()))
+        answers = (_describe_if_allowed(ctx, view, topic, request) for topic in [*ctx.broker.image.topics.values()])
     else:
         answers = (_answer(ctx, view, request, topic, errors) for topic in request.topics)
     left = PARTITIONS_OF_A_STEP
+    topic: MetadataResponseTopic | None
     for topic in answers:
         if left <= 0:
             left = PARTITIONS_OF_A_STEP
             yield
-        topics.append(topic)
-        left -= TOPIC_IN_PARTITIONS + len(topic.partitions)
+        left -= TOPIC_IN_PARTITIONS
+        if topic is not None:
+            topics.append(topic)
+            left -= len(topic.partitions)
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node_id, host=host, port=port, rack=rack)
@@ -117,7 +137,7 @@ def _steps(
         cluster_id=ctx.broker.cluster_id,
         controller_id=ctx.broker.any_live_broker(),
         topics=topics,
-        cluster_authorized_operations=cluster_operations(request.include_cluster_authorized_operations),
+        cluster_authorized_operations=cluster_operations(ctx, request.include_cluster_authorized_operations),
     )
 
 
@@ -132,16 +152,30 @@ def _answer(
     image = ctx.broker.image
     if wanted.name is None or (wanted.topic_id != ZERO_UUID and not wanted.name):
         topic = image.topics_by_id.get(wanted.topic_id)
+        code = ErrorCode.UNKNOWN_TOPIC_ID
         if topic is not None:
-            return _describe(ctx, view, topic, request)
+            if ctx.is_allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+                return _describe(ctx, view, topic, request)
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         name = None if ctx.api_version >= 12 else ""
-        return MetadataResponseTopic(error_code=int(ErrorCode.UNKNOWN_TOPIC_ID), name=name, topic_id=wanted.topic_id)
+        return MetadataResponseTopic(error_code=int(code), name=name, topic_id=wanted.topic_id)
+    if not ctx.is_allowed(Operation.DESCRIBE, ResourceType.TOPIC, wanted.name):
+        return MetadataResponseTopic(error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), name=wanted.name)
     failed = errors.get(wanted.name)
     topic = image.topics.get(wanted.name)
     if topic is not None and failed is None:
         return _describe(ctx, view, topic, request)
     error = missing_topic_error(wanted.name) if failed is None else failed.code
     return MetadataResponseTopic(error_code=int(error), name=wanted.name, is_internal=wanted.name in INTERNAL_TOPICS)
+
+
+def _describe_if_allowed(
+    ctx: RequestContext, view: ReplicaView, topic: TopicImage, request: MetadataRequest
+) -> MetadataResponseTopic | None:
+    """Describe a topic that the request does not name; None hides it from who may not describe it."""
+    if not ctx.is_allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.name, logs_denied=False):
+        return None
+    return _describe(ctx, view, topic, request)
 
 
 def _describe(
@@ -166,7 +200,7 @@ def _describe(
             else describe(view, topic.name, index, partition)
             for index, partition in topic.partitions.items()
         ],
-        topic_authorized_operations=topic_operations(request.include_topic_authorized_operations),
+        topic_authorized_operations=topic_operations(ctx, topic.name, request.include_topic_authorized_operations),
     )
 
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.access import check_group, refused_as_named
 from barnabas.broker.apis.group_requests import client_of
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.groups.offsets import commit_error
+from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.offsets import (
     OffsetCommitRequest,
@@ -42,6 +44,7 @@ _UNDECIDED = -32768
 )
 def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> DelayedResponse | OffsetCommitResponse:
     """Commit the offsets of partitions that exist; the others get an error."""
+    check_group(ctx, Operation.READ, request.group_id)
     delayed = DelayedResponse(send_before_close=True)
     by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     response, complete = split_off_missing(ctx, request, delayed.resolve, by_id=by_id)
@@ -61,13 +64,15 @@ def split_off_missing(
     *,
     by_id: bool,
 ) -> tuple[OffsetCommitResponse, Callable[[OffsetCommitResponse], None]]:
-    """Remove topics and partitions that do not exist from the request, and set name and id of the others.
+    """Remove what does not exist or may not be read from the request, and set name and id of the other topics.
 
     Returns the response with the errors of those removed, and a function that takes the coordinator's response, merges
     both and gives the result to `answer`. With `by_id` the request names topics by id.
     """
     response = OffsetCommitResponse()
-    if _all_exist(ctx.broker.image, request, by_id=by_id):
+    named = [topic.topic_id for topic in request.topics] if by_id else [topic.name for topic in request.topics]
+    ctx.refused_topics = refused_as_named(ctx, Operation.READ, named)
+    if not ctx.refused_topics and _all_exist(ctx.broker.image, request, by_id=by_id):
         return response, answer
     accepted: list[OffsetCommitRequestTopic] = []
     for topic in request.topics:
@@ -107,6 +112,13 @@ def _check_topic(
     """Add the errors of partitions that do not exist to `answers`, and the others, with name and id, to `accepted`."""
     image = ctx.broker.image
     found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
+    if (topic.topic_id if by_id else topic.name) in ctx.refused_topics:
+        code = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        answers.partitions += [
+            OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=code)
+            for one in topic.partitions
+        ]
+        return
     missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id and found is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     existing = []
     for partition in topic.partitions:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.access import check_group, refused_topics
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.offsets import (
     OffsetDeleteRequest,
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 @api(OffsetDeleteRequest, parts=Parts("topics.partitions"))
 def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> DelayedResponse:
     """Delete the offsets of partitions that exist and to which no member of the group is subscribed."""
+    check_group(ctx, Operation.DELETE, request.group_id)
     response = _split_off_missing(ctx, request)
     delayed = DelayedResponse(send_before_close=True)
 
@@ -40,19 +43,23 @@ def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> DelayedR
 
 
 def _split_off_missing(ctx: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
-    """Remove partitions that do not exist from the request; returns the response, with their errors."""
+    """Remove what does not exist or may not be read from the request; returns the response, with the errors."""
     response = OffsetDeleteResponse()
+    refused = refused_topics(ctx, Operation.READ, [topic.name for topic in request.topics])
     accepted: list[OffsetDeleteRequestTopic] = []
     for topic in request.topics:
         found = ctx.broker.image.topic(topic.name)
-        indexes = found.partitions if found is not None else ()
+        indexes = found.partitions if found is not None and topic.name not in refused else ()
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if topic.name in refused:
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         existing = [partition for partition in topic.partitions if partition.partition_index in indexes]
         if existing:
             accepted.append(OffsetDeleteRequestTopic(name=topic.name, partitions=existing))
         partitions = [
             OffsetDeleteResponsePartition(
                 partition_index=partition.partition_index,
-                error_code=0 if partition.partition_index in indexes else int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+                error_code=0 if partition.partition_index in indexes else int(error),
             )
             for partition in topic.partitions
         ]

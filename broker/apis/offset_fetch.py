@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.access import check_group, refused_as_named, refused_topics
 from barnabas.broker.apis.committed_reads import once_committed
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
+from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.offsets import (
     OffsetFetchRequest,
@@ -105,6 +107,7 @@ def _single_group_topic(topic: OffsetFetchResponseTopics) -> OffsetFetchResponse
 
 def _fetch_group(ctx: RequestContext, group: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
     try:
+        check_group(ctx, Operation.DESCRIBE, group.group_id)
         coordinator = ctx.broker.group_coordinators.coordinator_of(group.group_id)
     except KafkaError as error:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=int(error.code))
@@ -112,16 +115,24 @@ def _fetch_group(ctx: RequestContext, group: OffsetFetchRequestGroup, require_st
     by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     if group.topics is None:
         response = coordinator.offsets.fetch(group, require_stable=require_stable)
+        hidden = refused_topics(ctx, Operation.DESCRIBE, (topic.name for topic in response.topics))
+        if hidden:
+            response.topics = [topic for topic in response.topics if topic.name not in hidden]
         if by_id:
             response.topics = [topic for topic in response.topics if _set_id(image, topic)]
         return response
     unknown: dict[int, OffsetFetchResponseTopics] = {}
     known = []
+    named = [topic.topic_id for topic in group.topics] if by_id else [topic.name for topic in group.topics]
+    refused = refused_as_named(ctx, Operation.DESCRIBE, named)
     for position, topic in enumerate(group.topics):
         found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
         if by_id and found is None:
             code = int(ErrorCode.UNKNOWN_TOPIC_ID)
             unknown[position] = _no_offsets("", topic.partition_indexes, code, topic.topic_id)
+        elif refused and (topic.topic_id if by_id else topic.name) in refused:
+            code = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            unknown[position] = _no_offsets(topic.name, topic.partition_indexes, code, topic.topic_id)
         else:
             known.append(_with_name_and_id(topic, found))
     response = coordinator.offsets.fetch(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.produce_access import check_access
 from barnabas.broker.apis.produce_append import append_all
 from barnabas.broker.apis.produce_response import failed
 from barnabas.broker.apis.registry import api
@@ -44,6 +45,8 @@ def produce(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | D
     """Append the batch of each partition."""
     if request.acks not in (-1, 0, 1):
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+    if ctx.broker.authorizer is not None:
+        check_access(ctx, request)
     if request.transactional_id is not None:
         from barnabas.broker.apis.transactional_produce import produce_in_transaction
 

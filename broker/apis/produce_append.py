@@ -88,7 +88,7 @@ def _append(
             partition.check_in_sync_replicas()
         if data.records is None:
             raise KafkaError(ErrorCode.INVALID_RECORD, "The request has no records for this partition.")
-        if request.transactional_id is None and _is_transactional(data.records):  # type: ignore[arg-type]
+        if request.transactional_id is None and is_transactional(data.records):  # type: ignore[arg-type]
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_TRANSACTIONAL_ID)
         if refused and (error := refused.get((partition.topic, partition.index))) is not None:
             raise error
@@ -125,15 +125,18 @@ def _moved(
     return answer
 
 
-def _is_transactional(records: memoryview) -> bool:
+def is_transactional(records: memoryview) -> bool:
     """Whether the batch is transactional; a request has one batch per partition."""
     return len(records) > _ATTRIBUTES_AT and bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL_BIT)
 
 
 def find(ctx: RequestContext, topic: TopicProduceData, index: int) -> Partition:
-    """The partition to append to. KafkaError if it is not served here, or internal."""
+    """The partition to append to. KafkaError if it is not served here, internal, or may not be written to."""
     partitions = ctx.broker.partitions
-    if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+    by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    if ctx.refused_topics and (topic.topic_id if by_id else topic.name) in ctx.refused_topics:
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if by_id:
         partition = partitions.get_leader_by_id(topic.topic_id, index)
     else:
         partition = partitions.get_leader(topic.name, index)

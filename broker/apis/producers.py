@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.access import refused_topics, topic_error
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
+from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.transactions import (
     DescribeProducersRequest,
@@ -37,6 +39,7 @@ def _distinct(topics: list[DescribeProducersRequestTopicRequest]) -> list[Descri
 )
 def describe_producers(ctx: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
     """Describe the active producers of each partition."""
+    ctx.refused_topics = refused_topics(ctx, Operation.READ, [topic.name for topic in request.topics])
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
@@ -50,6 +53,8 @@ def describe_producers(ctx: RequestContext, request: DescribeProducersRequest) -
 
 def _describe(ctx: RequestContext, topic: str, index: int) -> PartitionResponse:
     try:
+        if topic in ctx.refused_topics:
+            raise topic_error()
         partition = ctx.broker.partitions.get(topic, index)
     except KafkaError as error:
         return PartitionResponse(partition_index=index, error_code=int(error.code), error_message=error.message)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.registry import api
+from barnabas.coord.security.acls import Operation
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.raft import (
@@ -33,7 +34,7 @@ FIRST_VERSION_WITH_DIRECTORIES: Final = 2
 _UNKNOWN = "This server does not host this topic-partition."
 
 
-@api(DescribeQuorumRequest)
+@api(DescribeQuorumRequest, requires=Operation.DESCRIBE)
 def describe_quorum(ctx: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """Describe the only voter, and those who read its log."""
     asked = [(topic.topic_name, one.partition_index) for topic in request.topics for one in topic.partitions]
@@ -111,7 +112,7 @@ def _check_voters_can_change(ctx: RequestContext) -> None:
         )
 
 
-@api(AddRaftVoterRequest)
+@api(AddRaftVoterRequest, requires=Operation.ALTER)
 def add_raft_voter(ctx: RequestContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
     """Refuse another voter; the one there is is a duplicate."""
     _check_cluster(ctx, request.cluster_id)
@@ -127,7 +128,7 @@ def add_raft_voter(ctx: RequestContext, request: AddRaftVoterRequest) -> AddRaft
     )
 
 
-@api(RemoveRaftVoterRequest)
+@api(RemoveRaftVoterRequest, requires=Operation.ALTER)
 def remove_raft_voter(ctx: RequestContext, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
     """Refuse: the last voter cannot be removed, and there is no other."""
     _check_cluster(ctx, request.cluster_id)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from barnabas.broker.apis.parts import in_parts
 from barnabas.wire.api_keys import ApiKey
-from barnabas.wire.errors import KafkaError, ProtocolError
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.frame import message_for, request_header_version, response_header_version
 from barnabas.wire.schema import Message
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from barnabas.broker.apis.parts import Parts
     from barnabas.broker.context import Broker, RequestContext
     from barnabas.broker.net.delayed_response import DelayedResponse
+    from barnabas.coord.security.acls import Operation
 
 R = TypeVar("R", bound=Message)
 Handler = Callable[["RequestContext", Any], "Message | DelayedResponse | None"]
@@ -62,6 +63,9 @@ BROKER_APIS: Final[dict[ApiKey, str]] = {
     ApiKey.END_TXN: "transactions",
     ApiKey.WRITE_TXN_MARKERS: "transaction_admin",
     ApiKey.TXN_OFFSET_COMMIT: "txn_offset_commit",
+    ApiKey.DESCRIBE_ACLS: "acls",
+    ApiKey.CREATE_ACLS: "acls",
+    ApiKey.DELETE_ACLS: "acls",
     ApiKey.DESCRIBE_CONFIGS: "configs",
     ApiKey.ALTER_CONFIGS: "configs",
     ApiKey.ALTER_REPLICA_LOG_DIRS: "alter_log_dirs",
@@ -123,6 +127,8 @@ FORWARDED: Final = frozenset(
         ApiKey.CREATE_DELEGATION_TOKEN,
         ApiKey.RENEW_DELEGATION_TOKEN,
         ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
         ApiKey.ALTER_CONFIGS,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.UPDATE_FEATURES,
@@ -144,6 +150,9 @@ CONTROLLER_APIS: Final[dict[ApiKey, str]] = {
     ApiKey.API_VERSIONS: "controller.api_versions",
     ApiKey.CREATE_TOPICS: "topics",
     ApiKey.DELETE_TOPICS: "topics",
+    ApiKey.DESCRIBE_ACLS: "acls",
+    ApiKey.CREATE_ACLS: "acls",
+    ApiKey.DELETE_ACLS: "acls",
     ApiKey.DESCRIBE_CONFIGS: "configs",
     ApiKey.ALTER_CONFIGS: "configs",
     ApiKey.SASL_AUTHENTICATE: "sasl",
@@ -187,13 +196,16 @@ def api(
     listener: str = BROKER,
     on_error: ErrorShape | None = None,
     needs: Callable[[Broker], None] | None = None,
+    requires: Operation | None = None,
     parts: Parts | Sequence[Parts] = (),
 ) -> Callable[[Handler], Handler]:
     """Register the decorated function for a request on one kind of listener.
 
-    `needs(broker)` raises KafkaError while the API is not enabled. `on_error(request, error)` returns the response for
-    an error of the whole request; by default the top-level `error_code` and `error_message` of the response are set, or
-    the connection is closed if it has no `error_code`. A request of many items is divided as `parts` says.
+    `needs(broker)` raises KafkaError while the API is not enabled. `requires` is what the sender must be allowed to do
+    to the cluster: the whole request is answered CLUSTER_AUTHORIZATION_FAILED if it is not. `on_error(request, error)`
+    returns the response for an error of the whole request; by default the top-level `error_code` and `error_message`
+    of the response are set, or the connection is closed if it has no `error_code`. A request of many items is divided
+    as `parts` says.
     """
 
     def register(handler: Handler) -> Handler:
@@ -204,14 +216,26 @@ def api(
             whole = in_parts(handler, choices, partial(_error_response, response_class, on_error))
 
         def when_enabled(ctx: RequestContext, request: R) -> Message | DelayedResponse | None:
-            assert needs is not None
-            needs(ctx.broker)
+            if needs is not None:
+                needs(ctx.broker)
+            if requires is not None:
+                check_cluster(ctx, requires)
             return whole(ctx, request)
 
-        _handlers[listener, request_class.api_key] = (whole if needs is None else when_enabled, on_error)
+        is_conditional = needs is not None or requires is not None
+        _handlers[listener, request_class.api_key] = (when_enabled if is_conditional else whole, on_error)
         return handler
 
     return register
+
+
+def check_cluster(ctx: RequestContext, operation: Operation) -> None:
+    """KafkaError(CLUSTER_AUTHORIZATION_FAILED) if the request may not do something to the cluster."""
+    if not ctx.is_allowed_on_cluster(operation):
+        raise KafkaError(
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            f"Request {ctx.api_key.name} needs {operation.name} permission.",
+        )
 
 
 def _error_response(

@@ -10,6 +10,7 @@ from barnabas.broker.apis.share_acknowledgements import (
     FIRST_VERSION_WITH_RENEWAL,
     Errors,
     acknowledge,
+    check_access,
     checked_ids,
     end_session,
     lock_timeout_ms,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> DelayedResponse:
     """Apply acknowledgements; answered once they are committed."""
     group_id, member_id = checked_ids(request)
+    check_access(ctx, group_id, ())
     if request.share_session_epoch == INITIAL_EPOCH:
         raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
     broker = ctx.broker
@@ -43,6 +45,7 @@ def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> 
         for topic in request.topics
         for partition in topic.partitions
     ]
+    check_access(ctx, group_id, (partition for partition, _ in acknowledgements))
     delayed = DelayedResponse(send_before_close=True)
 
     def acknowledged(errors: Errors) -> None:
@@ -70,5 +73,6 @@ def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> 
         )
 
     may_renew = ctx.api_version >= FIRST_VERSION_WITH_RENEWAL and request.is_renew_ack
-    acknowledge(broker, session, acknowledgements, delayed.guard(acknowledged), may_renew=may_renew)
+    then = delayed.guard(acknowledged)
+    acknowledge(broker, session, acknowledgements, then, may_renew=may_renew, refused=ctx.refused_topics)
     return delayed

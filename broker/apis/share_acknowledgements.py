@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.access import check_group, refused_as_named
 from barnabas.broker.apis.group_requests import MAX_MEMBER_ID_LENGTH
 from barnabas.broker.sharing.share_sessions import SharedPartition, ShareSession
+from barnabas.coord.security.acls import Operation
 from barnabas.coord.share_partitions.acknowledgement import BatchFields, acknowledgements
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Broker
+    from barnabas.broker.context import Broker, RequestContext
     from barnabas.wire.messages.share_groups import ShareAcknowledgeRequest, ShareFetchRequest
 
 FIRST_VERSION_WITH_RENEWAL = 2
@@ -31,6 +33,13 @@ def checked_ids(request: ShareFetchRequest | ShareAcknowledgeRequest) -> tuple[s
     return request.group_id, request.member_id
 
 
+def check_access(ctx: RequestContext, group_id: str, partitions: Iterable[SharedPartition]) -> None:
+    """KafkaError if the member may not read in the group; sets `ctx.refused_topics` to those that it may not read."""
+    if ctx.broker.authorizer is not None:
+        check_group(ctx, Operation.READ, group_id)
+        ctx.refused_topics = refused_as_named(ctx, Operation.READ, [shared.topic_id for shared in partitions])
+
+
 def acknowledge(
     broker: Broker,
     session: ShareSession,
@@ -38,8 +47,12 @@ def acknowledge(
     then: Callable[[Errors], None],
     *,
     may_renew: bool,
+    refused: Collection[bytes | str] = (),
 ) -> None:
-    """Apply a member's acknowledgements; `then` gets the error of each partition once all are committed."""
+    """Apply a member's acknowledgements; `then` gets the error of each partition once all are committed.
+
+    Those of the topics in `refused`, which the member may not read, are not applied.
+    """
     errors: Errors = {}
     open_count = 1  # for this call, so that `then` is not called before its end
 
@@ -54,6 +67,8 @@ def acknowledge(
         settle = partial(settled, partition)
         open_count += 1
         try:
+            if partition.topic_id in refused:
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             found = acknowledgements(batches, may_renew=may_renew)
             live = broker.share_partitions.find(SharePartitionKey(session.group_id, *partition))
             if live is None:

@@ -17,6 +17,7 @@ from barnabas.broker.apis.share_acknowledgements import (
     FIRST_VERSION_WITH_RENEWAL,
     Errors,
     acknowledge,
+    check_access,
     checked_ids,
     end_session,
     lock_timeout_ms,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> ShareFetchResponse | DelayedResponse:
     """Apply acknowledgements, then acquire records, now or once there are enough."""
     group_id, member_id = checked_ids(request)
+    check_access(ctx, group_id, ())
     may_renew = ctx.api_version >= FIRST_VERSION_WITH_RENEWAL and request.is_renew_ack
     if may_renew and (request.max_bytes or request.min_bytes or request.max_records or request.max_wait_ms):
         raise KafkaError(
@@ -62,9 +64,11 @@ def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> ShareFetchRe
         if error.code is not ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             raise
         return _fail_later(ctx, request.max_wait_ms, error)
+    check_access(ctx, group_id, (*session.partitions, *(partition for partition, _ in acknowledgements)))
     responder = _ShareFetchResponder(ctx, request, session)
     guard = responder.delayed.guard
-    acknowledge(ctx.broker, session, acknowledgements, guard(responder.acknowledged), may_renew=may_renew)
+    then = guard(responder.acknowledged)
+    acknowledge(ctx.broker, session, acknowledgements, then, may_renew=may_renew, refused=ctx.refused_topics)
     if may_renew or request.share_session_epoch == FINAL_EPOCH:
         responder.fetched([])
     else:
@@ -134,7 +138,8 @@ class _ShareFetchResponder:
         """Acquire records, or wait for some."""
         ctx, request = self._ctx, self._request
         broker = ctx.broker
-        plan = ShareFetchPlan(broker.share_partitions, self._session, request, broker.config[FETCH_MAX_BYTES])
+        max_bytes = broker.config[FETCH_MAX_BYTES]
+        plan = ShareFetchPlan(broker.share_partitions, self._session, request, max_bytes, ctx.refused_topics)
         partitions = plan.acquire(is_last=request.max_wait_ms <= 0 or broker.is_stopping)
         if partitions is not None:
             self.fetched(partitions)

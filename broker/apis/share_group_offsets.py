@@ -5,19 +5,27 @@ KIP-932. DescribeShareGroupOffsets v1 returns the lag (KIP-1226). The share coor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.access import TOPIC_TEXT, check_group, refused_topics
 from barnabas.broker.apis.group_protocols import needs_share_groups
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.security.acls import Operation
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.share_groups import (
     AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsResponse,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
     DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponseTopic,
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
     DescribeShareGroupOffsetsResponse,
@@ -94,13 +102,19 @@ def _described_offsets(
         topics = _requested_topics(ctx, requested)
     except KafkaError as error:
         return _no_offsets(requested.group_id, error)
+    refused: Collection[str] = ()
+    if requested.topics:
+        refused = refused_topics(ctx, Operation.DESCRIBE, (topic.topic_name for topic in requested.topics))
     for name, topic_id, partitions in topics:
         topic = DescribeShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id)
         found.topics.append(topic)
         for index in partitions:
             one = DescribeShareGroupOffsetsResponsePartition(partition_index=index, start_offset=NO_OFFSET)
             topic.partitions.append(one)
-            if topic_id != ZERO_UUID:
+            if name in refused:
+                topic.topic_id = ZERO_UUID
+                one.error_code, one.error_message = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), TOPIC_TEXT
+            elif topic_id != ZERO_UUID:
                 wanted.append((SharePartitionKey(requested.group_id, topic_id, index), name, one))
     return found
 
@@ -110,6 +124,7 @@ def _requested_topics(
 ) -> Iterable[tuple[str, Uuid, Iterable[int]]]:
     """Names, ids and partitions of the requested topics; a topic that does not exist has the zero id."""
     image = ctx.broker.image
+    check_group(ctx, Operation.DESCRIBE, requested.group_id)
     if not requested.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     if requested.topics is not None:
@@ -118,7 +133,9 @@ def _requested_topics(
     groups = ctx.broker.group_coordinators.coordinator_of(requested.group_id).share_groups
     initialized = groups.group(requested.group_id).state_partitions.initialized
     by_id = [(image.topic_by_id(topic_id), sorted(parts)) for topic_id, parts in sorted(initialized.items())]
-    return [(topic.name, topic.topic_id, parts) for topic, parts in by_id if topic is not None]
+    existing = [(topic.name, topic.topic_id, parts) for topic, parts in by_id if topic is not None]
+    hidden = refused_topics(ctx, Operation.DESCRIBE, (name for name, _, _ in existing))
+    return [one for one in existing if one[0] not in hidden]
 
 
 def _fill_in(
@@ -168,13 +185,38 @@ def _fill_in(
 )
 def alter_share_group_offsets(ctx: RequestContext, request: AlterShareGroupOffsetsRequest) -> DelayedResponse:
     """Set the start offsets of an empty group."""
+    check_group(ctx, Operation.READ, request.group_id)
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     delayed = DelayedResponse(send_before_close=True)
+    refused = refused_topics(ctx, Operation.READ, [topic.topic_name for topic in request.topics])
+    failed = [_not_altered(topic) for topic in request.topics if topic.topic_name in refused]
+    request.topics = [topic for topic in request.topics if topic.topic_name not in refused]
+
+    def answer(response: AlterShareGroupOffsetsResponse) -> None:
+        if not response.error_code:
+            response.responses += failed
+        delayed.resolve(response)
+
     ctx.broker.group_coordinators.handle(
-        request.group_id, lambda groups, at: groups.share_groups.alter_offsets(request, delayed.resolve, at)
+        request.group_id, lambda groups, at: groups.share_groups.alter_offsets(request, delayed.guard(answer), at)
     )
     return delayed
+
+
+def _not_altered(topic: AlterShareGroupOffsetsRequestTopic) -> AlterShareGroupOffsetsResponseTopic:
+    """The answer of a topic that may not be read."""
+    return AlterShareGroupOffsetsResponseTopic(
+        topic_name=topic.topic_name,
+        partitions=[
+            AlterShareGroupOffsetsResponsePartition(
+                partition_index=one.partition_index,
+                error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+                error_message=TOPIC_TEXT,
+            )
+            for one in topic.partitions
+        ],
+    )
 
 
 @api(
@@ -184,10 +226,27 @@ def alter_share_group_offsets(ctx: RequestContext, request: AlterShareGroupOffse
 )
 def delete_share_group_offsets(ctx: RequestContext, request: DeleteShareGroupOffsetsRequest) -> DelayedResponse:
     """Delete the offsets of an empty group for topics."""
+    check_group(ctx, Operation.DELETE, request.group_id)
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     delayed = DelayedResponse(send_before_close=True)
+    refused = refused_topics(ctx, Operation.READ, [topic.topic_name for topic in request.topics])
+    failed = [_not_deleted(topic.topic_name) for topic in request.topics if topic.topic_name in refused]
+    request.topics = [topic for topic in request.topics if topic.topic_name not in refused]
+
+    def answer(response: DeleteShareGroupOffsetsResponse) -> None:
+        if not response.error_code:
+            response.responses += failed
+        delayed.resolve(response)
+
     ctx.broker.group_coordinators.handle(
-        request.group_id, lambda groups, _: groups.share_groups.delete_offsets(request, delayed.resolve)
+        request.group_id, lambda groups, _: groups.share_groups.delete_offsets(request, delayed.guard(answer))
     )
     return delayed
+
+
+def _not_deleted(name: str) -> DeleteShareGroupOffsetsResponseTopic:
+    """The answer of a topic that may not be read."""
+    return DeleteShareGroupOffsetsResponseTopic(
+        topic_name=name, error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), error_message=TOPIC_TEXT
+    )

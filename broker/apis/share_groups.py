@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.authorized_operations import GROUP_OPERATIONS
+from barnabas.broker.apis.access import DESCRIBED_TEXT, check_group, check_topics
+from barnabas.broker.apis.authorized_operations import group_operations
 from barnabas.broker.apis.group_protocols import needs_share_groups
 from barnabas.broker.apis.group_requests import MAX_MEMBER_ID_LENGTH, client_of
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.groups.modern.members import JOIN_EPOCH
+from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.share_groups import (
     ShareGroupDescribeRequest,
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 @api(ShareGroupHeartbeatRequest, needs=needs_share_groups)
 def share_group_heartbeat(ctx: RequestContext, request: ShareGroupHeartbeatRequest) -> DelayedResponse:
     """Join, stay in or leave a group; answered when its changes are committed."""
+    check_group(ctx, Operation.READ, request.group_id)
+    check_topics(ctx, Operation.DESCRIBE, set(request.subscribed_topic_names or ()))
     if not 0 < len(request.member_id) <= MAX_MEMBER_ID_LENGTH:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
     data = (request.subscribed_topic_names, request.rack_id)
@@ -55,17 +59,21 @@ def share_group_describe(ctx: RequestContext, request: ShareGroupDescribeRequest
     if request.include_authorized_operations:
         for group in response.groups:
             if not group.error_code:
-                group.authorized_operations = GROUP_OPERATIONS
+                group.authorized_operations = group_operations(ctx, group.group_id)
     return response
 
 
 def _describe(ctx: RequestContext, group_id: str) -> ShareGroupDescribeResponseDescribedGroup:
     try:
+        check_group(ctx, Operation.DESCRIBE, group_id)
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        return ctx.broker.group_coordinators.coordinator_of(group_id).share_groups.describe(group_id)
+        group = ctx.broker.group_coordinators.coordinator_of(group_id).share_groups.describe(group_id)
+        assigned = (topic.topic_name for member in group.members for topic in member.assignment.topic_partitions)
+        check_topics(ctx, Operation.DESCRIBE, assigned, DESCRIBED_TEXT)
     except KafkaError as error:
         return _not_described(group_id, error)
+    return group
 
 
 def _not_described(group_id: str, error: KafkaError) -> ShareGroupDescribeResponseDescribedGroup:

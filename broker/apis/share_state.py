@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.security.acls import Operation
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.messages.share_state import (
     DeleteShareGroupStateRequest,
@@ -87,6 +88,7 @@ def _failed_with(
 @api(
     InitializeShareGroupStateRequest,
     parts=_PARTS,
+    requires=Operation.CLUSTER_ACTION,
     on_error=_failed_with(
         InitializeShareGroupStateResponse, InitializeStateResult, InitializeShareGroupStateResponsePartitionResult
     ),
@@ -100,6 +102,7 @@ def initialize_state(ctx: RequestContext, request: InitializeShareGroupStateRequ
 @api(
     ReadShareGroupStateRequest,
     parts=_PARTS,
+    requires=Operation.CLUSTER_ACTION,
     on_error=_failed_with(ReadShareGroupStateResponse, ReadStateResult, ReadShareGroupStateResponsePartitionResult),
 )
 def read_state(ctx: RequestContext, request: ReadShareGroupStateRequest) -> DelayedResponse:
@@ -110,6 +113,7 @@ def read_state(ctx: RequestContext, request: ReadShareGroupStateRequest) -> Dela
 @api(
     WriteShareGroupStateRequest,
     parts=_PARTS,
+    requires=Operation.CLUSTER_ACTION,
     on_error=_failed_with(WriteShareGroupStateResponse, WriteStateResult, WriteShareGroupStateResponsePartitionResult),
 )
 def write_state(ctx: RequestContext, request: WriteShareGroupStateRequest) -> DelayedResponse:
@@ -120,6 +124,7 @@ def write_state(ctx: RequestContext, request: WriteShareGroupStateRequest) -> De
 @api(
     DeleteShareGroupStateRequest,
     parts=_PARTS,
+    requires=Operation.CLUSTER_ACTION,
     on_error=_failed_with(
         DeleteShareGroupStateResponse, DeleteStateResult, DeleteShareGroupStateResponsePartitionResult
     ),
@@ -137,6 +142,7 @@ def delete_state(ctx: RequestContext, request: DeleteShareGroupStateRequest) -> 
 @api(
     ReadShareGroupStateSummaryRequest,
     parts=_PARTS,
+    requires=Operation.CLUSTER_ACTION,
     on_error=_failed_with(
         ReadShareGroupStateSummaryResponse, ReadStateSummaryResult, ReadShareGroupStateSummaryResponsePartitionResult
     ),

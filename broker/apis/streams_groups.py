@@ -8,10 +8,11 @@ from a Java plug-in and is never available here (`topology_description_status`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.authorized_operations import GROUP_OPERATIONS
+from barnabas.broker.apis.access import check_group, check_topics
+from barnabas.broker.apis.authorized_operations import group_operations
 from barnabas.broker.apis.group_protocols import needs_streams_groups
 from barnabas.broker.apis.group_requests import client_of
 from barnabas.broker.apis.parts import Parts, distinct_names
@@ -19,6 +20,7 @@ from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.groups.modern.members import JOIN_EPOCH
 from barnabas.coord.groups.streams.internal_topics import InternalTopic, Status
+from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.streams_groups import (
     StreamsGroupDescribeRequest,
@@ -35,9 +37,16 @@ from barnabas.wire.messages.topics import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
+    from barnabas.wire.messages.streams_groups import (
+        StreamsGroupDescribeResponseTopology,
+        StreamsGroupHeartbeatRequestTopology,
+    )
+
+    Topology = StreamsGroupDescribeResponseTopology | StreamsGroupHeartbeatRequestTopology
 
 logger = logging.getLogger("kafka.server.AutoTopicCreation")
 
+_DESCRIBED_TEXT = "The described group uses topics that the client is not authorized to describe."
 _EXISTS = {int(ErrorCode.NONE), int(ErrorCode.TOPIC_ALREADY_EXISTS)}
 
 
@@ -47,6 +56,8 @@ def streams_group_heartbeat(ctx: RequestContext, request: StreamsGroupHeartbeatR
 
     Missing internal topics of the group are created before the response is sent, so the next heartbeat finds them.
     """
+    check_group(ctx, Operation.READ, request.group_id)
+    check_topics(ctx, Operation.DESCRIBE, _used_topics(request.topology))
     delayed = DelayedResponse(send_before_close=True)
     client = client_of(ctx)
 
@@ -59,7 +70,7 @@ def streams_group_heartbeat(ctx: RequestContext, request: StreamsGroupHeartbeatR
         def created(failures: str) -> None:
             if failures:
                 for status in missing:
-                    status.status_detail += f"; Creation failed: {failures}."
+                    status.status_detail += f"; {failures}."
             delayed.resolve(response)
 
         _create_missing(ctx, request.group_id, delayed.guard(created))
@@ -80,10 +91,15 @@ def _create_missing(ctx: RequestContext, group_id: str, then: Callable[[str], No
         missing = ctx.broker.group_coordinators.coordinator_of(group_id).streams_groups.missing_topics(group_id)
         return [_creatable(topic) for topic in missing]
 
+    refused = _refused_creations(ctx, [topic.name for topic in topics()])
+    if refused:
+        then(f"Unauthorized to CREATE on topics {', '.join(sorted(refused))}")
+        return
+
     def created(response: CreateTopicsResponse | KafkaError) -> None:
         if isinstance(response, KafkaError):
             logger.warning("Cannot create the internal topics of streams group %r: %s", group_id, response)
-            then(response.message or response.code.name)
+            then(f"Creation failed: {response.message or response.code.name}")
             return
         failed = [
             f"{result.name} ({result.error_message or ErrorCode(result.error_code).name})"
@@ -92,9 +108,16 @@ def _create_missing(ctx: RequestContext, group_id: str, then: Callable[[str], No
         ]
         for failure in failed:
             logger.warning("Cannot create an internal topic of streams group %r: %s", group_id, failure)
-        then(", ".join(failed))
+        then(f"Creation failed: {', '.join(failed)}" if failed else "")
 
     ctx.broker.metadata.create_topics(topics, created)
+
+
+def _refused_creations(ctx: RequestContext, names: list[str]) -> Collection[str]:
+    """Those of the topics that the member may not have created."""
+    if ctx.is_allowed_on_cluster(Operation.CREATE, logs_denied=False):
+        return ()
+    return ctx.refused(Operation.CREATE, ResourceType.TOPIC, names)
 
 
 def _creatable(topic: InternalTopic) -> CreatableTopic:
@@ -123,7 +146,7 @@ def streams_group_describe(ctx: RequestContext, request: StreamsGroupDescribeReq
     if request.include_authorized_operations:
         for group in response.groups:
             if not group.error_code:
-                group.authorized_operations = GROUP_OPERATIONS
+                group.authorized_operations = group_operations(ctx, group.group_id)
     return response
 
 
@@ -131,12 +154,25 @@ def _describe(
     ctx: RequestContext, group_id: str, wants_description: bool
 ) -> StreamsGroupDescribeResponseDescribedGroup:
     try:
+        check_group(ctx, Operation.DESCRIBE, group_id)
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         groups = ctx.broker.group_coordinators.coordinator_of(group_id).streams_groups
-        return groups.describe(group_id, wants_description=wants_description)
+        group = groups.describe(group_id, wants_description=wants_description)
+        check_topics(ctx, Operation.DESCRIBE, _used_topics(group.topology), _DESCRIBED_TEXT)
     except KafkaError as error:
         return _failed(group_id, error)
+    return group
+
+
+def _used_topics(topology: Topology | None) -> set[str]:
+    """The topics that a topology names, its changelogs included where they are described."""
+    names: set[str] = set()
+    for part in topology.subtopologies or () if topology is not None else ():
+        names.update(part.source_topics, part.repartition_sink_topics)
+        names.update(topic.name for topic in part.repartition_source_topics)
+        names.update(topic.name for topic in part.state_changelog_topics)
+    return names
 
 
 def _failed(group_id: str, error: KafkaError) -> StreamsGroupDescribeResponseDescribedGroup:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.topic_access import hide_configs, refused_creations, refused_deletions, refused_extensions
 from barnabas.broker.config.keys.general import DELETE_TOPIC_ENABLE
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import (
@@ -27,6 +28,8 @@ from barnabas.wire.messages.topics import (
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.broker.net.delayed_response import DelayedResponse
+    from barnabas.broker.steps import Steps
+    from barnabas.coord.cluster.local_controller import Outcome
 
 FIRST_VERSION_WITH_DELETION_DISABLED = 3
 
@@ -59,11 +62,15 @@ def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> DelayedR
     if not request.validate_only:
         _check_descriptors(ctx)
     controller = ctx.broker.controller
-    return change_metadata(
-        ctx,
-        lambda: controller.local.create_topics_in_steps(request, controller.topic_defaults()),
-        items=len(request.topics),
-    )
+
+    def validate() -> Steps[Outcome[CreateTopicsResponse]]:
+        failed = refused_creations(ctx, request)
+        outcome = yield from controller.local.create_topics_in_steps(request, controller.topic_defaults())
+        hide_configs(ctx, outcome.response)
+        outcome.response.topics += failed
+        return outcome
+
+    return change_metadata(ctx, validate, items=len(request.topics))
 
 
 def _deletion_failed(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
@@ -88,8 +95,14 @@ def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> DelayedR
             raise KafkaError(ErrorCode.INVALID_REQUEST, "This version does not support topic deletion.")
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
     local = ctx.broker.controller.local
-    items = len(request.topic_names) + len(request.topics)
-    return change_metadata(ctx, lambda: local.delete_topics_in_steps(request), items=items)
+
+    def validate() -> Steps[Outcome[DeleteTopicsResponse]]:
+        failed = refused_deletions(ctx, request)
+        outcome = yield from local.delete_topics_in_steps(request)
+        outcome.response.responses += failed
+        return outcome
+
+    return change_metadata(ctx, validate, items=len(request.topic_names) + len(request.topics))
 
 
 def _extension_failed(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
@@ -107,4 +120,11 @@ def create_partitions(ctx: RequestContext, request: CreatePartitionsRequest) -> 
     if not request.validate_only:
         _check_descriptors(ctx)
     local = ctx.broker.controller.local
-    return change_metadata(ctx, lambda: local.create_partitions_in_steps(request), items=len(request.topics))
+
+    def validate() -> Steps[Outcome[CreatePartitionsResponse]]:
+        failed = refused_extensions(ctx, request)
+        outcome = yield from local.create_partitions_in_steps(request)
+        outcome.response.results += failed
+        return outcome
+
+    return change_metadata(ctx, validate, items=len(request.topics))

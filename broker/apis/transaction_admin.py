@@ -10,12 +10,14 @@ import logging
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.access import check_transactional_id, refused_topics
 from barnabas.broker.apis.committed_reads import once_committed
 from barnabas.broker.apis.parts import Parts, distinct_names
-from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.registry import api, check_cluster
 from barnabas.broker.apis.sliced_response import respond_in_steps
 from barnabas.broker.coordinators.markers import Marker
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.coord.transactions.listing import STATE_NAMES, describe_transaction, list_transactions
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.transactions import (
@@ -68,6 +70,8 @@ def _none_written(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTx
 )
 def write_txn_markers(ctx: RequestContext, request: WriteTxnMarkersRequest) -> DelayedResponse:
     """Write markers for another broker or `kafka-transactions abort`; answered when they are committed."""
+    if not ctx.is_allowed_on_cluster(Operation.ALTER, logs_denied=False):
+        check_cluster(ctx, Operation.CLUSTER_ACTION)
     wait = _MarkersResponder()
     for requested in request.markers:
         marker = Marker(
@@ -151,12 +155,17 @@ def describe_transactions(
 
 def _describe(ctx: RequestContext, transactional_id: str) -> DescribeTransactionsResponseTransactionState:
     try:
+        check_transactional_id(ctx, Operation.DESCRIBE, transactional_id)
         coordinator = ctx.broker.transaction_coordinators.coordinator_of(transactional_id)
     except KafkaError as error:
         return DescribeTransactionsResponseTransactionState(
             transactional_id=transactional_id, error_code=int(error.code)
         )
-    return describe_transaction(coordinator.transactions.get(transactional_id), transactional_id)
+    described = describe_transaction(coordinator.transactions.get(transactional_id), transactional_id)
+    hidden = refused_topics(ctx, Operation.DESCRIBE, (topic.topic for topic in described.topics))
+    if hidden:
+        described.topics = [topic for topic in described.topics if topic.topic not in hidden]
+    return described
 
 
 TRANSACTIONS_OF_A_STEP = 500
@@ -191,9 +200,11 @@ def _list(
                 yield
             some = dict(everything[start : start + TRANSACTIONS_OF_A_STEP])
             left -= len(some)
-            response.transaction_states += list_transactions(
-                some, states, producers, request.duration_filter, matches, now_ms
-            )
+            response.transaction_states += [
+                listed
+                for listed in list_transactions(some, states, producers, request.duration_filter, matches, now_ms)
+                if ctx.is_allowed(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, listed.transactional_id)
+            ]
     return once_committed(response, ctx.broker.transaction_coordinators.all_uncommitted())
 
 

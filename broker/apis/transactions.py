@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.access import check_group, check_transactional_id, refused_topics
 from barnabas.broker.apis.parts import Parts
-from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.registry import api, check_cluster
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
 from barnabas.coord.transactions.responses import init_error, legacy_fence, same_error
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -43,6 +45,12 @@ CLIENTS_VERSION, BROKERS_VERSION = 0, 2
 def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> DelayedResponse:
     """Return a new producer id, or for a transactional id its producer id with the next epoch."""
     transactional_id = request.transactional_id
+    if transactional_id is not None:
+        check_transactional_id(ctx, Operation.WRITE, transactional_id)
+        if request.enable2_pc:
+            check_transactional_id(ctx, Operation.TWO_PHASE_COMMIT, transactional_id)
+    elif not _may_write_idempotently(ctx):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if transactional_id == "":
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     if transactional_id is not None:
@@ -66,6 +74,14 @@ def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> Del
     return delayed
 
 
+def _may_write_idempotently(ctx: RequestContext) -> bool:
+    """Whether the client may write to some topic, or was allowed idempotence as such (KIP-679)."""
+    authorizer = ctx.broker.authorizer
+    if authorizer is None or ctx.is_allowed_on_cluster(Operation.IDEMPOTENT_WRITE, logs_denied=False):
+        return True
+    return authorizer.is_any_allowed(ctx, Operation.WRITE, ResourceType.TOPIC)
+
+
 # ---- AddPartitionsToTxn
 
 
@@ -80,7 +96,11 @@ def _none_added(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPar
 def add_partitions_to_txn(ctx: RequestContext, request: AddPartitionsToTxnRequest) -> DelayedResponse:
     """Add partitions to transactions, or verify that they were added."""
     if ctx.api_version >= FIRST_ADD_OF_BROKERS:
+        check_cluster(ctx, Operation.CLUSTER_ACTION)
         return _add_for_brokers(ctx, request)
+    check_transactional_id(ctx, Operation.WRITE, request.v3_and_below_transactional_id)
+    names = [topic.name for topic in request.v3_and_below_topics]
+    ctx.refused_topics = refused_topics(ctx, Operation.WRITE, names)
     delayed = DelayedResponse(send_before_close=True)
     version = ctx.api_version
 
@@ -130,16 +150,17 @@ def _add(
     client_version: int,
     answer: Callable[[AddPartitionsToTxnResult], None],
 ) -> None:
-    """Give one transaction to its coordinator, unless one of the partitions does not exist."""
+    """Give one transaction to its coordinator, unless a partition does not exist or may not be written to."""
     transactional_id = requested.transactional_id
     wanted = [(topic.name, partition) for topic in requested.topics for partition in topic.partitions]
-    missing = {one for one in wanted if not _exists(ctx, *one)}
-    if missing:
+    errors = {one: error for one in wanted if (error := _partition_error(ctx, *one))}
+    if errors:
         result = same_error(transactional_id, wanted, ErrorCode.OPERATION_NOT_ATTEMPTED)
         for topic in result.topic_results:
             for partition in topic.results_by_partition:
-                if (topic.name, partition.partition_index) in missing:
-                    partition.partition_error_code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                error = errors.get((topic.name, partition.partition_index))
+                if error is not None:
+                    partition.partition_error_code = int(error)
         answer(result)
         return
     producer = (requested.producer_id, requested.producer_epoch)
@@ -155,14 +176,21 @@ def _add(
         answer(same_error(transactional_id, wanted, error.code))
 
 
-def _exists(ctx: RequestContext, name: str, index: int) -> bool:
+def _partition_error(ctx: RequestContext, name: str, index: int) -> ErrorCode | None:
+    """Why a partition cannot be added to a transaction."""
+    if name in ctx.refused_topics:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     topic = ctx.broker.image.topic(name)
-    return topic is not None and index in topic.partitions
+    if topic is None or index not in topic.partitions:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return None
 
 
 @api(AddOffsetsToTxnRequest)
 def add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> DelayedResponse:
     """Add the `__consumer_offsets` partition of a group to a transaction."""
+    check_transactional_id(ctx, Operation.WRITE, request.transactional_id)
+    check_group(ctx, Operation.READ, request.group_id)
     delayed = DelayedResponse(send_before_close=True)
     groups = ctx.broker.group_coordinators
     version = ctx.api_version
@@ -191,6 +219,7 @@ def add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> 
 @api(EndTxnRequest)
 def end_txn(ctx: RequestContext, request: EndTxnRequest) -> DelayedResponse:
     """Commit or abort a transaction; answered when the outcome is committed, before markers are written."""
+    check_transactional_id(ctx, Operation.WRITE, request.transactional_id)
     delayed = DelayedResponse(send_before_close=True)
     version = ctx.api_version
     ctx.broker.transaction_coordinators.handle(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.access import check_group, check_transactional_id
 from barnabas.broker.apis.group_requests import client_of
 from barnabas.broker.apis.offset_commit import split_off_missing
 from barnabas.broker.apis.parts import Parts
@@ -22,6 +23,7 @@ from barnabas.broker.apis.transaction_verification import (
 )
 from barnabas.broker.config.keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.security.acls import Operation
 from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.offsets import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -63,6 +65,8 @@ def txn_offset_commit(
     ctx: RequestContext, request: TxnOffsetCommitRequest
 ) -> DelayedResponse | TxnOffsetCommitResponse:
     """Commit offsets that take effect when the transaction commits."""
+    check_transactional_id(ctx, Operation.WRITE, request.transactional_id)
+    check_group(ctx, Operation.READ, request.group_id)
     delayed = DelayedResponse(send_before_close=True)
     commit = _as_commit(request)
 

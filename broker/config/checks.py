@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.config.keys import BROKER_KEYS
+from barnabas.broker.config.keys import AUTHORIZER_KEYS, BROKER_KEYS
 from barnabas.broker.config.keys.controller import CONTROLLER_LISTENER_NAMES
+from barnabas.broker.config.keys.general import AUTHORIZER_CLASS_NAME
 from barnabas.broker.config.keys.groups import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
 from barnabas.broker.config.keys.network import (
     INTER_BROKER_LISTENER_NAME,
@@ -56,6 +57,7 @@ def check(config: ServerConfig) -> None:
         config.warnings.append(f"Controller listener {unopened} is not opened: the controller is in this process")
     _check_connections(config)
     _check_metrics_listener(config, opened)
+    _check_authorizer(config)
     check_protocols(opened, config.security_protocols)
     _check_sasl(config, [endpoint.name for endpoint in opened])
     check_advertised(list(config.advertised_listeners.values()), config.listeners)
@@ -117,6 +119,13 @@ def parse_overrides(text: str) -> dict[str, int]:
             )
         limits[host.strip().removeprefix("[").removesuffix("]")] = int(number)
     return limits
+
+
+def _check_authorizer(config: ServerConfig) -> None:
+    if not {AUTHORIZER_CLASS_NAME.name, *AUTHORIZER_KEYS}.isdisjoint(config.static):
+        from barnabas.broker.config.authorizer import check_authorizer
+
+        check_authorizer(config)
 
 
 def _check_retention(config: ServerConfig) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 from os import urandom
 from typing import TYPE_CHECKING, TypeAlias
 
+from barnabas.broker.config.keys.general import AUTHORIZER_CLASS_NAME
 from barnabas.broker.config.keys.groups import (
     GROUP_CONSUMER_ASSIGNORS,
     GROUP_CONSUMER_MAX_SIZE,
@@ -102,6 +103,7 @@ def _group_config(config: ServerConfig) -> GroupConfig:
         max_groups=config[GROUPS_MAX],
         member_max_bytes=config[GROUP_MEMBER_MAX_BYTES],
         group_max_bytes=config[GROUP_MAX_BYTES],
+        hides_topics=bool(config[AUTHORIZER_CLASS_NAME]),
     )
 
 

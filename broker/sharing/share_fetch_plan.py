@@ -8,7 +8,7 @@ response is empty and immediate, as in Kafka: more may follow them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.broker.sharing.share_sessions import SharedPartition
@@ -51,15 +51,22 @@ class ShareFetchPlan:
         "_max_records",
         "_min_bytes",
         "_order",
+        "_refused",
         "_session",
         "_share_partitions",
         "cold",
     )
 
     def __init__(
-        self, share_partitions: SharePartitions, session: ShareSession, request: ShareFetchRequest, max_bytes: int
+        self,
+        share_partitions: SharePartitions,
+        session: ShareSession,
+        request: ShareFetchRequest,
+        max_bytes: int,
+        refused: Collection[bytes | str] = (),
     ) -> None:
-        """`max_bytes` is the broker's limit of the response."""
+        """`max_bytes` is the broker's limit of the response; the topics of `refused` may not be read."""
+        self._refused = refused
         self._share_partitions = share_partitions
         self._session = session
         self._max_bytes = min(request.max_bytes, max_bytes)
@@ -115,6 +122,8 @@ class ShareFetchPlan:
         size = 0
         for shared in self._order:
             try:
+                if self._refused and shared.topic_id in self._refused:
+                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 live = self._find(shared)
                 read = self._read(live, may_wait, min_one_batch=not found)
             except KafkaError as error:

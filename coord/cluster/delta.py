@@ -17,6 +17,7 @@ class ClusterDelta:
     """What a number of records changed, for the components that have to react."""
 
     __slots__ = (
+        "changed_acls",
         "changed_brokers",
         "changed_configs",
         "changed_partitions",
@@ -38,6 +39,8 @@ class ClusterDelta:
         """Existing partitions whose leader, ISR, replicas or other fields have changed."""
         self.changed_configs: set[ConfigResource] = set()
         self.changed_brokers: set[int] = set()
+        self.changed_acls: set[Uuid] = set()
+        """The ids of ACLs that are new or gone."""
         self.other_changes: set[str] = set()
         """Names of the other kinds of metadata that have changed."""
 

@@ -38,6 +38,8 @@ def image_diff_steps(old: ClusterImage, new: ClusterImage) -> Generator[None, No
     delta.changed_configs |= _changed(old.configs, new.configs)
     delta.changed_brokers |= _changed(old.brokers, new.brokers)
     yield
+    delta.changed_acls |= _changed(old.acls, new.acls)
+    yield
     _compare_others(old, new, delta)
     return delta
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from barnabas.coord.cluster.acl_changes import create_acls, delete_acls
 from barnabas.coord.cluster.config_changes import Change, ConfigChanges
 from barnabas.coord.cluster.config_describe import ConfigDescriber
 from barnabas.coord.cluster.config_schema import BrokerSettings, ConfigSchema
@@ -22,6 +23,12 @@ from barnabas.coord.cluster.topic_changes import NO_TOPIC_ID, TopicChanges, Topi
 from barnabas.coord.cluster.topic_settings import TopicSettings
 from barnabas.coord.security.scram_changes import alter_credentials
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.acls import (
+    CreateAclsRequest,
+    CreateAclsResponse,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
 from barnabas.wire.messages.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
 from barnabas.wire.messages.configs import (
     AlterConfigsRequest,
@@ -232,6 +239,20 @@ class LocalController:
             if count % ITEMS_PER_STEP == 0:
                 yield
         return records, responses
+
+    # ACLs
+
+    def create_acls_in_steps(self, request: CreateAclsRequest) -> Generator[None, None, Outcome[CreateAclsResponse]]:
+        """CreateAcls (30); yields after a step of a millisecond at most. The image must not change meanwhile."""
+        records, response = yield from create_acls(self.image, request, self._new_uuid)
+        return Outcome(records, response)
+
+    def delete_acls_in_steps(self, request: DeleteAclsRequest) -> Generator[None, None, Outcome[DeleteAclsResponse]]:
+        """DeleteAcls (31), in the steps of `create_acls_in_steps`."""
+        records, response = yield from delete_acls(self.image, request)
+        return Outcome(records, response)
+
+    # Features, and what is described
 
     def update_features(self, request: UpdateFeaturesRequest) -> Outcome[UpdateFeaturesResponse]:
         """UpdateFeatures (57); KafkaError for the first update that is not possible, and then none is made."""

@@ -207,12 +207,14 @@ def _producer_ids(image: ClusterImage, record: m.ProducerIdsRecord, delta: Clust
 
 def _acl(image: ClusterImage, record: m.AccessControlEntryRecord, delta: ClusterDelta) -> None:
     image.acls[record.id] = record
+    delta.changed_acls.add(record.id)
     delta.other_changes.add("acls")
 
 
 def _remove_acl(image: ClusterImage, record: m.RemoveAccessControlEntryRecord, delta: ClusterDelta) -> None:
     if image.acls.pop(record.id, None) is None:
         raise UnknownMetadataError(f"RemoveAccessControlEntryRecord for ACL {record.id.hex()}, which does not exist")
+    delta.changed_acls.add(record.id)
     delta.other_changes.add("acls")
 
 

@@ -35,6 +35,7 @@ class GroupConfig:
         "consumer_max_size",
         "consumer_migration_policy",
         "group_max_bytes",
+        "hides_topics",
         "initial_rebalance_delay_ms",
         "max_groups",
         "max_session_timeout_ms",
@@ -66,8 +67,13 @@ class GroupConfig:
         max_groups: int = 100_000,
         member_max_bytes: int = 1 << 20,
         group_max_bytes: int = 32 << 20,
+        hides_topics: bool = False,
     ) -> None:
-        """The last three are Barnabas' own, see `limits.py`."""
+        """`hides_topics`: members see only some topics (`ClientContext.may_describe`).
+
+        `max_groups`, `member_max_bytes` and `group_max_bytes` are Barnabas' own, see `limits.py`.
+        """
+        self.hides_topics = hides_topics
         self.max_groups = max_groups
         self.member_max_bytes = member_max_bytes
         self.group_max_bytes = group_max_bytes

@@ -20,6 +20,8 @@ NOT_SERVING = {
     "barnabas.broker.metadata.local_channel": "part of the start of a broker of a cluster",
     "barnabas.broker.metrics.listener": "part of the start of a broker with a listener of metrics",
     "barnabas.broker.cluster_member": "part of the start of a broker of a cluster",
+    "barnabas.broker.config.authorizer": "part of the start of a broker with an authorizer",
+    "barnabas.broker.security.authorizer": "part of the start of a broker with an authorizer",
     "barnabas.broker.controller_builder": "part of the start of a controller",
     "barnabas.broker.config.sasl_logins": "part of the start of a broker of a cluster",
     "barnabas.broker.security.sasl_listener": "part of the start of a listener with SASL",

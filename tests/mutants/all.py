@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.mutants.access_mutants import ACCESS
 from tests.mutants.administration_mutants import ADMINISTRATION
 from tests.mutants.broker_mutants import BROKER
 from tests.mutants.cli_mutants import CLI
@@ -37,6 +38,7 @@ from tests.mutants.turn_mutants import TURNS
 
 MUTANTS: tuple[Mutant, ...] = (
     *METADATA_CHANGES,
+    *ACCESS,
     *CONTROLLER,
     *REPLICATION,
     *STORAGE,

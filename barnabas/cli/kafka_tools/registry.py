@@ -33,8 +33,8 @@ TOOLS: dict[str, tuple[str, str]] = {
 """The tool's module in this package, and one line about it."""
 
 MISSING: dict[str, str] = {
-    "kafka-acls": "Barnabas has no authorizer",
     "kafka-delegation-tokens": "the brokers serve its requests, but the command line has no SASL yet, which they need",
+    "kafka-acls": "Kafka's own tool works against Barnabas",
     "kafka-replica-verification": "Kafka's own tool works against Barnabas",
     "kafka-streams-application-reset": "Kafka's own tool works against Barnabas",
     "kafka-storage": "use 'barnabas storage'; 'barnabas serve' formats a new data directory itself",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.authorized_operations import cluster_operations
 from barnabas.broker.apis.describe_cluster import ENDPOINT_BROKERS, ENDPOINT_CONTROLLERS
 from barnabas.broker.apis.registry import CONTROLLER, api
+from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
 
 
-@api(DescribeClusterRequest, listener=CONTROLLER)
+@api(DescribeClusterRequest, listener=CONTROLLER, requires=Operation.ALTER)
 def describe_cluster(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
     """Describe the only controller."""
     if request.endpoint_type == ENDPOINT_BROKERS:
@@ -34,5 +35,5 @@ def describe_cluster(ctx: RequestContext, request: DescribeClusterRequest) -> De
         brokers=[]
         if endpoint is None
         else [DescribeClusterBroker(broker_id=quorum.node_id, host=endpoint.host, port=endpoint.port, rack=None)],
-        cluster_authorized_operations=cluster_operations(request.include_cluster_authorized_operations),
+        cluster_authorized_operations=cluster_operations(ctx, request.include_cluster_authorized_operations),
     )

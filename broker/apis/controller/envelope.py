@@ -16,6 +16,7 @@ from barnabas.broker.context import ForwardedContext, RequestContext
 from barnabas.broker.guarded import answer_for
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.net.encoded_response import EncodedResponse
+from barnabas.coord.security.acls import Operation
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError, TooManyElements
 from barnabas.wire.frame import parse_request_header
@@ -31,6 +32,8 @@ FORWARDABLE: Final = frozenset(
     {
         ApiKey.CREATE_TOPICS,
         ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
         ApiKey.ALTER_CONFIGS,
         ApiKey.CREATE_PARTITIONS,
         ApiKey.CREATE_DELEGATION_TOKEN,
@@ -52,7 +55,7 @@ FORWARDABLE: Final = frozenset(
 ADDRESS_BYTES: Final = (4, 16)
 
 
-@api(EnvelopeRequest, listener=CONTROLLER)
+@api(EnvelopeRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION)
 def envelope(ctx: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse | DelayedResponse:
     """Answer the embedded request."""
     principal = _principal(request.request_principal)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.apis.registry import CONTROLLER, api
 from barnabas.broker.config.keys.controller import CONTROLLER_QUORUM_FETCH_MAX_BYTES
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.security.acls import Operation
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (
@@ -38,7 +39,7 @@ FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
 FIRST_VERSION_WITH_ENDPOINTS: Final = 16
 
 
-@api(FetchRequest, listener=CONTROLLER)
+@api(FetchRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION)
 def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | DelayedResponse:
     """Read committed records of the metadata, now or when there are some; `min_bytes` is not looked at, as in Kafka."""
     quorum = ctx.broker.controller.quorum

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.apis.registry import CONTROLLER, api
 from barnabas.broker.config.keys.controller import CONTROLLER_QUORUM_FETCH_SNAPSHOT_MAX_BYTES
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.security.acls import Operation
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.raft import (
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_ENDPOINTS: Final = 1
 
 
-@api(FetchSnapshotRequest, listener=CONTROLLER)
+@api(FetchSnapshotRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION)
 def fetch_snapshot(ctx: RequestContext, request: FetchSnapshotRequest) -> FetchSnapshotResponse | DelayedResponse:
     """Return the bytes of a snapshot from a position on."""
     quorum = ctx.broker.controller.quorum

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.cluster_admin import elect_leaders
 from barnabas.broker.apis.registry import CONTROLLER, api
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.security.acls import Operation
 from barnabas.wire.messages.cluster import (
     AllocateProducerIdsRequest,
     BrokerHeartbeatRequest,
@@ -30,17 +32,19 @@ if TYPE_CHECKING:
     from barnabas.wire.schema import Message
 
 
-@api(AllocateProducerIdsRequest, listener=CONTROLLER)
-@api(AlterPartitionRequest, listener=CONTROLLER)
-@api(AlterPartitionReassignmentsRequest, listener=CONTROLLER)
-@api(AssignReplicasToDirsRequest, listener=CONTROLLER)
-@api(BrokerHeartbeatRequest, listener=CONTROLLER)
-@api(BrokerRegistrationRequest, listener=CONTROLLER)
-@api(ElectLeadersRequest, listener=CONTROLLER)
-@api(ListPartitionReassignmentsRequest, listener=CONTROLLER)
-@api(UnregisterBrokerRequest, listener=CONTROLLER)
+@api(AllocateProducerIdsRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION)
+@api(AlterPartitionRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION)
+@api(AlterPartitionReassignmentsRequest, listener=CONTROLLER, requires=Operation.ALTER)
+@api(AssignReplicasToDirsRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION)
+@api(BrokerHeartbeatRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION)
+@api(BrokerRegistrationRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION)
+@api(ListPartitionReassignmentsRequest, listener=CONTROLLER, requires=Operation.DESCRIBE)
+@api(UnregisterBrokerRequest, listener=CONTROLLER, requires=Operation.ALTER)
 def answer(ctx: RequestContext, request: Message) -> DelayedResponse:
     """Have the active controller answer."""
     delayed = DelayedResponse(send_before_close=True)
     ctx.broker.controller.request(request, ctx.api_version, delayed.complete)
     return delayed
+
+
+api(ElectLeadersRequest, listener=CONTROLLER)(elect_leaders)

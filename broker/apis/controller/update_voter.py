@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.registry import CONTROLLER, api
+from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.raft import CurrentLeader, UpdateRaftVoterRequest, UpdateRaftVoterResponse
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
 
 
-@api(UpdateRaftVoterRequest, listener=CONTROLLER)
+@api(UpdateRaftVoterRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION)
 def update_raft_voter(ctx: RequestContext, request: UpdateRaftVoterRequest) -> UpdateRaftVoterResponse:
     """Answer as to a voter that this quorum does not have: its own address is updated at its start."""
     quorum = ctx.broker.controller.quorum

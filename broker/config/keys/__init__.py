@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from barnabas.broker.config.keys import (
+    authorizer,
     controller,
     dynamic_only,
     general,
@@ -39,8 +40,11 @@ KAFKA_KEYS: Final = _declared_in(
 DYNAMIC_ONLY_KEYS: Final = _declared_in(dynamic_only)
 """Kafka's keys that can only be set dynamically, with AlterConfigs."""
 
+AUTHORIZER_KEYS: Final = _declared_in(authorizer)
+"""The keys of Kafka's StandardAuthorizer."""
+
 OWN_KEYS: Final = _declared_in(own)
 """Barnabas' own keys, all under `barnabas.`."""
 
-BROKER_KEYS: Final[dict[str, ConfigKey[Any]]] = {**KAFKA_KEYS, **OWN_KEYS}
+BROKER_KEYS: Final[dict[str, ConfigKey[Any]]] = {**KAFKA_KEYS, **AUTHORIZER_KEYS, **OWN_KEYS}
 """Every key that a file, the environment or the command line may set."""

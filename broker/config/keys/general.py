@@ -38,7 +38,13 @@ ALTER_CONFIG_POLICY_CLASS_NAME = class_name(
     "alter.config.policy.class.name", None, LOW, "Java class that validates changes of configs."
 )
 AUTHORIZER_CLASS_NAME = string(
-    "authorizer.class.name", "", "non-null string", LOW, "Java class that decides what a principal may do."
+    "authorizer.class.name",
+    "",
+    "non-null string",
+    LOW,
+    "Whether ACLs decide what a principal may do: org.apache.kafka.metadata.authorizer.StandardAuthorizer, or barnabas "
+    "for short. With another class the broker does not start. Without one everybody may do everything.",
+    used=True,
 )
 AUTO_CREATE_TOPICS_ENABLE = boolean(
     "auto.create.topics.enable",

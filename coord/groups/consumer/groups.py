@@ -73,7 +73,7 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
         self._config = config
         self._settings = group_configs
         self._new_id = new_id
-        self._resolver = RegexResolver(topics, timers)
+        self._resolver = RegexResolver(topics, timers, hides_topics=config.hides_topics)
         self._migration = Migration(groups, topics, config, rebalance, member_timers, self.forget)
         self._membership = Membership(
             topics, config, group_configs, member_timers, self._resolver, self._migration, self._pace

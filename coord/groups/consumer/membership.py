@@ -80,6 +80,7 @@ class Membership:
         result.records += outcome.records
         if outcome.has_fresh_metadata:
             group.is_metadata_stale = False
+        self._resolver.seen(group, context.may_describe, at)
         if outcome.needs_resolving:
             self._resolver.request(group.group_id, at)
         self._timers.renew_session(group.group_id, outcome.member, at)

@@ -1,5 +1,8 @@
 """Resolves the regular expressions of consumer groups to topics (KIP-848).
 
+Where members see only some topics, an expression stands for those of them that the member sees who has sent the last
+heartbeat, as in Kafka: another change of what it sees has effect at the next refresh.
+
 The response to a heartbeat with a new expression has the assignment by what is resolved already. The expression is
 resolved afterwards, in steps of at most `MATCHES_PER_STEP` comparisons, so that no expression delays other requests.
 The result is a record for each expression that has changed and, when the group's topics have changed, a new group
@@ -50,11 +53,18 @@ _STEP = ConsumerTimer("consumer-regex-step")
 class Resolution:
     """The resolution of expressions of one group, in progress."""
 
-    def __init__(self, group_id: str, jobs: Mapping[str, Sequence[str]], changed: Collection[str] | None) -> None:
+    def __init__(
+        self,
+        group_id: str,
+        jobs: Mapping[str, Sequence[str]],
+        changed: Collection[str] | None,
+        may_describe: Callable[[str], bool] | None = None,
+    ) -> None:
         """`jobs` has the names to match by expression; topics that are not in `changed` keep their last result.
 
-        `changed` None: `jobs` has all names.
+        `changed` None: `jobs` has all names. Topics that `may_describe` refuses match nothing.
         """
+        self._may_describe = may_describe
         self.group_id = group_id
         self._jobs = deque(jobs.items())
         self._position = 0
@@ -67,7 +77,7 @@ class Resolution:
         while self._jobs and left:
             regex, names = self._jobs[0]
             part = names[self._position : self._position + left]
-            self._found[regex].update(matching(regex, part))
+            self._found[regex].update(filter(self._may_describe, matching(regex, part)))
             self._position += len(part)
             left -= len(part)
             if self._position == len(names):
@@ -97,7 +107,11 @@ class Resolution:
 class RegexResolver:
     """Resolves the expressions of all groups of one coordinator, one group after the other."""
 
-    def __init__(self, topics: Topics, timers: Timers) -> None:
+    def __init__(self, topics: Topics, timers: Timers, *, hides_topics: bool = False) -> None:
+        """With `hides_topics` an expression is resolved to what the member sees that has sent the last heartbeat."""
+        self._hides_topics = hides_topics
+        self._may_describe: dict[str, Callable[[str], bool]] = {}
+        """By group: what that member sees. Nothing is resolved before there is one, after a load."""
         self._topics = topics
         self._timers = timers
         self._queue: dict[str, None] = {}
@@ -113,6 +127,16 @@ class RegexResolver:
         """Resolve the group's expressions that are not resolved, and those whose topics may have changed."""
         self._queue.setdefault(group_id)
         self._timers.set_if_unset(_STEP, at.now + STEP_PAUSE_S)
+
+    def seen(self, group: ConsumerGroup, may_describe: Callable[[str], bool] | None, at: Moment) -> None:
+        """A member has sent a heartbeat, who sees these topics; what has waited for one is resolved."""
+        if may_describe is None:
+            return
+        group_id = group.group_id
+        is_first = group_id not in self._may_describe
+        self._may_describe[group_id] = may_describe
+        if is_first and group.regex_counts:
+            self.request(group_id, at)
 
     def loaded(self, group: ConsumerGroup, at: Moment) -> None:
         """The group was loaded: topics may have changed since its expressions were resolved."""
@@ -141,6 +165,7 @@ class RegexResolver:
         self._drop(group_id)
         self._changed.pop(group_id, None)
         self._ended_at.pop(group_id, None)
+        self._may_describe.pop(group_id, None)
         self._timers.cancel(ConsumerTimer("consumer-regex", group_id))
 
     # ---- timers
@@ -160,7 +185,7 @@ class RegexResolver:
         while self._queue and left > 0 and not result.records:
             group_id = next(iter(self._queue))
             group = find(group_id)
-            if group is None or not group.regex_counts:
+            if group is None or not group.regex_counts or not self._may_resolve(group_id):
                 self._drop(group_id)
                 continue
             if self._current is None:
@@ -172,6 +197,9 @@ class RegexResolver:
             self._timers.set(_STEP, at.now + STEP_PAUSE_S)
         return moved
 
+    def _may_resolve(self, group_id: str) -> bool:
+        return not self._hides_topics or group_id in self._may_describe
+
     def _drop(self, group_id: str) -> None:
         self._queue.pop(group_id, None)
         if self._current is not None and self._current.group_id == group_id:
@@ -179,12 +207,13 @@ class RegexResolver:
 
     def _begin(self, group: ConsumerGroup) -> Resolution:
         changed = self._changed.pop(group.group_id, set())
+        seen = self._may_describe.get(group.group_id)
         all_names = list(self._topics.names())
         if changed is None:
-            return Resolution(group.group_id, dict.fromkeys(group.regex_counts, all_names), None)
+            return Resolution(group.group_id, dict.fromkeys(group.regex_counts, all_names), None, seen)
         names = [name for name in changed if self._topics.by_name(name) is not None]
         jobs = {regex: names if regex in group.regexes else all_names for regex in group.regex_counts}
-        return Resolution(group.group_id, jobs, changed)
+        return Resolution(group.group_id, jobs, changed, seen)
 
     def _finish(self, group: ConsumerGroup, resolution: Resolution, at: Moment, result: Result) -> ConsumerGroup | None:
         """Record the expressions that have changed; returns the group if it has got a new epoch."""

@@ -72,6 +72,12 @@ def test_topics_that_come_and_go_are_taken_in_without_looking_at_the_others():
     assert after == {"orders.*": {"orders", "orders-us", "orders-asia"}}
 
 
+def test_topics_that_the_member_does_not_see_match_nothing():
+    resolution = Resolution("g", {".*": NAMES}, None, lambda name: "eu" not in name)
+    resolution.step(10)
+    assert resolution.apply({}, AT)[".*"].topics == set(NAMES) - {"orders-eu"}
+
+
 def test_only_what_has_changed_is_recorded():
     known = {"orders": ResolvedRegex(frozenset({"orders"}), timestamp_ms=1)}
     resolution = Resolution("g", {"orders": ["orders"], "bills": ["orders"]}, {"orders"})

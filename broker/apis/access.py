@@ -1,0 +1,74 @@
+"""What a request must be allowed to do before a handler does it, and the errors if it is not.
+
+Each function raises or returns Kafka's error for the type of the resource, with Kafka's text. The cluster's is in
+`registry`, where an API that needs nothing else declares it (`requires`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas.coord.security.acls import Operation, ResourceType
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from barnabas.broker.context import RequestContext
+    from barnabas.wire.types import Uuid
+
+TOPIC_TEXT: Final = "Topic authorization failed."
+DESCRIBED_TEXT: Final = "The group has described topic(s) that the client is not authorized to describe."
+GROUP_TEXT: Final = "Group authorization failed."
+CLUSTER_TEXT: Final = "Cluster authorization failed."
+
+
+def topic_error() -> KafkaError:
+    """The error of a topic that may not be used."""
+    return KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, TOPIC_TEXT)
+
+
+def group_error() -> KafkaError:
+    """The error of a group that may not be used."""
+    return KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED, GROUP_TEXT)
+
+
+def check_group(ctx: RequestContext, operation: Operation, group_id: str) -> None:
+    """KafkaError(GROUP_AUTHORIZATION_FAILED) if the request may not do something to a group."""
+    if not ctx.is_allowed(operation, ResourceType.GROUP, group_id):
+        raise group_error()
+
+
+def check_transactional_id(ctx: RequestContext, operation: Operation, transactional_id: str) -> None:
+    """KafkaError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED) if the request may not do something to the id."""
+    if not ctx.is_allowed(operation, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Transactional Id authorization failed.")
+
+
+def check_topics(ctx: RequestContext, operation: Operation, names: Iterable[str], text: str = TOPIC_TEXT) -> None:
+    """KafkaError(TOPIC_AUTHORIZATION_FAILED) if the request may not do something to one of the topics."""
+    if ctx.refused(operation, ResourceType.TOPIC, names):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, text)
+
+
+def refused_as_named(
+    ctx: RequestContext, operation: Operation, topics: Sequence[str] | Sequence[Uuid] | Sequence[Uuid | str]
+) -> Collection[bytes | str]:
+    """Those of the topics, all by name or all by id, that the request may not do something to, named in the same way.
+
+    An id that no topic has is not among them: nobody may use it.
+    """
+    authorizer = ctx.broker.authorizer
+    if authorizer is None or not topics:
+        return ()
+    if isinstance(topics[0], str):
+        return authorizer.refused(ctx, operation, ResourceType.TOPIC, topics)  # type: ignore[arg-type]
+    by_ids = ctx.broker.image.topics_by_id
+    found = [topic for topic_id in topics if (topic := by_ids.get(topic_id)) is not None]  # type: ignore[arg-type]
+    refused = authorizer.refused(ctx, operation, ResourceType.TOPIC, [topic.name for topic in found])
+    return {topic.topic_id for topic in found if topic.name in refused} if refused else ()
+
+
+def refused_topics(ctx: RequestContext, operation: Operation, names: Iterable[str]) -> Collection[str]:
+    """Those of the topics that the request may not do something to."""
+    return ctx.refused(operation, ResourceType.TOPIC, names)

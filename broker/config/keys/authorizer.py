@@ -1,0 +1,21 @@
+"""The keys that Kafka's StandardAuthorizer reads of the configuration without declaring them."""
+
+from __future__ import annotations
+
+from barnabas.wire.configdef import HIGH, MEDIUM, boolean, string
+
+SUPER_USERS = string(
+    "super.users",
+    "",
+    "",
+    HIGH,
+    "Principals that may do everything, whatever the ACLs say, separated by semicolons: User:admin;User:broker.",
+    used=True,
+)
+ALLOW_EVERYONE_IF_NO_ACL_FOUND = boolean(
+    "allow.everyone.if.no.acl.found",
+    False,
+    MEDIUM,
+    "Whether everybody may use a resource that no ACL concerns; otherwise only super users may.",
+    used=True,
+)
