@@ -15,7 +15,7 @@ import trio
 from barnabas.broker.context import Broker, new_uuid, wall_clock_ms
 from barnabas.broker.log_dir_failures import LogDirFailures
 from barnabas.broker.metadata.active_controller import ActiveController
-from barnabas.broker.steps import StepRunner
+from barnabas.broker.steps import StepRunner, run_in_place
 from barnabas.storage.files import Files
 from barnabas.storage.log_dirs import LogDirs
 
@@ -53,7 +53,10 @@ def open_controller(
         log_dirs.on_error = node.log_dir_failures.report
         node.runner = StepRunner(node.loop, disk)
         add_controller(node)
+        node.metadata.on_change.append(node.follow_quotas)
         node.active_controller.open_for(endpoints)
+        if node.image.quotas:
+            run_in_place(node.take_quotas())
     except BaseException:
         log_dirs.release()
         raise

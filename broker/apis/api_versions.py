@@ -41,6 +41,8 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersion
     refusal = refused(ctx, request)
     if refusal is not None:
         return refusal
+    if ctx.usage is not None:  # the throttle time is behind the APIs: the answer cannot be that of others
+        return whole_answer(ctx.broker.metadata)
     offset, encoded = ctx.broker.encoded_api_versions.get(ctx.api_version, (None, None))
     if encoded is None or offset != ctx.broker.image.offset:
         encoded = EncodedResponse()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.metadata_changes import change_metadata
+from barnabas.broker.apis.mutation_quotas import mutation_quota
 from barnabas.broker.apis.registry import api
 from barnabas.broker.config.keys.general import DELETE_TOPIC_ENABLE
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from barnabas.broker.net.delayed_response import DelayedResponse
 
 FIRST_VERSION_WITH_DELETION_DISABLED = 3
+FIRST_STRICT_CREATION = 6
+FIRST_STRICT_DELETION = 5
+FIRST_STRICT_EXTENSION = 3
+"""The first versions that know THROTTLING_QUOTA_EXCEEDED."""
 
 
 def _creation_failed(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
@@ -59,9 +64,11 @@ def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> DelayedR
     if not request.validate_only:
         _check_descriptors(ctx)
     controller = ctx.broker.controller
+    quota = mutation_quota(ctx, FIRST_STRICT_CREATION)
     return change_metadata(
         ctx,
-        lambda: controller.local.create_topics_in_steps(request, controller.topic_defaults()),
+        lambda: controller.local.create_topics_in_steps(request, controller.topic_defaults(), quota.charge),
+        quota.told,
         items=len(request.topics),
     )
 
@@ -89,7 +96,8 @@ def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> DelayedR
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
     local = ctx.broker.controller.local
     items = len(request.topic_names) + len(request.topics)
-    return change_metadata(ctx, lambda: local.delete_topics_in_steps(request), items=items)
+    quota = mutation_quota(ctx, FIRST_STRICT_DELETION)
+    return change_metadata(ctx, lambda: local.delete_topics_in_steps(request, quota.charge), quota.told, items=items)
 
 
 def _extension_failed(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
@@ -107,4 +115,8 @@ def create_partitions(ctx: RequestContext, request: CreatePartitionsRequest) -> 
     if not request.validate_only:
         _check_descriptors(ctx)
     local = ctx.broker.controller.local
-    return change_metadata(ctx, lambda: local.create_partitions_in_steps(request), items=len(request.topics))
+    quota = mutation_quota(ctx, FIRST_STRICT_EXTENSION)
+    items = len(request.topics)
+    return change_metadata(
+        ctx, lambda: local.create_partitions_in_steps(request, quota.charge), quota.told, items=items
+    )

@@ -1,6 +1,6 @@
 """The cluster's metadata as of one offset of the metadata log; only `replay` changes it (rules R16, R17, R22).
 
-Records that Barnabas does not use (ACLs, SCRAM users, quotas, tokens) are stored too, so that a snapshot is complete.
+Records that Barnabas does not use (ACLs, SCRAM users, tokens) are stored too, so that a snapshot is complete.
 Source: Kafka 4.4 `MetadataImage`.
 """
 

@@ -72,7 +72,7 @@ class Rate:
         wait_ms = (rate - limit) / limit * self.elapsed_ms(now_ms) if limit > 0 else MAX_THROTTLE_MS
         return int(min(wait_ms + 0.5, MAX_THROTTLE_MS))
 
-    def is_idle(self, now_ms: int) -> bool:
+    def is_as_new(self, _limit: float, now_ms: int) -> bool:
         """Whether nothing that was used counts any longer, so that a new rate would measure the same."""
         return all(now_ms - sample.last_ms >= self.windows * self.window_ms for sample in self._samples)
 

@@ -13,10 +13,13 @@ Immutable: a change of the settings makes new ones. Source: Kafka 4.4 `ClientQuo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.coord.security.quota_keys import CLIENT_ID, USER, Entity, QuotaType
+
+ENTITIES_PER_STEP: Final = 200
+"""Each takes a few microseconds."""
 
 
 class QuotaTags(NamedTuple):
@@ -39,18 +42,8 @@ class QuotaSettings:
 
     def __init__(self, limits: Mapping[tuple[Name, Name], float]) -> None:
         """`limits` by user and client id: None without one, `ANY` for the default."""
-        self._by_place = dict(limits)
+        self._by_place = limits
         self._kinds = {(user is not None, client_id is not None) for user, client_id in limits}
-
-    @classmethod
-    def of(cls, quotas: Mapping[Entity, Mapping[str, float]], quota_type: QuotaType) -> QuotaSettings:
-        """The settings of a type in the cluster's metadata."""
-        limits: dict[tuple[Name, Name], float] = {}
-        for entity, values in quotas.items():
-            names = dict(entity)
-            if quota_type.value in values and names.keys() <= {USER, CLIENT_ID}:
-                limits[_place(names, USER), _place(names, CLIENT_ID)] = values[quota_type.value]
-        return cls(limits)
 
     def __bool__(self) -> bool:
         return bool(self._by_place)
@@ -81,6 +74,23 @@ class QuotaSettings:
         else:
             return None
         return next((places[place] for place in order if place in places), None)
+
+
+def settings_in_steps(
+    quotas: Mapping[Entity, Mapping[str, float]],
+) -> Generator[None, None, dict[QuotaType, QuotaSettings]]:
+    """The settings of every type in the cluster's metadata; yields after a step of a millisecond at most."""
+    limits: dict[QuotaType, dict[tuple[Name, Name], float]] = {quota_type: {} for quota_type in QuotaType}
+    for count, (entity, values) in enumerate(list(quotas.items()), 1):
+        names = dict(entity)
+        if names.keys() <= {USER, CLIENT_ID}:
+            place = (_place(names, USER), _place(names, CLIENT_ID))
+            for quota_type in QuotaType:
+                if quota_type.value in values:
+                    limits[quota_type][place] = values[quota_type.value]
+        if count % ENTITIES_PER_STEP == 0:
+            yield
+    return {quota_type: QuotaSettings(found) for quota_type, found in limits.items()}
 
 
 def _place(names: Mapping[str, str | None], kind: str) -> Name:

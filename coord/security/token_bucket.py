@@ -32,7 +32,7 @@ class TokenBucket:
             return 0
         return int(min(-self._tokens / limit * 1000 + 0.5, MAX_THROTTLE_MS)) if limit > 0 else MAX_THROTTLE_MS
 
-    def is_full(self, limit: float, now_ms: int) -> bool:
+    def is_as_new(self, limit: float, now_ms: int) -> bool:
         """Whether a new bucket would hold the same."""
         self._fill(limit, now_ms)
         return self._tokens >= limit * self.window_s

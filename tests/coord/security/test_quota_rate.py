@@ -45,9 +45,9 @@ def test_what_was_taken_back_does_not_count() -> None:
 def test_old_windows_do_not_count() -> None:
     used = rate()
     used.record(5000, 0)
-    assert not used.is_idle(WINDOWS * WINDOW_MS - 1)
+    assert not used.is_as_new(1.0, WINDOWS * WINDOW_MS - 1)
     assert used.measure(WINDOWS * WINDOW_MS - 1) > 0
-    assert used.is_idle(WINDOWS * WINDOW_MS)
+    assert used.is_as_new(1.0, WINDOWS * WINDOW_MS)
     assert used.measure(WINDOWS * WINDOW_MS) == 0.0
 
 
@@ -79,8 +79,8 @@ def test_a_bucket_takes_one_burst_and_refills_at_the_limit() -> None:
     assert bucket.throttle_ms(5.0, 0) == 2000
     assert bucket.throttle_ms(5.0, 1999) == 1
     assert bucket.throttle_ms(5.0, 2000) == 0
-    assert not bucket.is_full(5.0, 2000)
-    assert bucket.is_full(5.0, 13_000)
+    assert not bucket.is_as_new(5.0, 2000)
+    assert bucket.is_as_new(5.0, 13_000)
 
 
 def test_a_lower_limit_lowers_what_a_bucket_holds() -> None:

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.coord.security.quota_keys import CLIENT_ID, IP, USER, Entity, QuotaType
-from barnabas.coord.security.quota_settings import ANY, Name, QuotaSettings, QuotaTags
+from barnabas.coord.security.quota_settings import ANY, Name, QuotaSettings, QuotaTags, settings_in_steps
+from barnabas.wire.steps import result_of
 
 NAMES = ("a", "b")
 PLACES = [
@@ -62,9 +63,9 @@ def test_settings_are_those_of_the_type_in_the_metadata() -> None:
         ((USER, None),): {"request_percentage": 3.0},
         ((IP, "10.0.0.1"),): {"connection_creation_rate": 4.0},
     }
-    produce = QuotaSettings.of(quotas, QuotaType.PRODUCE)
+    settings = result_of(settings_in_steps(quotas))
+    produce, request = settings[QuotaType.PRODUCE], settings[QuotaType.REQUEST]
     assert produce.limit(produce.tags("alice", "any")) == 1.0
     assert produce.limit(produce.tags("bob", "any")) is None
-    request = QuotaSettings.of(quotas, QuotaType.REQUEST)
     assert request.limit(request.tags("bob", "any")) == 3.0
-    assert not QuotaSettings.of(quotas, QuotaType.CONTROLLER_MUTATION)
+    assert not settings[QuotaType.CONTROLLER_MUTATION]
