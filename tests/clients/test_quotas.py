@@ -1,6 +1,7 @@
 """Quotas with a real client (librdkafka): a producer that is limited to a byte rate ends up near that rate.
 
-The times are those that the broker tells (`throttle_cb`). How long the test took in between only widens what is allowed.
+The times are those that the broker tells (`throttle_cb`). How long the test took in between only widens what is
+allowed.
 """
 
 from __future__ import annotations
