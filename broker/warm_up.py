@@ -40,6 +40,7 @@ LATE: Final = (
     "coord.groups.streams.groups",
     "coord.share_state.config",
     "coord.share_state.coordinator",
+    "broker.apis.metering",
     "broker.config.config_schema",
     "broker.config.group_configs",
     "broker.config.group_limits",
@@ -52,17 +53,22 @@ LATE: Final = (
     "broker.metadata.controller_quorum",
     "broker.metadata.controller_requests",
     "broker.metadata.directory_assignments",
+    "broker.net.refused_sockets",
     "broker.replicas.cleaner",
     "broker.replicas.cleaner_process",
     "broker.replicas.committed_bytes",
     "broker.replicas.dir_moves",
     "broker.replicas.load",
     "broker.replicas.replication",
+    "broker.security.client_quotas",
+    "broker.security.ip_rates",
 )
 """What functions of the modules that a start has imported import; `tests/broker/test_warm_up.py` compares it."""
 LATE_OF_CONTROLLER: Final = (
     *("wire.versioned", "wire.codec", "storage.recovery", "storage.swap"),
     *("coord.cluster.image_records", "broker.config.config_schema", "broker.metadata.controller_requests"),
+    *("broker.apis.metering", "broker.net.refused_sockets", "broker.security.client_quotas"),
+    "broker.security.ip_rates",
 )
 """The same of a process that is only a controller."""
 LIBRARIES: Final = (

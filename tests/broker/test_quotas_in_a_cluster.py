@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
+from barnabas.wire.frame import parse_response_header
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from barnabas.wire.messages.headers import DefaultPrincipalData
 from barnabas.wire.messages.metadata_records import ClientQuotaRecord, ClientQuotaRecordEntityData
 from barnabas.wire.messages.quotas import (
     AlterClientQuotasRequest,
@@ -16,11 +19,18 @@ from barnabas.wire.messages.quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
-from barnabas.wire.messages.topics import CreatableTopicResult, CreateTopicsResponse
+from barnabas.wire.messages.topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from tests.broker.fake_controller import FakeController, Member
 from tests.broker.memory_broker import Client
+from tests.broker.memory_controller import ControllerClient, MemoryController
 from tests.broker.quotas import alteration, described
 from tests.broker.scripted_nodes import Wire
+from tests.broker.test_controller_listener import envelope
 from tests.broker.test_forwarding import Forwarded, client_of, creation
 
 TEST = {"client-id": "test"}
@@ -80,3 +90,30 @@ def test_the_controllers_throttle_time_mutes_the_client_here(
     wire.advance(5)
     client.connection.resume(wire.time)
     assert len(client.answers()) == 1
+
+
+def enveloped(client: ControllerClient, request: CreateTopicsRequest, name: str) -> CreateTopicsResponse:
+    """The answer to a request in an envelope, which a broker has sent for this user."""
+    principal = b"\0\0" + DefaultPrincipalData(type="User", name=name).encode(0)
+    answer = client.ask(envelope(request, 7, request_principal=principal), 0)
+    assert answer.error_code == 0, answer
+    _, position = parse_response_header(answer.response_data, ApiKey.CREATE_TOPICS, 7)
+    return CreateTopicsResponse.decode(answer.response_data[position:], 7)
+
+
+def test_a_controller_charges_the_client_of_an_envelope_and_not_its_broker(tmp_path: Path) -> None:
+    memory = MemoryController(tmp_path)
+    memory.unfence(1)
+    client = memory.client()
+    entries = [alteration({"user": "alice"}, {"controller_mutation_rate": 1.0})]
+    assert client.ask(AlterClientQuotasRequest(entries=entries), 1).entries[0].error_code == 0
+    assert memory.node.client_quotas is not None
+    topic = CreatableTopic(name="burst", num_partitions=20, replication_factor=1)
+    first = enveloped(client, CreateTopicsRequest(topics=[topic]), "alice")
+    assert (first.topics[0].error_code, first.throttle_time_ms) == (0, 0)
+    again = CreateTopicsRequest(topics=[CreatableTopic(name="more", num_partitions=1, replication_factor=1)])
+    refused = enveloped(client, again, "alice")
+    assert (refused.topics[0].error_code, refused.throttle_time_ms) == (ErrorCode.THROTTLING_QUOTA_EXCEEDED, 9000)
+    other = enveloped(client, again, "bob")
+    assert (other.topics[0].error_code, other.throttle_time_ms) == (0, 0)
+    memory.close()
