@@ -58,6 +58,8 @@ class QuotaBook(Generic[U]):
         """Replace the settings; what was used before counts for the new limits too, from the next use on."""
         self._settings = settings
         self._by_client.clear()
+        if not settings:
+            self._accounts = {}
 
     def account(self, user: str, client_id: str, now_ms: int) -> Account[U] | None:
         """The account that a client counts for; None if it has no limit."""

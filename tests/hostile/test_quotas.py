@@ -1,4 +1,4 @@
-"""Clients that make up a client id for each request, where each has a quota of its own; and one that ignores its own."""
+"""Clients that make up a client id for each request, where each has a quota; and one that ignores its own."""
 
 from __future__ import annotations
 
