@@ -90,7 +90,8 @@ AREAS: Final = (
     Area(
         "Quotas of clients",
         ("client.quota.", "controller.quota.", "replication.quota.", "alter.log.dirs.replication.quota."),
-        f"{WARNING}; there are no quotas of clients, and AlterClientQuotas is not served",
+        f"{WARNING}. Quotas of clients are those that AlterClientQuotas sets, without a callback in Java; quotas of "
+        "replication are measured over 11 windows of a second",
     ),
     Area(
         "Authorization",

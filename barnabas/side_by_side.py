@@ -401,11 +401,8 @@ AREAS: Final = {
 LACKS: Final = (
     ("rpk", "acl, security user, role, secret", "Barnabas has no authentication; Kafka's own kafka-acls works"),
     ("rpk", "registry, topic produce --schema-id, topic consume --use-schema-registry", "no schema registry"),
-    (
-        "rpk",
-        "cluster quotas, license, storage; topic describe-storage",
-        "no quotas of clients, no tiers",
-    ),
+    ("rpk", "cluster license, storage; topic describe-storage", "no tiers"),
+    ("rpk", "cluster quotas", "`barnabas kafka-configs` for users, clients and ips, as Kafka's"),
     ("rpk", "transform, connect, cloud, debug bundle, iotune, redpanda", "Redpanda's own products and system settings"),
     ("rpk", "topic consume: `%` modifiers as `%v{hex}`, `--format` of produce", "`-f` has verbs without modifiers"),
     ("kcat", "-M (mock broker)", "`barnabas serve` is a broker"),
@@ -417,7 +414,7 @@ LACKS: Final = (
     ),
     (
         "Kafka",
-        "kafka-acls, kafka-delegation-tokens; kafka-configs for users, clients and ips",
+        "kafka-acls, kafka-delegation-tokens; kafka-configs for SCRAM credentials of users",
         "[not served](skipped.md)",
     ),
     ("Kafka", "kafka-streams-groups, kafka-streams-application-reset", "Kafka's own run against Barnabas"),

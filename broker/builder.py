@@ -26,7 +26,7 @@ from barnabas.broker.metadata.producer_ids import ProducerIds
 from barnabas.broker.replicas.fetch_sessions import FetchSessions
 from barnabas.broker.replicas.flusher import Flusher
 from barnabas.broker.replicas.partitions import Partitions
-from barnabas.broker.steps import StepRunner
+from barnabas.broker.steps import StepRunner, run_in_place
 from barnabas.storage.files import Files
 from barnabas.storage.log_dirs import LogDirs
 from barnabas.storage.topic_keys import SYNONYMS
@@ -215,6 +215,8 @@ def load_logs(broker: Broker) -> None:
     if broker.authorizer is not None:
         broker.authorizer.load(broker.image)
     broker.partitions.load(broker.image)
+    if broker.image.quotas:
+        run_in_place(broker.take_quotas())
     if broker.log_dirs.futures.found:
         broker.dir_moves.resume()
     broker.group_coordinators.load()
@@ -237,6 +239,7 @@ def _subscribe(broker: Broker) -> None:
     broker.add_authorizer()
     metadata.on_change.append(lambda delta: partitions.apply(broker.image, delta))
     metadata.on_change.extend(runtime.apply for runtime in coordinators)
+    metadata.on_change.append(broker.follow_quotas)
     metadata.on_config_change.append(apply_topic_defaults)
     partitions.on_failure = {runtime.topic: runtime.partition_failed for runtime in coordinators}
     broker.log_dir_failures.on_failure.append(partitions.take_dir_offline)

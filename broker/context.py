@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 import trio
 
 from barnabas.broker.config.keys.general import AUTHORIZER_CLASS_NAME, BROKER_RACK, REQUEST_TIMEOUT_MS
+from barnabas.broker.guarded import call_guarded
 from barnabas.broker.loop import Loop
+from barnabas.coord.cluster.delta import QUOTAS
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
@@ -45,8 +47,12 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.load import Load
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.broker.security.authorizer import Authorizer
+    from barnabas.broker.security.client_quotas import ClientQuotas
+    from barnabas.broker.security.ip_rates import ConnectionRates
+    from barnabas.broker.security.usage import Usage
     from barnabas.broker.sharing.share_partitions import SharePartitions
-    from barnabas.broker.steps import StepRunner
+    from barnabas.broker.steps import StepRunner, Steps
+    from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.security.acls import Operation, ResourceType
     from barnabas.storage.log_dirs import LogDirs
@@ -119,6 +125,12 @@ class Broker:
         self.cluster_id = cluster_id
         self.encoded_api_versions: dict[int, tuple[int, EncodedResponse]] = {}
         """The answers of ApiVersions by version, each with the metadata's offset that it was made at."""
+        self.client_quotas: ClientQuotas | None = None
+        """The quotas of clients; None while there are none."""
+        self.connection_rates: ConnectionRates = {}
+        """The quotas of addresses."""
+        self.on_quotas: list[Callable[[], None]] = []
+        """Called when quotas have changed."""
         self.is_stopping = False
         self.on_halt: Callable[[], None] | None = None
         """Called when the broker cannot continue; `halt_reason` is the reason."""
@@ -204,6 +216,22 @@ class Broker:
             lambda: self.is_stopping,
         )
 
+    def follow_quotas(self, delta: ClusterDelta) -> Steps[None] | None:
+        """Take over the quotas of clients from the metadata, if they have changed."""
+        return self.take_quotas() if QUOTAS in delta.other_changes else None
+
+    def take_quotas(self) -> Steps[None]:
+        """Take over the quotas of clients from the metadata."""
+        from barnabas.broker.security.client_quotas import ClientQuotas
+        from barnabas.broker.security.ip_rates import connection_rates_in_steps
+
+        quotas = self.client_quotas or ClientQuotas(self.config, self.loop.now)
+        has_any = yield from quotas.apply(self.image.quotas)
+        self.client_quotas = quotas if has_any else None
+        self.connection_rates = yield from connection_rates_in_steps(self.image.quotas)
+        for follower in self.on_quotas:
+            call_guarded("Applying changed quotas", follower)
+
     def endpoints(self, ctx: RequestContext) -> list[tuple[int, str, int, str | None]]:
         """(node id, host, port, rack) of the live brokers, as advertised to clients of this connection's listener.
 
@@ -264,6 +292,9 @@ class RequestContext:
         "now",
         "refused_topics",
     )
+
+    usage: Usage | None = None
+    """What the request uses of its client's quotas; None while there are no quotas (`MeteredContext`)."""
 
     def __init__(
         self,
@@ -328,6 +359,14 @@ class RequestContext:
     def local_address(self) -> tuple[str, int]:
         """The address of this broker that the client has connected to; advertised when nothing else is configured."""
         return self.connection.local_host, self.connection.local_port
+
+
+class MeteredContext(RequestContext):
+    """The context of a request of a broker with quotas."""
+
+    __slots__ = ("usage",)
+
+    usage: Usage | None
 
 
 class ForwardedContext(RequestContext):

@@ -15,7 +15,7 @@ import trio
 from barnabas.broker.context import Broker, new_uuid, wall_clock_ms
 from barnabas.broker.log_dir_failures import LogDirFailures
 from barnabas.broker.metadata.active_controller import ActiveController
-from barnabas.broker.steps import StepRunner
+from barnabas.broker.steps import StepRunner, run_in_place
 from barnabas.storage.files import Files
 from barnabas.storage.log_dirs import LogDirs
 
@@ -54,9 +54,12 @@ def open_controller(
         node.runner = StepRunner(node.loop, disk)
         add_controller(node)
         node.add_authorizer()
+        node.metadata.on_change.append(node.follow_quotas)
         node.active_controller.open_for(endpoints)
         if node.authorizer is not None:
             node.authorizer.load(node.image)
+        if node.image.quotas:
+            run_in_place(node.take_quotas())
     except BaseException:
         log_dirs.release()
         raise

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from barnabas.broker.config.options import ServeOptions
     from barnabas.broker.context import Broker
     from barnabas.broker.net.outgoing import Connect, Outgoing
+    from barnabas.broker.security.ip_rates import IpRates
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
@@ -186,6 +187,7 @@ class Server:
         self._remote: RemoteController | None = None
         self._has_logs = True
         self._is_closed = False
+        self._ip_rates: IpRates | None = None
         self.mistake: StartError | None = None
         """Why this broker could not join its cluster, if the user can fix it."""
         self.is_clean = True
@@ -203,6 +205,8 @@ class Server:
         kind = BROKER if self._remote is None else FORWARDING
         self.reactor = Reactor(broker.loop, self._limits_at_start(), Dispatcher(broker, kind).dispatch, self._flushes)
         broker.metadata.on_config_change.append(lambda _changed: self._apply_limits())
+        broker.on_quotas.append(self._apply_quotas_of_addresses)
+        self._apply_quotas_of_addresses()
         self.reactor.watch(self._flushes.fileno(), self._flushes.collect)
         if self._outgoing is not None:
             self._outgoing.attach(self.reactor.poller)
@@ -247,6 +251,17 @@ class Server:
             lambda: found.update(look_up(hosts)),
             lambda _: self.reactor.set_limits(connection_limits(self.config, found)),
         )
+
+    def _apply_quotas_of_addresses(self) -> None:
+        """Apply the rates at which addresses may connect (KIP-612)."""
+        rates = self.broker.connection_rates
+        if rates or self._ip_rates is not None:
+            from barnabas.broker.security.ip_rates import IpRates
+
+            if self._ip_rates is None:
+                self._ip_rates = IpRates(self.config, self.broker.loop.now, self._flushes)
+            self._ip_rates.follow(rates)
+            self.reactor.ip_throttle_s = self._ip_rates.throttle_s if rates else None
 
     def _limits_at_start(self) -> Limits:
         return connection_limits(self.config, look_up(named_hosts(self.config)))

@@ -41,6 +41,7 @@ LATE: Final = (
     "coord.groups.streams.groups",
     "coord.share_state.config",
     "coord.share_state.coordinator",
+    "broker.apis.metering",
     "broker.config.config_schema",
     "broker.config.group_configs",
     "broker.config.group_limits",
@@ -55,18 +56,23 @@ LATE: Final = (
     "broker.metadata.directory_assignments",
     "broker.metrics.client_metrics",
     "broker.metadata.token_expiry",
+    "broker.net.refused_sockets",
     "broker.replicas.cleaner",
     "broker.replicas.cleaner_process",
     "broker.replicas.committed_bytes",
     "broker.replicas.dir_moves",
     "broker.replicas.load",
     "broker.replicas.replication",
+    "broker.security.client_quotas",
+    "broker.security.ip_rates",
 )
 """What functions of the modules that a start has imported import; `tests/broker/test_warm_up.py` compares it."""
 LATE_OF_CONTROLLER: Final = (
     *("wire.versioned", "wire.codec", "storage.recovery", "storage.swap"),
     *("coord.cluster.image_records", "broker.config.config_schema", "broker.metadata.controller_requests"),
     "broker.metadata.token_expiry",
+    *("broker.apis.metering", "broker.net.refused_sockets", "broker.security.client_quotas"),
+    "broker.security.ip_rates",
 )
 """The same of a process that is only a controller."""
 LIBRARIES: Final = (

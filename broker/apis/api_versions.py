@@ -43,14 +43,20 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersion
     refusal = refused(ctx, request)
     if refusal is not None:
         return refusal
+    if ctx.usage is not None:  # the throttle time is behind the APIs: the answer cannot be that of others
+        return whole_answer(ctx.broker.metadata, _shown(ctx))
     offset, encoded = ctx.broker.encoded_api_versions.get(ctx.api_version, (None, None))
     if encoded is None or offset != ctx.broker.image.offset:
         encoded = EncodedResponse()
-        hidden = TELEMETRY_APIS if ctx.broker.config[METRICS_LISTENER] is None else frozenset()
-        shown = [key for key in BROKER_APIS if key not in hidden]
-        encoded.chunks = whole_answer(ctx.broker.metadata, shown).encode_chunks(ctx.api_version)
+        encoded.chunks = whole_answer(ctx.broker.metadata, _shown(ctx)).encode_chunks(ctx.api_version)
         ctx.broker.encoded_api_versions[ctx.api_version] = (ctx.broker.image.offset, encoded)
     return encoded
+
+
+def _shown(ctx: RequestContext) -> list[ApiKey]:
+    """The APIs to name: those of telemetry where somebody can see the metrics."""
+    hidden = TELEMETRY_APIS if ctx.broker.config[METRICS_LISTENER] is None else frozenset()
+    return [key for key in BROKER_APIS if key not in hidden]
 
 
 def refused(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse | None:

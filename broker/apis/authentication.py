@@ -13,6 +13,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.registry import Route, Routes
+from barnabas.broker.config.keys.own import REQUEST_MAX_ELEMENTS
 from barnabas.broker.context import RequestContext
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.security.sasl_authenticator import Admission, AuthenticationRefused, SaslAuthenticator
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from barnabas.broker.net.connection import Connection
     from barnabas.wire.schema import Message
 
-Serve = Callable[["Connection", Route, int, "Message", RequestContext], None]
+Serve = Callable[[Route, "Message", RequestContext], None]
 _KEY: Final = Struct(">hh")
 
 
@@ -44,7 +45,7 @@ def is_admitted(broker: Broker, routes: Routes, connection: Connection, frame: m
     elif admission is Admission.ILLEGAL:
         route = copy(routes.find(api_key, api_version))
         header, position = parse_request_header(frame)
-        request, _ = route.request_codec.parse(frame, position)
+        request, _ = route.request_codec.parse_within(frame, position, broker.config[REQUEST_MAX_ELEMENTS])
         error = authenticator.illegal(api_key)
         route.handler = lambda ctx, _request: refuse(ctx.broker, ctx.connection, authenticator, error)
         context = RequestContext(
@@ -56,7 +57,7 @@ def is_admitted(broker: Broker, routes: Routes, connection: Connection, frame: m
             header.client_id,
             connection.now,
         )
-        serve(connection, route, header.correlation_id, request, context)
+        serve(route, request, context)
     return admission is Admission.SERVED
 
 

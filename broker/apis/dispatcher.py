@@ -54,6 +54,8 @@ class Dispatcher:
         """Serve one request; `frame` is valid only until this returns. ProtocolError when it cannot be decoded."""
         if connection.authenticator is not None and not self._is_admitted(connection, frame):
             return
+        quotas = self._broker.client_quotas
+        since = 0.0 if quotas is None else quotas.cpu_time()
         try:
             api_key, api_version, correlation_id, client_id_size = _REQUEST_HEADER.unpack_from(frame)
         except Exception:
@@ -83,10 +85,14 @@ class Dispatcher:
         context = RequestContext(
             self._broker, connection, route.api_key, api_version, correlation_id, client_id, connection.now
         )
+        if quotas is not None:
+            from barnabas.broker.apis.metering import metered
+
+            context = metered(context, quotas, len(frame), since)
         if request_logger.isEnabledFor(logging.DEBUG):
             peer = (connection.peer_host, connection.peer_port)
             request_logger.debug("%s:%d %s %s v%d", *peer, client_id, route.name, api_version)
-        _serve(connection, route, correlation_id, request, context)
+        _serve(route, request, context)
 
     def _is_admitted(self, connection: Connection, frame: memoryview) -> bool:
         """Whether a connection that must authenticate, or has a session with an end, may send this now."""
@@ -112,65 +118,84 @@ def _parse_within(route: Route, frame: memoryview, position: int, max_elements: 
         ) from None
 
 
-def _serve(
-    connection: Connection, route: Route, correlation_id: int, request: Message, context: RequestContext
-) -> None:
+def _serve(route: Route, request: Message, context: RequestContext) -> None:
     """Call the handler, and send its response unless that is delayed or there is none."""
     try:
         outcome = route.handler(context, request)
     except KafkaError as error:
-        _respond_with_error(connection, route, correlation_id, request, error)
+        _respond_with_error(route, request, context, error)
     except ProtocolError:
         raise
     except Exception as error:
-        _respond_to_failure(connection, route, correlation_id, request, error)
+        _respond_to_failure(route, request, context, error)
     else:
-        if outcome is None:
-            return
         if isinstance(outcome, DelayedResponse):
-            connection.delayed = outcome
-            outcome.attach(partial(_deliver, connection, route, correlation_id, request))
-            return
-        _try_to_respond(connection, route, correlation_id, request, outcome)
+            if context.usage is not None:
+                context.usage.pause()
+            context.connection.delayed = outcome
+            outcome.attach(partial(_deliver, route, request, context))
+        elif outcome is not None:
+            _try_to_respond(route, request, context, outcome)
+        elif context.usage is not None:
+            _unanswered(context)
 
 
-def _deliver(
-    connection: Connection, route: Route, correlation_id: int, request: Message, outcome: Message | Exception | None
-) -> None:
+def _deliver(route: Route, request: Message, context: RequestContext, outcome: Message | Exception | None) -> None:
     """Send the outcome of a delayed response; None: the request has no response."""
+    connection = context.connection
     if connection.delayed is None:
         if isinstance(outcome, Exception) and not isinstance(outcome, KafkaError):
             log_failure(f"{route.name} v{route.api_version} of a client that has disconnected", outcome)
         return
     connection.delayed = None
     connection.last_active = connection.clock()  # idle time counts from the response
+    if context.usage is not None:
+        context.usage.resume()
     if isinstance(outcome, Exception):
-        _respond_to_failure(connection, route, correlation_id, request, outcome)
+        _respond_to_failure(route, request, context, outcome)
     elif outcome is not None:
-        _try_to_respond(connection, route, correlation_id, request, outcome)
+        _try_to_respond(route, request, context, outcome)
+    elif context.usage is not None:
+        _unanswered(context)
     connection.on_output(connection)
 
 
-def _try_to_respond(
-    connection: Connection, route: Route, correlation_id: int, request: Message, response: Message
-) -> None:
+def _try_to_respond(route: Route, request: Message, context: RequestContext, response: Message) -> None:
     """Send a response, or an error when it cannot be encoded, or the small parts of log files in it not be read."""
     try:
-        _respond(connection, route, correlation_id, response)
+        _send(route, context, response)
     except Exception as error:
-        _respond_to_failure(connection, route, correlation_id, request, error)
+        _respond_to_failure(route, request, context, error)
 
 
-def _respond_to_failure(
-    connection: Connection, route: Route, correlation_id: int, request: Message, error: Exception
-) -> None:
+def _respond_to_failure(route: Route, request: Message, context: RequestContext, error: Exception) -> None:
     """Log an exception unless it is a KafkaError, and send its error; close the connection if that fails too."""
+    connection = context.connection
     try:
         what = f"{route.name} v{route.api_version} from {connection.peer_host}:{connection.peer_port}"
-        _respond_with_error(connection, route, correlation_id, request, answer_for(what, error))
+        _respond_with_error(route, request, context, answer_for(what, error))
     except Exception as failure:
         log_failure(f"Answering {connection.peer_host}:{connection.peer_port}, which is closed,", failure)
         connection.is_closing = True
+
+
+def _send(route: Route, context: RequestContext, response: Message) -> None:
+    """Send a response, and throttle its client if it has used up a quota."""
+    if context.usage is None:
+        _respond(context.connection, route, context.correlation_id, response)
+        return
+    from barnabas.broker.apis.metering import respond_metered  # only a broker with quotas needs it
+
+    respond_metered(
+        route, context, response, lambda told: _respond(context.connection, route, context.correlation_id, told)
+    )
+
+
+def _unanswered(context: RequestContext) -> None:
+    """A request without a response is done; throttle its client if it has used up a quota."""
+    from barnabas.broker.apis.metering import unanswered
+
+    unanswered(context)
 
 
 def _respond(connection: Connection, route: Route, correlation_id: int, response: Message) -> None:
@@ -194,13 +219,11 @@ def _respond(connection: Connection, route: Route, correlation_id: int, response
     connection.out_bytes += size + 4
 
 
-def _respond_with_error(
-    connection: Connection, route: Route, correlation_id: int, request: Message, error: KafkaError
-) -> None:
+def _respond_with_error(route: Route, request: Message, context: RequestContext, error: KafkaError) -> None:
     response = route.error_response(request, error)
     if response is None:
         raise ProtocolError(f"{route.name} failed with {error.code.name}, which its response cannot carry")
-    _respond(connection, route, correlation_id, response)
+    _send(route, context, response)
 
 
 def _api_versions_route(

@@ -147,7 +147,7 @@ def _outcome(
 ) -> FetchResponse | DelayedResponse:
     """The response if enough was read, else one that waits for more."""
     plan.may_be_cold = False
-    if attempt.is_final or attempt.size >= request.min_bytes or request.max_wait_ms <= 0 or ctx.broker.is_stopping:
+    if attempt.is_final or attempt.size >= plan.min_bytes or request.max_wait_ms <= 0 or ctx.broker.is_stopping:
         return plan.respond(attempt)
     deadline = ctx.now + request.max_wait_ms / 1000
     if plan.is_follower:

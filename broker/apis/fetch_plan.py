@@ -35,6 +35,8 @@ READ_COMMITTED = 1
 FIRST_VERSION_WITH_RACK = 11
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 FIRST_VERSION_WITH_LEADERS = 16
+BYTES_OF_A_PARTITION = 64
+"""About the size of a partition in a response, without its records, where its bytes are counted for a quota."""
 
 # Shared by all responses: never modified.
 _NO_DIVERGENCE = FetchResponseEpochEndOffset()
@@ -106,6 +108,13 @@ class FetchPlan:
         """Whether `read` leaves out partitions whose lookup would wait for the disk, and adds them to `cold`."""
         self.cold: dict[PartitionKey, Callable[[], None]] = {}
         """What these partitions have to read from the disk first, in a thread."""
+        if ctx.usage is not None:
+            if self.is_follower:
+                ctx.usage.is_exempt = True
+            else:
+                most = ctx.usage.most_fetched()
+                self.max_bytes = int(min(self.max_bytes, max(most - BYTES_OF_A_PARTITION * len(partitions), most / 2)))
+                self.min_bytes = min(self.min_bytes, self.max_bytes)
 
     @property
     def names_leaders(self) -> bool:
@@ -258,8 +267,15 @@ class FetchPlan:
         return answer
 
     def respond(self, attempt: Attempt) -> FetchResponse:
-        """The response: in a session only partitions with changes, otherwise all."""
+        """The response: in a session only partitions with changes, otherwise all; nothing for a throttled client."""
         response = FetchResponse()
+        if self.ctx.usage is not None and not self.is_follower:
+            listed = attempt.answers if self.session is None else attempt.sizes
+            size = attempt.size + BYTES_OF_A_PARTITION * len(listed)
+            response.throttle_time_ms = self.ctx.usage.fetch_throttle_ms(size)
+            if response.throttle_time_ms:
+                response.session_id = NO_SESSION if self.session is None else self.session.session_id
+                return response
         answers = attempt.answers
         if self.session is not None:
             answers = self._changed(self.session, answers)

@@ -79,6 +79,10 @@ def _effect(ctx: RequestContext, request: Message, response: Message) -> Callabl
         counts = {topic.name: topic.count for topic in request.topics}
         extended = [result.name for result in response.results if not result.error_code]
         return lambda: all(_has_partitions(metadata.image.topic(name), counts.get(name, 0)) for name in extended)
+    if request.api_key == ApiKey.ALTER_CLIENT_QUOTAS:
+        from barnabas.coord.cluster.quota_changes import has_quotas
+
+        return lambda: has_quotas(metadata.image, request, response)  # type: ignore[arg-type]
     return None
 
 

@@ -28,6 +28,7 @@ ELEMENTS_OF_A_STEP = 300
 
 def _encode(ctx: RequestContext, response: Message) -> Generator[None, None, EncodedResponse]:
     encoded = EncodedResponse()
+    encoded.throttle_time_ms = getattr(response, "throttle_time_ms", 0)
     building = message_for(ctx.api_key)[1].codec(ctx.api_version).build_in_steps(response)
     left = ELEMENTS_OF_A_STEP
     while True:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.metadata_changes import change_metadata
+from barnabas.broker.apis.mutation_quotas import mutation_quota
 from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.topic_access import hide_configs, refused_creations, refused_deletions, refused_extensions
 from barnabas.broker.config.keys.general import DELETE_TOPIC_ENABLE
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from barnabas.coord.cluster.local_controller import Outcome
 
 FIRST_VERSION_WITH_DELETION_DISABLED = 3
+FIRST_STRICT_CREATION = 6
+FIRST_STRICT_DELETION = 5
+FIRST_STRICT_EXTENSION = 3
+"""The first versions that know THROTTLING_QUOTA_EXCEEDED."""
 
 
 def _creation_failed(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
@@ -62,15 +67,16 @@ def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> DelayedR
     if not request.validate_only:
         _check_descriptors(ctx)
     controller = ctx.broker.controller
+    quota = mutation_quota(ctx, FIRST_STRICT_CREATION)
 
     def validate() -> Steps[Outcome[CreateTopicsResponse]]:
         failed = refused_creations(ctx, request)
-        outcome = yield from controller.local.create_topics_in_steps(request, controller.topic_defaults())
+        outcome = yield from controller.local.create_topics_in_steps(request, controller.topic_defaults(), quota.charge)
         hide_configs(ctx, outcome.response)
         outcome.response.topics += failed
         return outcome
 
-    return change_metadata(ctx, validate, items=len(request.topics))
+    return change_metadata(ctx, validate, quota.told, items=len(request.topics))
 
 
 def _deletion_failed(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
@@ -95,14 +101,16 @@ def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> DelayedR
             raise KafkaError(ErrorCode.INVALID_REQUEST, "This version does not support topic deletion.")
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
     local = ctx.broker.controller.local
+    quota = mutation_quota(ctx, FIRST_STRICT_DELETION)
 
     def validate() -> Steps[Outcome[DeleteTopicsResponse]]:
         failed = refused_deletions(ctx, request)
-        outcome = yield from local.delete_topics_in_steps(request)
+        outcome = yield from local.delete_topics_in_steps(request, quota.charge)
         outcome.response.responses += failed
         return outcome
 
-    return change_metadata(ctx, validate, items=len(request.topic_names) + len(request.topics))
+    items = len(request.topic_names) + len(request.topics)
+    return change_metadata(ctx, validate, quota.told, items=items)
 
 
 def _extension_failed(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
@@ -120,11 +128,12 @@ def create_partitions(ctx: RequestContext, request: CreatePartitionsRequest) -> 
     if not request.validate_only:
         _check_descriptors(ctx)
     local = ctx.broker.controller.local
+    quota = mutation_quota(ctx, FIRST_STRICT_EXTENSION)
 
     def validate() -> Steps[Outcome[CreatePartitionsResponse]]:
         failed = refused_extensions(ctx, request)
-        outcome = yield from local.create_partitions_in_steps(request)
+        outcome = yield from local.create_partitions_in_steps(request, quota.charge)
         outcome.response.results += failed
         return outcome
 
-    return change_metadata(ctx, validate, items=len(request.topics))
+    return change_metadata(ctx, validate, quota.told, items=len(request.topics))

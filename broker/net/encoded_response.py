@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 class EncodedResponse(Message):
     """The encoded body of a response, in the version of the request that it answers."""
 
-    __slots__ = ("chunks",)
+    __slots__ = ("chunks", "throttle_time_ms")
 
     chunks: list[Chunk]
+    throttle_time_ms: int
+    """What the response tells its client, if that was known when it was encoded."""

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.net.limits import Limits
     from barnabas.broker.net.poller import Poller
+    from barnabas.broker.net.refused_sockets import RefusedSockets
 
 logger = logging.getLogger("kafka.network.SocketServer")
 
@@ -80,6 +81,9 @@ class Reactor:
         self._dispatch = dispatch
         self._poller: Poller = FastestPoller()
         self._quotas = ConnectionQuotas(limits, loop.now())
+        self.ip_throttle_s: Callable[[str], float] | None = None
+        """Counts a new connection of an address: in how many seconds it is to be closed, 0 if it is to be served."""
+        self._refused: RefusedSockets | None = None
         self.acceptor = Acceptor(loop, self._poller, self._admit, lambda: len(self._channels), self._quotas.hold)
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._buffers = FrameBuffers(limits.max_queued_bytes)
@@ -263,6 +267,9 @@ class Reactor:
         host = _plain(peer[0])
         quotas = self._quotas
         quotas.accepted(listener.name)
+        if self.ip_throttle_s is not None and (wait_s := self.ip_throttle_s(host)):
+            self._close_later(accepted, wait_s)
+            return
         if not quotas.allows(host):
             limit = quotas.limit_of(host)
             logger.warning("Refused a connection from %s: max.connections.per.ip=%d is reached", host, limit)
@@ -290,6 +297,14 @@ class Reactor:
         self._channels[connection] = channel
         if quotas.opened(listener.name, host):
             self._close_idlest(listener.name)
+
+    def _close_later(self, accepted: socket.socket, wait_s: float) -> None:
+        """Close a connection of an address that connects too fast, in so many seconds."""
+        if self._refused is None:
+            from barnabas.broker.net.refused_sockets import RefusedSockets
+
+            self._refused = RefusedSockets(self._loop)
+        self._refused.close_later(accepted, wait_s)
 
     def _close_idlest(self, inter_broker: str) -> None:
         """Close the connection of another listener that was idle for the longest time: this one is exempt."""
@@ -481,6 +496,8 @@ class Reactor:
         for close in self.on_close:
             call_guarded("Closing what the event loop polls", close)
         self.stop_accepting()
+        if self._refused is not None:
+            self._refused.close()
         for channel in list(self._channels.values()):
             self._close(channel)
         self._poller.close()

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 FEATURES: Final = "features"
 """The name of a change of feature levels in `ClusterDelta.other_changes`."""
 
+QUOTAS: Final = "quotas"
+"""The name of a change of the quotas of clients."""
+
 
 class ClusterDelta:
     """What a number of records changed, for the components that have to react."""

@@ -1,6 +1,5 @@
 """The cluster's metadata as of one offset of the metadata log; only `replay` changes it (rules R16, R17, R22).
 
-Records that Barnabas does not use (SCRAM users, quotas, tokens) are stored too, so that a snapshot is complete.
 Source: Kafka 4.4 `MetadataImage`.
 """
 

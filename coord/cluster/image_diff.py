@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Hashable, Mapping
 from typing import Final, TypeVar
 
-from barnabas.coord.cluster.delta import FEATURES, ClusterDelta
+from barnabas.coord.cluster.delta import FEATURES, QUOTAS, ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.topic_image import TopicImage
 
@@ -72,7 +72,7 @@ _OTHERS: Final[dict[str, tuple[str, ...]]] = {
     "producer ids": ("next_producer_id",),
     "acls": ("acls",),
     "scram": ("scram",),
-    "quotas": ("quotas",),
+    QUOTAS: ("quotas",),
     "tokens": ("tokens",),
     "controllers": ("controllers",),
     "zk migration state": ("zk_migration_state",),

@@ -7,8 +7,8 @@ sends the response, so that a topic is visible when its creator gets the respons
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Generator, Iterable
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from barnabas.coord.cluster.acl_changes import create_acls, delete_acls
 from barnabas.coord.cluster.config_changes import Change, ConfigChanges
@@ -61,7 +61,13 @@ from barnabas.wire.schema import Message
 from barnabas.wire.steps import result_of
 from barnabas.wire.types import Uuid
 
+if TYPE_CHECKING:
+    from barnabas.wire.messages.quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
+
 R_co = TypeVar("R_co", covariant=True)
+
+Charge = Callable[[int], None]
+"""Counts partitions that are created or deleted for the quota of a client (KIP-599)."""
 
 ITEMS_PER_STEP: Final = 20
 """The number of topics or resources that are validated in one step, in a change that makes few records for each."""
@@ -104,10 +110,13 @@ class LocalController:
         return result_of(self.create_topics_in_steps(request, defaults))
 
     def create_topics_in_steps(
-        self, request: CreateTopicsRequest, defaults: TopicDefaults
+        self, request: CreateTopicsRequest, defaults: TopicDefaults, charge: Charge | None = None
     ) -> Generator[None, None, Outcome[CreateTopicsResponse]]:
-        """`create_topics`; yields after a step of a millisecond at most. The image must not change meanwhile."""
-        changes = self._topic_changes(defaults)
+        """`create_topics`; yields after a step of a millisecond at most. The image must not change meanwhile.
+
+        `charge` is called with the partitions of each valid topic; KafkaError if they are too many for a quota.
+        """
+        changes = self._topic_changes(defaults, charge)
         changes.check_number_of_partitions(request.topics)
         twice = duplicates(topic.name for topic in request.topics)
         results = [
@@ -129,10 +138,10 @@ class LocalController:
         return result_of(self.delete_topics_in_steps(request))
 
     def delete_topics_in_steps(
-        self, request: DeleteTopicsRequest
+        self, request: DeleteTopicsRequest, charge: Charge | None = None
     ) -> Generator[None, None, Outcome[DeleteTopicsResponse]]:
-        """`delete_topics`; yields after a step of a millisecond at most. The image must not change meanwhile."""
-        changes = self._topic_changes(TopicDefaults(1, 1))
+        """`delete_topics`, in the steps of `create_topics_in_steps`."""
+        changes = self._topic_changes(TopicDefaults(1, 1), charge)
         states = [DeleteTopicState(name=name) for name in request.topic_names] + request.topics
         named = (state for state in states if state.name is not None or state.topic_id != NO_TOPIC_ID)
         twice = duplicates(map(_name_or_id, named))
@@ -154,10 +163,10 @@ class LocalController:
         return result_of(self.create_partitions_in_steps(request))
 
     def create_partitions_in_steps(
-        self, request: CreatePartitionsRequest
+        self, request: CreatePartitionsRequest, charge: Charge | None = None
     ) -> Generator[None, None, Outcome[CreatePartitionsResponse]]:
-        """`create_partitions`; yields after a step of a millisecond at most. The image must not change meanwhile."""
-        changes = self._topic_changes(TopicDefaults(1, 1))
+        """`create_partitions`, in the steps of `create_topics_in_steps`."""
+        changes = self._topic_changes(TopicDefaults(1, 1), charge)
         twice = duplicates(topic.name for topic in request.topics)
         results = []
         for count, (name, topic) in enumerate({topic.name: topic for topic in request.topics}.items(), 1):
@@ -174,8 +183,8 @@ class LocalController:
         records = [] if request.validate_only else changes.records
         return Outcome(records, CreatePartitionsResponse(results=results))
 
-    def _topic_changes(self, defaults: TopicDefaults) -> TopicChanges:
-        return TopicChanges(self.image, self._changes, self._describer, defaults, self._new_uuid)
+    def _topic_changes(self, defaults: TopicDefaults, charge: Charge | None = None) -> TopicChanges:
+        return TopicChanges(self.image, self._changes, self._describer, defaults, self._new_uuid, charge)
 
     # Configs
 
@@ -252,6 +261,23 @@ class LocalController:
         records, response = yield from delete_acls(self.image, request)
         return Outcome(records, response)
 
+    # Quotas of clients
+
+    def alter_client_quotas(
+        self, request: AlterClientQuotasRequest, unknown_hosts: Collection[str] = ()
+    ) -> Outcome[AlterClientQuotasResponse]:
+        """AlterClientQuotas (49); `unknown_hosts` are the names of addresses in it that nobody knows."""
+        return result_of(self.alter_client_quotas_in_steps(request, unknown_hosts))
+
+    def alter_client_quotas_in_steps(
+        self, request: AlterClientQuotasRequest, unknown_hosts: Collection[str] = ()
+    ) -> Generator[None, None, Outcome[AlterClientQuotasResponse]]:
+        """`alter_client_quotas`; yields after a step of a millisecond at most. The image must not change meanwhile."""
+        from barnabas.coord.cluster.quota_changes import alter_quotas_steps
+
+        records, response = yield from alter_quotas_steps(self.image, request, unknown_hosts)
+        return Outcome([] if request.validate_only else records, response)
+
     # Features, and what is described
 
     def update_features(self, request: UpdateFeaturesRequest) -> Outcome[UpdateFeaturesResponse]:
@@ -273,7 +299,7 @@ class LocalController:
             records = (yield from elr_disabled_steps(self.image)) + records
         return Outcome([] if request.validate_only else records, UpdateFeaturesResponse(error_message=None))
 
-    # Security
+    # Credentials
 
     def alter_user_scram_credentials(
         self, request: AlterUserScramCredentialsRequest

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final, cast
 
 from barnabas.coord.cluster.broker_image import BrokerImage
-from barnabas.coord.cluster.delta import FEATURES, ClusterDelta
+from barnabas.coord.cluster.delta import FEATURES, QUOTAS, ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, Entity, UnknownMetadataError
 from barnabas.coord.cluster.resources import TOPIC
 from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage
@@ -238,7 +238,7 @@ def _quota(image: ClusterImage, record: m.ClientQuotaRecord, delta: ClusterDelta
         quotas[record.key] = record.value
     if not quotas:
         del image.quotas[entity]
-    delta.other_changes.add("quotas")
+    delta.other_changes.add(QUOTAS)
 
 
 def _token(image: ClusterImage, record: m.DelegationTokenRecord, delta: ClusterDelta) -> None:

@@ -77,7 +77,11 @@ class TopicChanges:
         describer: ConfigDescriber,
         defaults: TopicDefaults,
         new_uuid: Callable[[], Uuid],
+        charge: Callable[[int], None] | None = None,
     ) -> None:
+        """`charge` is called with the number of partitions that a valid topic adds or takes away; KafkaError if that
+        is too much for the client's quota."""
+        self._charge = charge
         self._image = image
         self._changes = changes
         self._describer = describer
@@ -107,6 +111,8 @@ class TopicChanges:
         configs = _configs_of(topic)
         assignments = yield from self._assignments(topic)
         self._changes.check_topic_configs(configs)
+        if self._charge is not None:
+            self._charge(len(assignments))
         topic_id = self._new_uuid()
         self._names.add(topic.name)
         self._names_of_metrics().add(topic.name)
@@ -283,6 +289,8 @@ class TopicChanges:
         self._count_new_partitions(topic.count - existing, "additional partitions")
         factor = len(found.partitions[0].replicas)
         replicas = yield from self._added_replicas(topic, topic.count - existing, existing, factor)
+        if self._charge is not None:
+            self._charge(topic.count - existing)
         is_manual = topic.assignments is not None
         yield from self._add_partitions(found.topic_id, existing, replicas, is_manual=is_manual)
 
@@ -306,6 +314,8 @@ class TopicChanges:
         topic = self._topic_to_delete(state)
         if topic.topic_id in self._deleted:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic is in the request twice, by its name and by its id.")
+        if self._charge is not None:
+            self._charge(len(topic.partitions))
         self._deleted.add(topic.topic_id)
         self.records.append(RemoveTopicRecord(topic_id=topic.topic_id))
         return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)

@@ -1,4 +1,4 @@
-"""kafka-configs: show and change configs of topics, brokers, groups and client metrics."""
+"""kafka-configs: show and change configs of topics, brokers, groups and client metrics; quotas: `quota_configs`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from barnabas.cli.kafka_tools import quota_configs
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect, read_properties
 
@@ -23,7 +24,7 @@ RESOURCES = ("topics", "brokers", "client-metrics", "groups")
 """The entity types that Barnabas has configs for."""
 SHORT = {"topic": "topics", "broker": "brokers", "group": "groups", "client-metrics": "client-metrics"}
 """Options that name an entity."""
-NOT_SERVED = ("client", "client-defaults", "user", "user-defaults", "ip", "ip-defaults", "broker-logger")
+NOT_SERVED = ("broker-logger",)
 SOURCES = {
     1: "DYNAMIC_TOPIC_CONFIG",
     2: "DYNAMIC_BROKER_CONFIG",
@@ -49,9 +50,9 @@ PARSER = Parser(
         Option("describe", "Show configs that were set."),
         Option("alter", "Change configs."),
         Option("all", "With --describe: all configs, also defaults."),
-        Option("entity-type", f"One of {', '.join(RESOURCES)}.", "TYPE"),
-        Option("entity-name", "The name of a topic or group, or the id of a broker.", "NAME"),
-        Option("entity-default", "The defaults of all brokers."),
+        Option("entity-type", f"One of {', '.join((*RESOURCES, *quota_configs.TYPES))}; users with clients.", "TYPE"),
+        Option("entity-name", "The name of the entity, or the id of a broker.", "NAME"),
+        Option("entity-default", "The defaults of all brokers, users, clients or ips."),
         Option("add-config", "key=value,key=[a,b]: configs to set.", "CONFIGS"),
         Option("add-config-file", "File of key=value lines to set.", "FILE"),
         Option("delete-config", "key,key: configs to reset.", "KEYS"),
@@ -61,7 +62,13 @@ PARSER = Parser(
         Option("broker-defaults", "The defaults of all brokers."),
         Option("group", "The group.", "GROUP"),
         Option("client-metrics", "The client metrics subscription.", "NAME"),
-        *(Option(name, "Not served by Barnabas.", "" if "default" in name else "NAME") for name in NOT_SERVED),
+        Option("user", "The user, for quotas.", "USER"),
+        Option("user-defaults", "The default quotas of users."),
+        Option("client", "The client id, for quotas.", "CLIENT-ID"),
+        Option("client-defaults", "The default quotas of client ids."),
+        Option("ip", "The address, for quotas.", "ADDRESS"),
+        Option("ip-defaults", "The default quotas of addresses."),
+        *(Option(name, "Not served by Barnabas.", "NAME") for name in NOT_SERVED),
     ],
 )
 
@@ -71,12 +78,21 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments:
         raise Usage(PURPOSE)
     options = PARSER.parse(arguments)
-    kind, name = _check(options)
+    quotas = None
+    kind, name = "", None
+    if quota_configs.is_about_quotas(options):
+        quotas = _check_quotas(options, arguments)
+    else:
+        kind, name = _check(options)
     from barnabas.wire.errors import KafkaError
 
     try:
         with connect(options) as cluster:
-            if options.has("describe"):
+            if quotas is not None and options.has("describe"):
+                quota_configs.describe(cluster, quotas)
+            elif quotas is not None:
+                quota_configs.alter(cluster, quotas, _changes(options))
+            elif options.has("describe"):
                 _describe(cluster, options, kind, name)
             else:
                 _alter(cluster, options, kind, name)
@@ -94,11 +110,30 @@ def main(arguments: Sequence[str]) -> int:
 
 def _check(options: Options) -> tuple[str, str | None]:
     """The entity type and name; the name "" is that of brokers' defaults, None are all entities."""
+    _check_action(options)
+    kind, name = _entity(options)
+    _check_rest(options, kind, name)
+    return kind, name
+
+
+def _check_quotas(options: Options, arguments: Sequence[str]) -> quota_configs.Names:
+    """The types and names of users, clients or ips."""
+    _check_action(options)
+    names = quota_configs.entities(options, arguments)
+    for kind, name in names:
+        _check_rest(options, kind, name)
+    return names
+
+
+def _check_action(options: Options) -> None:
     if options.has("alter") == options.has("describe"):
         raise Usage("Command must include exactly one action: --describe, --alter")
     options.refuse_with("alter", ("all",))
     options.refuse_with("describe", ("add-config", "add-config-file", "delete-config"))
-    kind, name = _entity(options)
+
+
+def _check_rest(options: Options, kind: str, name: str | None) -> None:
+    """What all entities need besides."""
     if not options.has("bootstrap-server", "bootstrap-controller"):
         raise Usage("Either --bootstrap-server or --bootstrap-controller must be specified.")
     if options.has("bootstrap-controller"):
@@ -113,7 +148,6 @@ def _check(options: Options) -> tuple[str, str | None]:
             raise Usage(f"At least one of {needed} must be specified with --alter")
         if options.has("add-config") and options.has("add-config-file"):
             raise Usage("Only one of --add-config or --add-config-file must be specified")
-    return kind, name
 
 
 def _entity(options: Options) -> tuple[str, str | None]:
@@ -143,7 +177,7 @@ def _entity(options: Options) -> tuple[str, str | None]:
 
 
 def _not_served(what: str) -> str:
-    return f"{what} is not possible: Barnabas has no quotas, no SCRAM users and no loggers of brokers"
+    return f"{what} is not possible here: use barnabas config set broker-logger"
 
 
 # --- describe
@@ -215,6 +249,16 @@ def _alter(cluster: Cluster, options: Options, kind: str, name: str | None) -> N
     from barnabas.client.admin_configs import DELETE, SET, ConfigChange, alter_config
 
     assert name is not None
+    wanted = [ConfigChange(key, DELETE if value is None else SET, value) for key, value in _changes(options).items()]
+    alter_config(cluster, _singular(kind), name, wanted)
+    if name:
+        print(f"Completed updating config for {_singular(kind)} {name}.")
+    else:
+        print(f"Completed updating default config for {kind} in the cluster.")
+
+
+def _changes(options: Options) -> dict[str, str | None]:
+    """The configs to set, and with None those to reset."""
     changes: dict[str, str | None] = {}
     if options.has("add-config-file"):
         changes |= read_properties(options.only("add-config-file"))
@@ -225,12 +269,7 @@ def _alter(cluster: Cluster, options: Options, kind: str, name: str | None) -> N
     for key in (options.only("delete-config") or "").split(","):
         if key.strip():
             changes[key.strip()] = None
-    wanted = [ConfigChange(key, DELETE if value is None else SET, value) for key, value in changes.items()]
-    alter_config(cluster, _singular(kind), name, wanted)
-    if name:
-        print(f"Completed updating config for {_singular(kind)} {name}.")
-    else:
-        print(f"Completed updating default config for {kind} in the cluster.")
+    return changes
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -42,6 +42,8 @@ FIRST_VERSION_WITH_ENDPOINTS: Final = 16
 @api(FetchRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION)
 def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | DelayedResponse:
     """Read committed records of the metadata, now or when there are some; `min_bytes` is not looked at, as in Kafka."""
+    if ctx.usage is not None:
+        ctx.usage.is_exempt = True
     quorum = ctx.broker.controller.quorum
     if ctx.api_version < FIRST_VERSION:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The metadata log is read with version 12 or later.")

@@ -359,25 +359,37 @@ ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_SIZE_SECONDS = integer(
     "Time one sample covers, for the quota of moves between log directories.",
 )
 CONTROLLER_QUOTA_WINDOW_NUM = integer(
-    "controller.quota.window.num", 11, "[1,...]", LOW, "Samples kept for quotas of changes to the metadata."
+    "controller.quota.window.num",
+    11,
+    "[1,...]",
+    LOW,
+    "Samples kept for controller_mutation_rate: what all of them allow may be changed at once.",
+    used=True,
 )
 CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS = integer(
     "controller.quota.window.size.seconds",
     1,
     "[1,...]",
     LOW,
-    "Time one sample covers, for quotas of changes to the metadata.",
+    "Time one sample covers, for controller_mutation_rate.",
+    used=True,
 )
 QUOTA_WINDOW_NUM = integer(
     "quota.window.num",
     11,
     "[1,...]",
     LOW,
-    "Samples kept for quotas; without the first, the time for which max.connection.creation.rate may be used at once.",
+    "Samples kept for quotas of clients and addresses; what all but one allow may be used at once, of "
+    "max.connection.creation.rate too.",
     used=True,
 )
 QUOTA_WINDOW_SIZE_SECONDS = integer(
-    "quota.window.size.seconds", 1, "[1,...]", LOW, "Time one sample covers, for quotas.", used=True
+    "quota.window.size.seconds",
+    1,
+    "[1,...]",
+    LOW,
+    "Time one sample covers, for quotas: the longest time that a quota of requests or connections throttles.",
+    used=True,
 )
 REPLICATION_QUOTA_WINDOW_NUM = integer(
     "replication.quota.window.num", 11, "[1,...]", LOW, "Samples kept for replication quotas."

@@ -23,10 +23,15 @@ import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.GroupIdNotFoundException;
+import org.apache.kafka.common.errors.InvalidRequestException;
 import org.apache.kafka.common.errors.InvalidPartitionsException;
 import org.apache.kafka.common.errors.InvalidTopicException;
 import org.apache.kafka.common.errors.TopicExistsException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
+import org.apache.kafka.common.quota.ClientQuotaAlteration;
+import org.apache.kafka.common.quota.ClientQuotaEntity;
+import org.apache.kafka.common.quota.ClientQuotaFilter;
+import org.apache.kafka.common.quota.ClientQuotaFilterComponent;
 
 /** Scenarios of {@link Compat}: topics, partitions, configs, groups, log directories and producers through Admin. */
 final class AdminScenarios {
@@ -52,6 +57,7 @@ final class AdminScenarios {
         scenarios.put("admin_cluster", this::adminCluster);
         scenarios.put("admin_log_dirs", this::adminLogDirs);
         scenarios.put("admin_producers", this::adminProducers);
+        scenarios.put("admin_quotas", this::adminQuotas);
         return scenarios;
     }
 
@@ -177,5 +183,43 @@ final class AdminScenarios {
         var producers = admin.describeProducers(List.of(where)).partitionResult(where).get().activeProducers();
         Compat.checkEquals(producers.size(), 1);
         Compat.checkEquals(producers.get(0).lastSequence(), 4);
+    }
+
+    private void adminQuotas() throws Exception {
+        String name = compat.create(1);
+        ClientQuotaEntity user = new ClientQuotaEntity(Map.of(ClientQuotaEntity.USER, name));
+        ClientQuotaEntity both = new ClientQuotaEntity(Map.of(ClientQuotaEntity.USER, name, ClientQuotaEntity.CLIENT_ID, name));
+        alterQuota(user, "producer_byte_rate", 1024.0);
+        alterQuota(both, "request_percentage", 12.5);
+        var ofUser = ClientQuotaFilterComponent.ofEntity(ClientQuotaEntity.USER, name);
+        await(ClientQuotaFilter.contains(List.of(ofUser)),
+            Map.of(user, Map.of("producer_byte_rate", 1024.0), both, Map.of("request_percentage", 12.5)));
+        await(ClientQuotaFilter.containsOnly(List.of(ofUser)), Map.of(user, Map.of("producer_byte_rate", 1024.0)));
+        var anyClient = ClientQuotaFilterComponent.ofEntityType(ClientQuotaEntity.CLIENT_ID);
+        await(ClientQuotaFilter.containsOnly(List.of(ofUser, anyClient)), Map.of(both, Map.of("request_percentage", 12.5)));
+        alterQuota(user, "producer_byte_rate", null);
+        alterQuota(both, "request_percentage", null);
+        await(ClientQuotaFilter.contains(List.of(ofUser)), Map.of());
+        ClientQuotaEntity address = new ClientQuotaEntity(Map.of(ClientQuotaEntity.IP, "127.0.0.1", ClientQuotaEntity.USER, name));
+        Compat.checkFails(InvalidRequestException.class, quotaChange(address, "connection_creation_rate", 1.0));
+        Compat.checkFails(InvalidRequestException.class, quotaChange(user, "nonsense", 1.0));
+    }
+
+    private void alterQuota(ClientQuotaEntity entity, String key, Double value) throws Exception {
+        quotaChange(entity, key, value).get(30, TimeUnit.SECONDS);
+    }
+
+    private org.apache.kafka.common.KafkaFuture<Void> quotaChange(ClientQuotaEntity entity, String key, Double value) {
+        var operation = new ClientQuotaAlteration.Op(key, value);
+        return admin.alterClientQuotas(List.of(new ClientQuotaAlteration(entity, List.of(operation)))).all();
+    }
+
+    private void await(ClientQuotaFilter filter, Map<ClientQuotaEntity, Map<String, Double>> wanted) throws Exception {
+        long deadline = System.nanoTime() + Compat.PATIENCE.toNanos();
+        Map<ClientQuotaEntity, Map<String, Double>> found;
+        do { // Kafka answers before a broker has the change
+            found = admin.describeClientQuotas(filter).entities().get(30, TimeUnit.SECONDS);
+        } while (!found.equals(wanted) && System.nanoTime() < deadline);
+        Compat.checkEquals(found, wanted);
     }
 }

@@ -1,0 +1,117 @@
+"""Counts what requests use of their clients' quotas, tells clients how long they have to wait, and makes them wait.
+
+Responses are sent at once, of every version: the client is told (throttle_time_ms), and its connection is not served
+until then, for clients that do not wait by themselves (KIP-219). What handlers have put into throttle_time_ms counts
+too: the fetches' own throttle time, that of changes of the metadata, and what the controller says to a request that was
+forwarded to it. Source: Kafka 4.4 `RequestHandlerHelper`. KIP-13, KIP-124.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.context import MeteredContext, RequestContext
+from barnabas.broker.net.encoded_response import EncodedResponse
+from barnabas.broker.security.mute import mute
+from barnabas.broker.security.usage import Usage
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.fields import parse_versions
+from barnabas.wire.messages.share_groups import ShareFetchResponse
+from barnabas.wire.types import chunk_bytes
+
+if TYPE_CHECKING:
+    from barnabas.broker.apis.registry import Route
+    from barnabas.broker.security.client_quotas import ClientQuotas
+    from barnabas.wire.schema import Message
+
+EXEMPT: Final = frozenset(
+    {
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.WRITE_TXN_MARKERS,
+        ApiKey.ALTER_PARTITION,
+        ApiKey.ENVELOPE,
+        ApiKey.FETCH_SNAPSHOT,
+        ApiKey.BROKER_REGISTRATION,
+        ApiKey.BROKER_HEARTBEAT,
+        ApiKey.ALLOCATE_PRODUCER_IDS,
+        ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+        ApiKey.UPDATE_RAFT_VOTER,
+    }
+)
+"""What is asked by other nodes, or before a client is known. An embedded request counts for its own client."""
+FIELD: Final = "throttle_time_ms"
+_INT32: Final = Struct(">i")
+
+
+def metered(context: RequestContext, quotas: ClientQuotas, size: int, since: float) -> RequestContext:
+    """The context with the usage of its request, which has `size` bytes; `since` is when its handling began."""
+    if context.api_key in EXEMPT:
+        return context
+    found = MeteredContext(
+        context.broker,
+        context.connection,
+        context.api_key,
+        context.api_version,
+        context.correlation_id,
+        context.client_id,
+        context.now,
+    )
+    found.usage = Usage(quotas, context.principal.name, context.client_id, size, since)
+    return found
+
+
+def respond_metered(
+    route: Route, context: RequestContext, response: Message, respond: Callable[[Message], None]
+) -> None:
+    """Send a response by `respond`, with the time for which its client has to wait, and mute its connection."""
+    usage = context.usage
+    assert usage is not None
+    if usage.is_exempt:
+        respond(response)
+        return
+    throttle_ms = throttle_of(usage, context.api_key, response)
+    respond(_telling(response, throttle_ms, route) if throttle_ms else response)
+    usage.finish()
+    if throttle_ms:
+        mute(context.connection, context.broker.loop, throttle_ms)
+
+
+def unanswered(context: RequestContext) -> None:
+    """A Produce with acks=0 is done: its bytes count, its time does not, as in Kafka."""
+    usage = context.usage
+    assert usage is not None
+    throttle_ms = usage.produce_throttle_ms()
+    if throttle_ms:
+        mute(context.connection, context.broker.loop, throttle_ms)
+
+
+def throttle_of(usage: Usage, api_key: int, response: Message) -> int:
+    """Record what a request has used; for how long its client has to wait, ms."""
+    throttle_ms = max(usage.request_throttle_ms(), getattr(response, FIELD, 0))
+    if api_key == ApiKey.PRODUCE:
+        return max(throttle_ms, usage.produce_throttle_ms())
+    if isinstance(response, ShareFetchResponse):
+        return max(throttle_ms, usage.share_fetch_throttle_ms(_size_of_records(response)))
+    return throttle_ms
+
+
+def _size_of_records(response: ShareFetchResponse) -> int:
+    """The bytes of all records. They are sent in any case, since they have been acquired (Kafka sends none of them)."""
+    return sum(len(data.records or b"") for topic in response.responses for data in topic.partitions)
+
+
+def _telling(response: Message, throttle_ms: int, route: Route) -> Message:
+    """The response with its throttle time; one that is encoded already begins with it, if its version has it."""
+    if not isinstance(response, EncodedResponse):
+        if hasattr(response, FIELD):
+            setattr(response, FIELD, throttle_ms)
+        return response
+    first = route.response_class.declared[0]
+    if first.name != FIELD or route.api_version not in parse_versions(first.versions):
+        return response
+    told = EncodedResponse()
+    told.chunks = [_INT32.pack(throttle_ms) + chunk_bytes(response.chunks[0])[4:], *response.chunks[1:]]
+    return told

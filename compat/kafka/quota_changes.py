@@ -1,0 +1,149 @@
+"""Random AlterClientQuotas requests and filters of DescribeClientQuotas, answered by Kafka's classes and by Barnabas.
+
+    python -m compat.kafka.quota_changes 2000       # prints the number of worlds that were equal
+
+Some of the requests are impossible: the error codes are compared too, and what is in the metadata afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from barnabas.coord.cluster.delta import ClusterDelta
+from barnabas.coord.cluster.image import ClusterImage
+from barnabas.coord.cluster.quota_changes import alter_quotas_steps
+from barnabas.coord.cluster.replay import replay_record
+from barnabas.coord.security.quota_filter import QuotaFilter
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntityData,
+    AlterClientQuotasRequestEntryData,
+    ComponentData,
+    DescribeClientQuotasRequest,
+    OpData,
+)
+from barnabas.wire.steps import result_of
+from compat.jars import classpath
+from compat.java.program import compiled
+
+FOLDER = Path(__file__).resolve().parent
+TIMEOUT_S = 600
+KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
+VALUES = (1.0, 2.0, 2.0, 3.0, 0.5, 0.0, -1.0, 1024.0000001, 1e9, 3e9, 1e19, 1e300)
+
+World = dict[str, Any]
+
+
+def new_world(random_: random.Random) -> World:
+    """A few requests that change few entities, and filters for them."""
+    return {
+        "requests": [[_entry(random_) for _ in range(random_.randint(1, 4))] for _ in range(random_.randint(1, 6))],
+        "filters": [_filter(random_) for _ in range(8)],
+    }
+
+
+def _entry(random_: random.Random) -> World:
+    kinds = random_.choice([["user"], ["client-id"], ["ip"], ["user", "client-id"], ["user", "ip"], ["group"], []])
+    names = {
+        kind: random_.choice(["10.0.0.1", "10.0.0.2", None, ""] if kind == "ip" else ["a", "b", None]) for kind in kinds
+    }
+    keys = ["connection_creation_rate", *KEYS[:1]] if "ip" in kinds else [*KEYS, "connection_creation_rate"]
+    keys = random_.choices(keys, k=random_.randint(1, 3))
+    return {
+        "entity": names,
+        "ops": [{"key": key, "value": random_.choice([None, None, *VALUES])} for key in keys],
+    }
+
+
+def _filter(random_: random.Random) -> World:
+    kinds = random_.choices(["user", "client-id", "ip", "group", ""], [8, 8, 4, 1, 1], k=random_.randint(0, 2))
+    return {
+        "strict": random_.random() < 0.5,
+        "components": [
+            {"type": kind, "match_type": kind_of, "match": random_.choice(["a", "10.0.0.1"]) if kind_of == 0 else wrong}
+            for kind in kinds
+            for kind_of, wrong in [(random_.choice([0, 0, 1, 2, 2]), "a" if random_.random() < 0.05 else None)]
+        ],
+    }
+
+
+def answers_of_kafka(worlds: list[World]) -> list[World]:
+    """What Kafka answers."""
+    pom = FOLDER / "pom.xml"
+    classes = compiled(FOLDER / "QuotaChanges.java", pom)
+    command = ["java", "-cp", f"{classes}:{classpath(pom)}", "org.apache.kafka.controller.QuotaChanges"]
+    lines = "".join(json.dumps(world) + "\n" for world in worlds)
+    done = subprocess.run(command, input=lines, stdout=subprocess.PIPE, text=True, check=True, timeout=TIMEOUT_S)
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def answers(world: World) -> World:
+    """What Barnabas answers. An entity that is named twice has the error of its last entry for both, as in Kafka."""
+    image = ClusterImage()
+    codes = []
+    for entries in world["requests"]:
+        request = AlterClientQuotasRequest(entries=[_alteration(entry) for entry in entries])
+        records, response = result_of(alter_quotas_steps(image, request, ()))
+        for record in records:
+            replay_record(image, record, ClusterDelta())
+        last = {
+            json.dumps(entry["entity"]): one.error_code for entry, one in zip(entries, response.entries, strict=True)
+        }
+        codes.append([last[json.dumps(entry["entity"])] for entry in entries])
+    return {"codes": codes, "selected": [_selected(image, wanted) for wanted in world["filters"]]}
+
+
+def _alteration(entry: World) -> AlterClientQuotasRequestEntryData:
+    return AlterClientQuotasRequestEntryData(
+        entity=[
+            AlterClientQuotasRequestEntityData(entity_type=kind, entity_name=name)
+            for kind, name in entry["entity"].items()
+        ],
+        ops=[OpData(key=op["key"], value=op["value"] or 0.0, remove=op["value"] is None) for op in entry["ops"]],
+    )
+
+
+def _selected(image: ClusterImage, wanted: World) -> Any:
+    request = DescribeClientQuotasRequest(
+        strict=wanted["strict"],
+        components=[
+            ComponentData(entity_type=part["type"], match_type=part["match_type"], match=part["match"])
+            for part in wanted["components"]
+        ],
+    )
+    try:
+        found = QuotaFilter(request)
+    except KafkaError as error:
+        return int(error.code)
+    return {
+        json.dumps(dict(entity), separators=(",", ":")): values
+        for entity, values in image.quotas.items()
+        if found.selects(entity)
+    }
+
+
+def differences(count: int, seed: int) -> list[tuple[World, World, World]]:
+    """The worlds in which the answers differ, with Kafka's and Barnabas' answers."""
+    random_ = random.Random(seed)
+    worlds = [new_world(random_) for _ in range(count)]
+    both = [(world, theirs, answers(world)) for world, theirs in zip(worlds, answers_of_kafka(worlds), strict=True)]
+    return [one for one in both if one[1] != one[2]]
+
+
+def main(count: int) -> int:
+    """Compare so many worlds; 1 if any differs."""
+    found = differences(count, seed=count)
+    for world, theirs, ours in found[:3]:
+        print(json.dumps({"world": world, "kafka": theirs, "barnabas": ours}))
+    print(f"{count - len(found)} of {count} worlds are equal")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000))

@@ -1,0 +1,19 @@
+"""Random quota settings, changes and uses of them: what Kafka's own classes answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.kafka import quota_changes, quota_worlds
+
+WORLDS = 300
+
+
+@pytest.mark.java
+def test_settings_and_throttle_times_are_kafkas() -> None:
+    assert quota_worlds.differences(WORLDS, seed=546) == []
+
+
+@pytest.mark.java
+def test_changes_and_filters_are_kafkas() -> None:
+    assert quota_changes.differences(WORLDS, seed=546) == []
