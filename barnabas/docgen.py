@@ -115,8 +115,10 @@ the broker's value. A value must be within the broker's bounds; if the bounds ch
 
 _SECURITY_HEAD = """\
 What protects a broker from its clients, and what does not: every key about limits, connections, TLS, SASL,
-authorization and quotas. Barnabas has no authentication and no authorizer yet: listen only where every client may do
-everything. A data directory that Barnabas makes has the mode 0700, its files 0600, whatever the umask is."""
+authorization and quotas. There is TLS ([operations.md](operations.md#tls)), but no authorizer yet: listen only where
+every client that can connect may do everything. The keys of TLS may have the prefix `listener.name.<listener>.`, with
+the name in lower case.
+A data directory that Barnabas makes has the mode 0700, its files 0600, whatever the umask is."""
 
 _UNUSED_HEAD = "Setting one of these has no effect and logs a warning."
 

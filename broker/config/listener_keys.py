@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from barnabas.broker.config.keys import security
 from barnabas.broker.config.keys.network import MAX_CONNECTION_CREATION_RATE, MAX_CONNECTIONS
 from barnabas.wire.configdef import ConfigKey
 
 PREFIX: Final = "listener.name."
-PER_LISTENER: Final = {key.name: key for key in (MAX_CONNECTIONS, MAX_CONNECTION_CREATION_RATE)}
+_OF_TLS: Final = [
+    key for key in vars(security).values() if isinstance(key, ConfigKey) and key.used and key.name.startswith("ssl.")
+]
+PER_LISTENER: Final = {key.name: key for key in (MAX_CONNECTIONS, MAX_CONNECTION_CREATION_RATE, *_OF_TLS)}
 """The keys that Barnabas acts on for each listener."""
 
 

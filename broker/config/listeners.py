@@ -1,7 +1,7 @@
 """Parses and checks `listeners`, `advertised.listeners` and `listener.security.protocol.map`.
 
-Only PLAINTEXT listeners are supported; a listener with TLS or SASL is rejected, because opening it without would be
-worse. Without process.roles a controller listener is accepted but not opened: the controller is in this process.
+A listener whose protocol is not supported is rejected, because opening it without would be worse. Without
+process.roles a controller listener is accepted but not opened: the controller is in this process.
 Source: Kafka 4.4 `KafkaConfig.listeners`.
 """
 
@@ -12,6 +12,9 @@ from typing import NamedTuple
 from barnabas.wire.configdef import ConfigError
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""Kafka's security protocols; the place of each is its id in requests and records."""
+SUPPORTED_PROTOCOLS = ("PLAINTEXT", "SSL")
+TLS_PROTOCOLS = ("SSL", "SASL_SSL")
 
 
 class Endpoint(NamedTuple):
@@ -74,9 +77,10 @@ def check_protocols(endpoints: list[Endpoint], protocols: dict[str, str]) -> Non
         protocol = protocols.get(endpoint.name)
         if protocol is None:
             raise ConfigError(f"No security protocol defined for listener {endpoint.name}")
-        if protocol != "PLAINTEXT":
+        if protocol not in SUPPORTED_PROTOCOLS:
             raise ConfigError(
-                f"Listener {endpoint.name} has the protocol {protocol}, but Barnabas supports only PLAINTEXT"
+                f"Listener {endpoint.name} has the protocol {protocol}, but Barnabas supports only "
+                f"{', '.join(SUPPORTED_PROTOCOLS)}"
             )
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from barnabas.broker.config.keys.general import BROKER_RACK, DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
-from barnabas.broker.config.listeners import Endpoint
+from barnabas.broker.config.listeners import SECURITY_PROTOCOLS, Endpoint
 from barnabas.broker.metadata.change_queue import Answer, ChangeQueue
 from barnabas.broker.metadata.loader import MetadataLoader
 from barnabas.broker.metadata.metadata_log import MetadataLog
@@ -149,6 +149,7 @@ class Controller:
                     name=endpoint.name,
                     host="localhost" if endpoint.host in _WILDCARDS else endpoint.host,
                     port=endpoint.port,
+                    security_protocol=SECURITY_PROTOCOLS.index(self._config.protocol_of(endpoint.name)),
                 )
                 for endpoint in endpoints
             ],

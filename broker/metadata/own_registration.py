@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.config.keys.general import BROKER_RACK
+from barnabas.broker.config.listeners import SECURITY_PROTOCOLS
 from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
 from barnabas.wire.messages.cluster import (
     BrokerRegistrationRequest,
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from barnabas.storage.log_dirs import LogDirs
     from barnabas.wire.types import Uuid
 
-PLAINTEXT: Final = 0
-"""Kafka's id of the security protocol, the only one that Barnabas has."""
 _WILDCARDS: Final = {"", "0.0.0.0", "::"}
 
 
@@ -54,7 +53,7 @@ def registration_request(
                 name=endpoint.name,
                 host=os.uname().nodename if endpoint.host in _WILDCARDS else endpoint.host,
                 port=endpoint.port,
-                security_protocol=PLAINTEXT,
+                security_protocol=SECURITY_PROTOCOLS.index(config.protocol_of(endpoint.name)),
             )
             for endpoint in endpoints
         ],
