@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.fetch_sessions import FetchSessions
     from barnabas.broker.replicas.load import Load
     from barnabas.broker.replicas.partitions import Partitions
+    from barnabas.broker.security.tls import Tls
     from barnabas.broker.sharing.share_partitions import SharePartitions
     from barnabas.broker.steps import StepRunner
     from barnabas.coord.cluster.image import ClusterImage
@@ -120,6 +121,8 @@ class Broker:
         self.on_halt: Callable[[], None] | None = None
         """Called when the broker cannot continue; `halt_reason` is the reason."""
         self.halt_reason: str | None = None
+        self.tls: Tls | None = None
+        """The certificates of this node, if one of its listeners has TLS."""
         self._advertised = config.advertised_listeners
 
     @property

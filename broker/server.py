@@ -233,6 +233,7 @@ class Server:
         for listener in self._listeners:
             if listener.name in self.config.tls_listeners:
                 listener.tls = TlsListener(self.broker.loop, tls.identities[listener.name])
+        self.broker.tls = tls
         self.broker.metadata.on_config_change.append(tls.configs_changed)
         tls.follow(self.broker.loop, self._flushes)
 

@@ -13,6 +13,7 @@ from barnabas.broker.apis.broker_loggers import alter_loggers, describe_loggers
 from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.tls_configs import refuse_certificates, without
 from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.coord.cluster.resources import BROKER_LOGGER
 from barnabas.wire.errors import KafkaError
@@ -102,10 +103,12 @@ def incremental_alter_configs(ctx: RequestContext, request: IncrementalAlterConf
 
     def validate() -> Steps[Outcome[IncrementalAlterConfigsResponse]]:
         nonlocal response
+        refused = yield from refuse_certificates(ctx, others)
         outcome = yield from ctx.broker.controller.local.incremental_alter_configs_in_steps(
-            IncrementalAlterConfigsRequest(resources=others, validate_only=request.validate_only)
+            IncrementalAlterConfigsRequest(resources=without(others, refused), validate_only=request.validate_only)
         )
         response = outcome.response
+        response.responses += refused
         return outcome
 
     def shape(outcome: IncrementalAlterConfigsResponse | KafkaError) -> IncrementalAlterConfigsResponse:

@@ -7,6 +7,7 @@ settings (`load`), the profile, Kafka's defaults. `config[NUM_PARTITIONS]` is an
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any, Final, TypeVar, cast
 
 from barnabas.broker.config.keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS
@@ -123,6 +124,12 @@ class ServerConfig:
         for name in names:
             self._values.pop(name, None)
         return {key.name for key in keys if self[key] != before[key.name]}
+
+    def with_dynamic(self, own: Mapping[str, str], default: Mapping[str, str]) -> ServerConfig:
+        """The same settings with other dynamic configs, to see what these would do."""
+        other = copy(self)
+        other._dynamic, other._dynamic_default, other._values = dict(own), dict(default), {}
+        return other
 
     def text_layers(self, name: str) -> list[tuple[int, str]]:
         """The texts of all layers that set `name`, strongest first, with DescribeConfigs' number of the layer."""

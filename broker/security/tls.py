@@ -22,7 +22,7 @@ from barnabas.broker.security.tls_settings import TlsSettings, tls_settings
 from barnabas.wire.configdef import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.disk_threads import DiskExecutor
@@ -70,6 +70,16 @@ class Tls:
             check_handshake(new, old)
         return new
 
+    def settings_with(self, config: ServerConfig) -> dict[str, TlsSettings]:
+        """The settings that another configuration gives. ConfigError for a value that cannot be parsed."""
+        return {name: tls_settings(config, name) for name in self.identities}
+
+    def check(self, settings: Mapping[str, TlsSettings]) -> None:
+        """Raise ConfigError if these settings could not be used; runs in a thread."""
+        for name, wanted in settings.items():
+            if wanted != self.identities[name].current.settings:
+                self.replacement(name, wanted)
+
     # -- changes
 
     def follow(self, loop: Loop, executor: DiskExecutor) -> None:
@@ -91,8 +101,7 @@ class Tls:
     def configs_changed(self, changed: set[str]) -> None:
         """Apply dynamic configs that are effective now."""
         if any(_SSL in f".{name}" for name in changed):
-            settings = {name: tls_settings(self._config, name) for name in self.identities}
-            self._replace(settings, lambda: None, is_changed=lambda _name, _stamps: True)
+            self._replace(self.settings_with(self._config), lambda: None, is_changed=lambda _name, _stamps: True)
 
     def _replace(
         self,

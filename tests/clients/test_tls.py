@@ -322,9 +322,17 @@ def test_a_dynamic_config_replaces_the_certificate_or_is_refused(tmp_path: Path)
         alter(admin, "listener.name.ssl.ssl.keystore.location", path)
         until(lambda: secured.certificate() != before, lambda: admin.list_topics(timeout=WAIT_S))
         assert secured.certificate() == renewed.der
-        with pytest.raises(KafkaException) as refused:
-            alter(admin, "ssl.keystore.location", path)
-        assert refused.value.args[0].code() == KafkaError.INVALID_REQUEST
+        another = secured.authority.sign("another").write(tmp_path / "another.pem")
+        for name, value, why in (
+            ("ssl.keystore.location", path, "Cannot update these configs dynamically"),
+            ("listener.name.ssl.ssl.keystore.location", another, "Keystore DistinguishedName does not match"),
+            ("listener.name.ssl.ssl.keystore.location", "/nowhere", "Cannot read /nowhere"),
+            ("listener.name.ssl.ssl.enabled.protocols", "TLSv1", "TLSv1.2 and TLSv1.3 are"),
+        ):
+            with pytest.raises(KafkaException, match=why) as refused:
+                alter(admin, name, value)
+            assert refused.value.args[0].code() == KafkaError.INVALID_REQUEST
+        assert secured.certificate() == renewed.der
     finally:
         secured.server.stop()
 
