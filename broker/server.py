@@ -408,7 +408,14 @@ class Server:
         """Tell that the process serves: ready file and ready line."""
         config = self.config
         if self.addresses:
-            announce(config.node_id, self.addresses, config.advertised_listeners, ready_file, in_container=in_container)
+            announce(
+                config.node_id,
+                self.addresses,
+                config.advertised_listeners,
+                ready_file,
+                in_container=in_container,
+                protocols=config.security_protocols,
+            )
         else:
             announce_controller(config.node_id, self.controller_addresses, ready_file)
 

@@ -92,6 +92,10 @@ def test_keys_without_an_effect_are_notes(node: Node) -> None:
         ({"remote_log_storage_system_enable": "true"}, "no tiered storage"),
         ({"config_providers": "file"}, "does not look values up"),
         ({"listener_security_protocol_map": "PLAINTEXT:SASL_SSL,CONTROLLER:SSL"}, "Barnabas supports only"),
+        (
+            {"listener_security_protocol_map": "PLAINTEXT:SSL,CONTROLLER:PLAINTEXT", "ssl_keystore_location": "/x.jks"},
+            "TLS of the listener PLAINTEXT: SSL key store is specified, but key store password is not specified",
+        ),
         ({"node_id": "2"}, "belongs to node 1, but node.id is 2"),
         ({"controller_quorum_bootstrap_servers": ""}, "controller.quorum.voters must contain"),
         ({"controller_quorum_bootstrap_servers": "nonsense"}, "must be HOST:PORT"),

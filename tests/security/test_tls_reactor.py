@@ -213,6 +213,22 @@ def client_hello() -> bytes:
 
 
 @pytest.mark.trio
+async def test_a_connection_is_served_in_the_rotation_until_its_handshake_is_done(tmp_path: Path) -> None:
+    """A handshake costs more than most requests, whatever its first bytes have cost."""
+    async with secured(tmp_path) as broker:
+        half = await broker.dial_plain()
+        hello = client_hello()
+        await half.stream.send_all(hello[:50])
+        peer = await broker.dial()
+        await peer.ask(ASK, 3)
+        channels = broker.loopback.reactor._channels.values()
+        assert sorted(channel.is_heavy for channel in channels) == [False, True]
+        for channel in channels:
+            channel.is_heavy = False
+        assert sorted(channel.is_heavy for channel in channels) == [False, True]
+
+
+@pytest.mark.trio
 async def test_a_hello_in_single_bytes_is_served_as_one(tmp_path: Path) -> None:
     async with secured(tmp_path) as broker:
         peer = await broker.dial_plain()
