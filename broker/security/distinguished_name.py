@@ -22,14 +22,8 @@ _KEYWORDS: Final = {
     "0.9.2342.19200300.100.1.25": "DC",
     "0.9.2342.19200300.100.1.1": "UID",
 }
-_CHARSETS: Final = {
-    0x0C: "utf-8",  # UTF8String
-    0x13: "ascii",  # PrintableString
-    0x14: "iso-8859-1",  # T61String
-    0x16: "ascii",  # IA5String
-    0x1B: "ascii",  # GeneralString
-    0x1E: "utf-16-be",  # BMPString
-}
+_STRINGS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
+"""UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString: Java 17 reads all as UTF-8."""
 _ESCAPED: Final = frozenset(',=+<>#;"\\')
 _BLANKS: Final = " \r"
 
@@ -44,10 +38,9 @@ def subject_name(certificate: Certificate) -> str:
 def _attribute(kind: bytes, value: Element) -> str:
     number = _dotted(kind)
     keyword = _KEYWORDS.get(number)
-    charset = _CHARSETS.get(value.tag)
-    if keyword is None or charset is None:
+    if keyword is None or value.tag not in _STRINGS:
         return f"{keyword or number}=#{value.whole.hex()}"
-    return f"{keyword}={_escaped(value.content.decode(charset, 'replace'))}"
+    return f"{keyword}={_escaped(value.content.decode('utf-8', 'replace'))}"
 
 
 def _dotted(kind: bytes) -> str:
