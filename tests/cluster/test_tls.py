@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from tests.cluster.clusters import Cluster, wait_for
 from tests.security.certificates import Authority
@@ -61,7 +61,7 @@ def read(config: dict[str, Any], topic: str, count: int) -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize("controllers", ["ours"])
+@pytest.mark.parametrize("controllers", ["ours", pytest.param("kafka", marks=[pytest.mark.java, pytest.mark.slow])])
 def test_replicas_follow_and_leaders_move_over_tls(tmp_path: Path, controllers: str) -> None:
     authority = Authority()
     with Cluster(tmp_path, kind=controllers, config=settings(tmp_path, authority)) as cluster:
@@ -72,13 +72,30 @@ def test_replicas_follow_and_leaders_move_over_tls(tmp_path: Path, controllers: 
         values = [b"%d" % number for number in range(COUNT)]
         write(config, "orders", values[: COUNT // 2])
         wait_for(lambda: len(partition(admin).isrs) == 3, "all replicas are in sync")
+        check_refusals(admin, config["ssl.certificate.location"])
         leader = partition(admin).leader
         cluster.brokers[leader].process.send_signal(signal.SIGKILL)  # type: ignore[union-attr]
         write(config, "orders", values[COUNT // 2 :])
         assert partition(admin).leader != leader
         assert read(config, "orders", COUNT) == values
         told = "".join(node.log() for node in cluster.nodes)
-        assert "certificate" not in told, "a node was refused"
+        assert "certificate of" not in told, "a node was refused"
+
+
+def check_refusals(admin: AdminClient, certificate: str) -> None:
+    """A broker checks its own certificates before the controller stores them."""
+    name = "listener.name.plaintext.ssl.keystore.location"
+    for value, why in (("/nowhere", "Cannot read /nowhere"), (certificate, "DistinguishedName does not match")):
+        with pytest.raises(KafkaException, match=why) as refused:
+            alter(admin, name, value)
+        assert refused.value.args[0].code() == KafkaError.INVALID_REQUEST
+    alter(admin, "listener.name.plaintext.ssl.client.auth", "requested")
+
+
+def alter(admin: AdminClient, name: str, value: str) -> None:
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
 
 
 def partition(admin: AdminClient) -> Any:
