@@ -118,9 +118,10 @@ the broker's value. A value must be within the broker's bounds; if the bounds ch
 
 _SECURITY_HEAD = """\
 What protects a broker from its clients, and what does not: every key about limits, connections, TLS, SASL,
-authorization and quotas. Barnabas has no authentication yet: everybody is `User:ANONYMOUS`, who without an authorizer
-([security.md](security.md)) may do everything. A data directory that Barnabas makes has the mode 0700, its files 0600,
-whatever the umask is."""
+authorization and quotas. A listener of PLAINTEXT asks nobody who they are: everybody is `User:ANONYMOUS` there, who
+without an authorizer ([security.md](security.md)) may do everything. How TLS and SASL are set up is in
+[operations.md](operations.md#tls). Their keys may have the prefix `listener.name.<listener>.`, in lower case.
+A data directory that Barnabas makes has the mode 0700, its files 0600, whatever the umask is."""
 
 _UNUSED_HEAD = "Setting one of these has no effect and logs a warning."
 

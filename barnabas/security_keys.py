@@ -104,7 +104,7 @@ AREAS: Final = (
     Area(
         "TLS",
         ("ssl.",),
-        f"{WARNING}; a listener whose protocol is SSL or SASL_SSL is not opened: the broker does not start",
+        f"{WARNING}; it belongs to the JVM, whose place OpenSSL takes here",
     ),
     Area(
         "SASL",

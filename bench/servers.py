@@ -204,16 +204,27 @@ class BarnabasServer(Server):
     name = "barnabas"
 
     def __init__(
-        self, data_dir: Path, *, config: dict[str, str] | None = None, port: int = 0, checkout: Path = ROOT
+        self,
+        data_dir: Path,
+        *,
+        config: dict[str, str] | None = None,
+        port: int = 0,
+        checkout: Path = ROOT,
+        listener: str = "PLAINTEXT",
     ) -> None:
         super().__init__(data_dir, config=config, port=port)
         self.checkout = checkout
+        self.listener = listener
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
         self.port = self.port or free_port()
         self._ready_file = self.data_dir.with_name(self.data_dir.name + ".ready")
         self._ready_file.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "barnabas", "serve", "--listen", f"{self.host}:{self.port}"]
+        command = [sys.executable, "-m", "barnabas", "serve"]
+        if self.listener == "PLAINTEXT":
+            command += ["--listen", f"{self.host}:{self.port}"]
+        else:
+            command += ["--set", f"listeners={self.listener}://{self.host}:{self.port}"]
         command += ["--data-dir", str(self.data_dir), "--ready-file", str(self._ready_file)]
         for key, value in self.config.items():
             command += ["--set", f"{key}={value}"]

@@ -93,10 +93,12 @@ def open_member(
     now: Callable[[], float] = trio.current_time,
     now_ms: Callable[[], int] = wall_clock_ms,
     random_bytes: Callable[[int], bytes] = os.urandom,
+    connect_to_controllers: Callable[[Broker], Connect] | None = None,
 ) -> tuple[Broker, ClusterMember, RemoteController]:
     """Build a broker whose controllers are other processes; its logs are opened when it has the metadata.
 
-    `connect` gives what opens its connections to other nodes. For the rest as `open_broker`.
+    `connect` gives what opens its connections to other nodes, `connect_to_controllers`, called after it, those to
+    controllers if that is another one. For the rest as `open_broker`.
     """
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
 
@@ -105,7 +107,7 @@ def open_member(
     broker.log_dirs.are_replicas = True
     try:
         connects = connect(broker)
-        remote = RemoteController(broker, connects)
+        remote = RemoteController(broker, connect_to_controllers(broker) if connect_to_controllers else connects)
         broker.metadata = remote.metadata
         _add_parts(broker, flushes)
         remote.copy.open()

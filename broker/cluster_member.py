@@ -21,8 +21,7 @@ from barnabas.broker.config.keys.controller import (
     CONTROLLER_QUORUM_VOTERS,
     CONTROLLER_SOCKET_TIMEOUT_MS,
 )
-from barnabas.broker.config.keys.general import PRODUCER_ID_EXPIRATION_MS, SECURITY_INTER_BROKER_PROTOCOL
-from barnabas.broker.config.keys.network import INTER_BROKER_LISTENER_NAME
+from barnabas.broker.config.keys.general import PRODUCER_ID_EXPIRATION_MS
 from barnabas.broker.config.keys.own import ALWAYS, LOG_SYNC
 from barnabas.broker.config.roles import parse_address, parse_voters
 from barnabas.broker.config.sasl_logins import controller_login, inter_broker_login
@@ -121,8 +120,7 @@ class ClusterMember:
             image=lambda: broker.image,
             broker_epoch=lambda: self.lifecycle.broker_epoch,
         )
-        listener = config[INTER_BROKER_LISTENER_NAME] or config[SECURITY_INTER_BROKER_PROTOCOL]
-        self._inter_broker_listener = listener.upper()
+        self._inter_broker_listener = config.inter_broker_listener
         broker.metadata.on_change.append(self._forget_brokers)
         broker.metadata.on_change.append(self.assignments.apply)
         broker.metadata.on_change.append(self._hasten_shutdown)

@@ -12,11 +12,9 @@ from barnabas.broker.config.checks import parse_overrides
 from barnabas.broker.config.keys.general import (
     QUOTA_WINDOW_NUM,
     QUOTA_WINDOW_SIZE_SECONDS,
-    SECURITY_INTER_BROKER_PROTOCOL,
 )
 from barnabas.broker.config.keys.network import (
     CONNECTIONS_MAX_IDLE_MS,
-    INTER_BROKER_LISTENER_NAME,
     MAX_CONNECTION_CREATION_RATE,
     MAX_CONNECTIONS,
     MAX_CONNECTIONS_PER_IP,
@@ -39,7 +37,7 @@ def connection_limits(config: ServerConfig, addresses: Addresses) -> Limits:
     """The limits; `addresses` has those of the hosts that max.connections.per.ip.overrides names."""
     idle_ms = config[CONNECTIONS_MAX_IDLE_MS]
     names = [endpoint.name for endpoint in (*config.listeners, *config.controller_listeners)]
-    inter_broker = (config[INTER_BROKER_LISTENER_NAME] or config[SECURITY_INTER_BROKER_PROTOCOL]).upper()
+    inter_broker = config.inter_broker_listener
     overrides = parse_overrides(config[MAX_CONNECTIONS_PER_IP_OVERRIDES])
     return Limits(
         max_frame_bytes=config[SOCKET_REQUEST_MAX_BYTES],

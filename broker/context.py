@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from barnabas.broker.security.authorizer import Authorizer
     from barnabas.broker.security.client_quotas import ClientQuotas
     from barnabas.broker.security.ip_rates import ConnectionRates
+    from barnabas.broker.security.tls import Tls
     from barnabas.broker.security.usage import Usage
     from barnabas.broker.sharing.share_partitions import SharePartitions
     from barnabas.broker.steps import StepRunner, Steps
@@ -135,6 +136,8 @@ class Broker:
         self.on_halt: Callable[[], None] | None = None
         """Called when the broker cannot continue; `halt_reason` is the reason."""
         self.halt_reason: str | None = None
+        self.tls: Tls | None = None
+        """The certificates of this node, if one of its listeners has TLS."""
         self._advertised = config.advertised_listeners
         self.authorizer: Authorizer | None = None
         """Decides what requests may do; None allows everything."""

@@ -30,6 +30,8 @@ class Entrance(NamedTuple):
     """An address of the listener that works on this machine."""
     is_local: bool
     """Whether the advertised address is the one of this machine: in a container, of its host."""
+    protocol: str = "PLAINTEXT"
+    """The security protocol of the listener."""
 
 
 def remove_ready_file(path: str) -> None:
@@ -47,18 +49,20 @@ def announce(
     ready_file: str | None,
     *,
     in_container: bool = False,
+    protocols: Mapping[str, str] | None = None,
 ) -> None:
     """Write the ready file, then the ready line and client examples for each listener to stdout.
 
-    The ready line is a log line as well, unless stdout and stderr are the same file, such as one terminal.
+    `protocols` has the security protocols of the listeners. The ready line is a log line as well, unless stdout and
+    stderr are the same file, such as one terminal.
     """
     bound = ",".join(str(address) for address in addresses)
-    ways = entrances(addresses, advertised, in_container=in_container)
+    ways = entrances(addresses, advertised, in_container=in_container, protocols=protocols)
     _write_ready_file(ready_file, ways[0].local)
     sys.stdout.write(
         f"[{_now()}] INFO [KafkaServer id={node_id}] started on {bound} (Kafka Server started; "
         "Transitioning from RECOVERY to RUNNING; Started Kafka API server) (kafka.server.KafkaServer)\n"
-        + "".join(CLIENT_CONFIGURATION.format(clients=way.clients, dial=way.dial) for way in ways)
+        + "".join(map(_client_configuration, ways))
     )
     sys.stdout.flush()
     if not _is_same_file():
@@ -79,6 +83,11 @@ def announce_controller(node_id: int, addresses: Sequence[Endpoint], ready_file:
         logger.info("[ControllerServer id=%d] started on %s", node_id, bound)
 
 
+def _client_configuration(way: Entrance) -> str:
+    text = CLIENT_CONFIGURATION if way.protocol == "PLAINTEXT" else SECURED_CONFIGURATION
+    return text.format(**way._asdict())
+
+
 def _now() -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S") + f",{time.time_ns() // 1_000_000 % 1000:03d}"
 
@@ -92,10 +101,19 @@ def _write_ready_file(path: str | None, address: str) -> None:
 
 
 def entrances(
-    addresses: Sequence[Endpoint], advertised: Mapping[str, Endpoint], *, in_container: bool
+    addresses: Sequence[Endpoint],
+    advertised: Mapping[str, Endpoint],
+    *,
+    in_container: bool,
+    protocols: Mapping[str, str] | None = None,
 ) -> list[Entrance]:
     """The listeners as their clients see them; those for clients on this machine, or a container's host, first."""
-    ways = [_entrance(address, advertised.get(address.name), in_container=in_container) for address in addresses]
+    ways = [
+        _entrance(address, advertised.get(address.name), in_container=in_container)._replace(
+            protocol=(protocols or {}).get(address.name, "PLAINTEXT")
+        )
+        for address in addresses
+    ]
     return sorted(ways, key=lambda way: not way.is_local)
 
 
@@ -150,6 +168,9 @@ def _is_same_file() -> bool:
 
 
 _ON_THIS_MACHINE = "Clients on this machine"
+SECURED_CONFIGURATION = """
+{clients}: {dial}, with security.protocol={protocol}
+"""
 CLIENT_CONFIGURATION = """
 {clients}: {dial}
 

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from barnabas.broker.context import Broker
     from barnabas.broker.net.outgoing import Connect, Outgoing
     from barnabas.broker.security.ip_rates import IpRates
+    from barnabas.broker.security.tls import Tls
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
@@ -183,6 +184,7 @@ class Server:
         self._metrics_socket: socket.socket | None = None
         self._flushes = DiskThreads()
         self._outgoing: Outgoing | None = None
+        self._tls: Tls | None = None
         self._member: ClusterMember | None = None
         self._remote: RemoteController | None = None
         self._has_logs = True
@@ -195,6 +197,7 @@ class Server:
 
     def start(self) -> None:
         """Start everything up to accepting connections. StartError for what the user can fix."""
+        self._read_certificates()
         self._bind()  # first: no recovery is needed to find that a port is taken
         try:
             self._open_data()
@@ -208,6 +211,8 @@ class Server:
         broker.on_quotas.append(self._apply_quotas_of_addresses)
         self._apply_quotas_of_addresses()
         self.reactor.watch(self._flushes.fileno(), self._flushes.collect)
+        if self._tls is not None:
+            self._serve_tls(self._tls)
         if self._outgoing is not None:
             self._outgoing.attach(self.reactor.poller)
             self.reactor.on_close.append(self._outgoing.close)
@@ -239,6 +244,23 @@ class Server:
                     random_bytes=broker.random_bytes,
                 )
                 listener.prepare = sasl.attach
+
+    def _read_certificates(self) -> None:
+        """Read what listeners and connections to other nodes need for TLS. ConfigError if that fails."""
+        if self.config.tls_listeners or self.config.tls_targets:
+            from barnabas.broker.security.tls import Tls
+
+            self._tls = Tls(self.config)
+
+    def _serve_tls(self, tls: Tls) -> None:
+        from barnabas.broker.net.tls_channel import TlsListener
+
+        for listener in self._listeners:
+            if listener.name in self.config.tls_listeners:
+                listener.tls = TlsListener(self.broker.loop, tls.identities[listener.name])
+        self.broker.tls = tls
+        self.broker.metadata.on_config_change.append(tls.configs_changed)
+        tls.follow(self.broker.loop, self._flushes)
 
     def _apply_limits(self) -> None:
         """Apply connection limits that were changed dynamically (KIP-612); names of hosts are looked up in a thread."""
@@ -346,7 +368,13 @@ class Server:
 
         self._has_logs = False
         self.broker, self._member, self._remote = open_member(
-            self.config, paths, self._connect, files=self._files, flushes=self._flushes, now=now
+            self.config,
+            paths,
+            self._connect,
+            files=self._files,
+            flushes=self._flushes,
+            now=now,
+            connect_to_controllers=lambda _: self._connects_to(self.config.controllers_listener),
         )
 
     def _open_combined(self, paths: Sequence[str], now: Callable[[], float]) -> None:
@@ -359,11 +387,20 @@ class Server:
         )
 
     def _connect(self, broker: Broker) -> Connect:
-        """What opens the broker's connections to other nodes."""
+        """What opens the broker's connections to other brokers."""
         from barnabas.broker.net.outgoing import Outgoing
 
         self._outgoing = Outgoing(broker.loop, self._flushes)
-        return self._outgoing.connect
+        return self._connects_to(self.config.inter_broker_listener)
+
+    def _connects_to(self, listener: str | None) -> Connect:
+        """What opens connections to a listener of other nodes, with TLS if it has."""
+        assert self._outgoing is not None
+        if self._tls is None or listener not in self.config.tls_targets:
+            return self._outgoing.connect
+        from barnabas.broker.net.outgoing_tls import tls_connect
+
+        return tls_connect(self._outgoing, self._tls.identities[listener])
 
     async def has_joined(self, signals: AsyncIterator[int]) -> bool:
         """Join the cluster: wait until this broker is unfenced; False if it has to stop before that.
@@ -430,7 +467,14 @@ class Server:
         """Tell that the process serves: ready file and ready line."""
         config = self.config
         if self.addresses:
-            announce(config.node_id, self.addresses, config.advertised_listeners, ready_file, in_container=in_container)
+            announce(
+                config.node_id,
+                self.addresses,
+                config.advertised_listeners,
+                ready_file,
+                in_container=in_container,
+                protocols=config.security_protocols,
+            )
         else:
             announce_controller(config.node_id, self.controller_addresses, ready_file)
 

@@ -12,7 +12,7 @@ from barnabas.broker.config.load import load
 from barnabas.takeover.controllers import check_controllers
 from barnabas.takeover.directories import check_directories
 from barnabas.takeover.features import check_metadata
-from barnabas.takeover.keys import check_keys
+from barnabas.takeover.keys import check_certificates, check_keys
 from barnabas.takeover.verdict import Verdict
 from barnabas.terminal.notes import note, say
 from barnabas.wire.configdef import ConfigError
@@ -55,6 +55,7 @@ def check(options: ServeOptions) -> tuple[Verdict, str]:
         verdict.refuse(str(error))
         return verdict, options.config_file or "this configuration"
     check_keys(config, verdict)
+    check_certificates(config, verdict)
     subject = f"node {config.node_id}"
     if config.log_dirs:
         found = check_directories(config, verdict)

@@ -24,6 +24,10 @@ TIMEOUT_S: Final = 5.0
 
 def check_controllers(config: ServerConfig, verdict: Verdict) -> None:
     """Ask the controllers for the features that the cluster has finalized, the first that answers."""
+    listener = config.controllers_listener
+    if listener is not None and config.protocol_of(listener) != "PLAINTEXT":
+        verdict.note(f"The controllers are not asked: their listener {listener} is {config.protocol_of(listener)}")
+        return
     failures = []
     for host, port in addresses(config):
         try:

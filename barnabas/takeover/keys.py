@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from barnabas.wire.configdef import ConfigError
+
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.takeover.verdict import Verdict
@@ -18,6 +20,17 @@ RELIED_ON: Final = {
 }
 """Key -> what would be lost without it."""
 _OFF: Final = {"", "false"}
+
+
+def check_certificates(config: ServerConfig, verdict: Verdict) -> None:
+    """Add why the key stores and trust stores cannot be used."""
+    if config.tls_listeners or config.tls_targets:
+        from barnabas.broker.security.tls import Tls
+
+        try:
+            Tls(config)
+        except ConfigError as error:
+            verdict.refuse(str(error))
 
 
 def check_keys(config: ServerConfig, verdict: Verdict) -> None:

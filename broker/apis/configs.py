@@ -14,6 +14,7 @@ from barnabas.broker.apis.config_access import Resource, config_error, split_ref
 from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.tls_configs import refuse_certificates, without
 from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.coord.cluster.resources import BROKER_LOGGER
 from barnabas.coord.security.acls import Operation as AclOperation
@@ -142,10 +143,13 @@ def incremental_alter_configs(ctx: RequestContext, request: IncrementalAlterConf
     def validate() -> Steps[Outcome[IncrementalAlterConfigsResponse]]:
         nonlocal response
         allowed, refused = split_refused(ctx, AclOperation.ALTER_CONFIGS, others)
+        bad_certificates = yield from refuse_certificates(ctx, allowed)
+        allowed = without(allowed, bad_certificates)
         outcome = yield from ctx.broker.controller.local.incremental_alter_configs_in_steps(
             IncrementalAlterConfigsRequest(resources=allowed, validate_only=request.validate_only)
         )
         response = outcome.response
+        response.responses += bad_certificates
         response.responses += [
             _refused(IncrementalAlterConfigsResponseAlterConfigsResourceResponse, one, error) for one, error in refused
         ]

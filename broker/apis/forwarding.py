@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.broker_loggers import alter_loggers
 from barnabas.broker.apis.registry import BROKER, FORWARDED, FORWARDING, ROUTES, api, served_versions
+from barnabas.broker.apis.tls_configs import concerns_certificates, refuse_certificates, without
 from barnabas.broker.metadata.remote_metadata import RemoteMetadata
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.coord.cluster.acl_changes import acl_of
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from barnabas.broker.context import RequestContext
     from barnabas.coord.cluster.topic_image import TopicImage
+    from barnabas.wire.messages.configs import IncrementalAlterConfigsResponseAlterConfigsResourceResponse
     from barnabas.wire.schema import Message
 
 logger = logging.getLogger("kafka.server.ForwardingManager")
@@ -145,23 +147,33 @@ def _unpacked(request: Message, version: int, response: EnvelopeResponse | Kafka
 def _incremental_alter_configs(
     ctx: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> Message | DelayedResponse:
-    """Change the log levels of this broker here, everything else at the controller."""
+    """Change the log levels of this broker here, everything else at the controller, if its certificates can be used."""
     loggers = [one for one in request.resources if one.resource_type == BROKER_LOGGER]
-    if not loggers:
-        return forward(ctx, request)
     others = [one for one in request.resources if one.resource_type != BROKER_LOGGER]
+    if not loggers and not concerns_certificates(ctx, others):
+        return forward(ctx, request)
     own = [alter_loggers(ctx, one, validate_only=request.validate_only) for one in loggers]
     if not others:
         return IncrementalAlterConfigsResponse(responses=own)
     delayed = DelayedResponse(send_before_close=True)
+
+    def checked(refused: list[IncrementalAlterConfigsResponseAlterConfigsResourceResponse]) -> None:
+        own.extend(refused)
+        rest = IncrementalAlterConfigsRequest(resources=without(others, refused), validate_only=request.validate_only)
+        if rest.resources:
+            send_to_controller(ctx, rest, delayed.guard(answered))
+        else:
+            delayed.complete(IncrementalAlterConfigsResponse(responses=own))
 
     def answered(outcome: Message | KafkaError) -> None:
         if isinstance(outcome, IncrementalAlterConfigsResponse):
             outcome.responses += own
         delayed.complete(outcome)
 
-    rest = IncrementalAlterConfigsRequest(resources=others, validate_only=request.validate_only)
-    send_to_controller(ctx, rest, delayed.guard(answered))
+    def failed(error: Exception) -> None:
+        raise error
+
+    ctx.broker.runner.start(refuse_certificates(ctx, others), delayed.guard(checked), delayed.guard(failed))
     return delayed
 
 

@@ -86,6 +86,7 @@ def _check_sasl(config: ServerConfig, opened: list[str]) -> None:
 def _check_connections(config: ServerConfig) -> None:
     """The limits of connections, and the names of listeners in keys."""
     names = [endpoint.name for endpoint in (*config.listeners, *config.controller_listeners)]
+    known = {*names, config.controllers_listener}
     check_broker_configs({key.name: config[key] for key in (MAX_CONNECTIONS_PER_IP, MAX_CONNECTIONS_PER_IP_OVERRIDES)})
     inter_broker = config[INTER_BROKER_LISTENER_NAME]
     if inter_broker is not None and "broker" in config.roles and inter_broker.upper() not in names:
@@ -95,7 +96,7 @@ def _check_connections(config: ServerConfig) -> None:
         )
     for name in sorted(config.static):
         parts = split(name)
-        if parts is not None and parts[1] in PER_LISTENER and parts[0].upper() not in names:
+        if parts is not None and parts[1] in PER_LISTENER and parts[0].upper() not in known:
             config.warnings.append(f"{name} has no effect: there is no listener {parts[0].upper()}")
 
 

@@ -20,6 +20,10 @@ from barnabas.coord.cluster.config_schema import ConfigSchema
 from barnabas.storage.log_config import check_topic_configs
 from barnabas.storage.topic_keys import SYNONYMS, TOPIC_KEYS
 
+ONLY_PER_LISTENER: Final = frozenset(
+    name for name in PER_LISTENER if name.startswith(("ssl.keystore.", "ssl.truststore.", "ssl.key."))
+)
+"""Keys that are dynamic with the prefix of a listener only, as in Kafka (KIP-226)."""
 FIXED: Final = frozenset(
     {
         LISTENERS.name,
@@ -27,9 +31,10 @@ FIXED: Final = frozenset(
         SASL_ENABLED_MECHANISMS.name,
         SASL_JAAS_CONFIG.name,
         SASL_MECHANISM_INTER_BROKER_PROTOCOL.name,
+        *ONLY_PER_LISTENER,
     }
 )
-"""Keys that are dynamic in Kafka, but not in this broker: a change is rejected."""
+"""Keys that are dynamic in Kafka, but not in this broker, or not without a prefix: a change is rejected."""
 
 
 def config_schema(listeners: Iterable[str] = ()) -> ConfigSchema:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from barnabas.broker.config.keys import security
 from barnabas.broker.config.keys.network import (
     CONNECTIONS_MAX_REAUTH_MS,
     MAX_CONNECTION_CREATION_RATE,
@@ -34,7 +35,10 @@ from barnabas.broker.config.keys.security import (
 from barnabas.wire.configdef import READ_ONLY, ConfigKey
 
 PREFIX: Final = "listener.name."
-PER_LISTENER: Final = {key.name: key for key in (MAX_CONNECTIONS, MAX_CONNECTION_CREATION_RATE)}
+_OF_TLS: Final = [
+    key for key in vars(security).values() if isinstance(key, ConfigKey) and key.used and key.name.startswith("ssl.")
+]
+PER_LISTENER: Final = {key.name: key for key in (MAX_CONNECTIONS, MAX_CONNECTION_CREATION_RATE, *_OF_TLS)}
 """The keys that Barnabas acts on for each listener, and that can be changed."""
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 """The SASL mechanisms that Barnabas has."""

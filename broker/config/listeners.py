@@ -1,7 +1,6 @@
 """Parses and checks `listeners`, `advertised.listeners` and `listener.security.protocol.map`.
 
-A listener with a protocol that is not supported is rejected, because opening it without would be worse. Without
-process.roles a controller listener is accepted but not opened: the controller is in this process.
+Without process.roles a controller listener is accepted but not opened: the controller is in this process.
 Source: Kafka 4.4 `KafkaConfig.listeners`.
 """
 
@@ -12,10 +11,11 @@ from typing import NamedTuple
 from barnabas.wire.configdef import ConfigError
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-"""Kafka's security protocols; the place of each is its id."""
-SUPPORTED_PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
+"""Kafka's security protocols; the place of each is its id in requests and records."""
 SASL_PROTOCOLS = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
 """The protocols whose clients authenticate with SASL."""
+TLS_PROTOCOLS = frozenset({"SSL", "SASL_SSL"})
+"""The protocols that are encrypted."""
 
 
 class Endpoint(NamedTuple):
@@ -83,16 +83,10 @@ def parse_protocol_map(text: str) -> dict[str, str]:
 
 
 def check_protocols(endpoints: list[Endpoint], protocols: dict[str, str]) -> None:
-    """Raise ConfigError if the protocol of a listener is unknown or not supported."""
+    """Raise ConfigError if the protocol of a listener is unknown."""
     for endpoint in endpoints:
-        protocol = protocols.get(endpoint.name)
-        if protocol is None:
+        if endpoint.name not in protocols:
             raise ConfigError(f"No security protocol defined for listener {endpoint.name}")
-        if protocol not in SUPPORTED_PROTOCOLS:
-            raise ConfigError(
-                f"Listener {endpoint.name} has the protocol {protocol}, but Barnabas supports only "
-                f"{' and '.join(SUPPORTED_PROTOCOLS)}"
-            )
 
 
 def check_advertised(advertised: list[Endpoint], listeners: list[Endpoint]) -> None:

@@ -7,21 +7,28 @@ settings (`load`), the profile, Kafka's defaults. `config[NUM_PARTITIONS]` is an
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any, Final, TypeVar, cast
 
 from barnabas.broker.config.keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS
 from barnabas.broker.config.keys.controller import CONTROLLER_LISTENER_NAMES
-from barnabas.broker.config.keys.general import BROKER_ID, NODE_ID, PROCESS_ROLES
+from barnabas.broker.config.keys.general import BROKER_ID, NODE_ID, PROCESS_ROLES, SECURITY_INTER_BROKER_PROTOCOL
 from barnabas.broker.config.keys.log import (
     LOG_DIR,
     LOG_DIRS,
     LOG_FLUSH_INTERVAL_MS,
     LOG_FLUSH_SCHEDULER_INTERVAL_MS,
 )
-from barnabas.broker.config.keys.network import ADVERTISED_LISTENERS, LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
+from barnabas.broker.config.keys.network import (
+    ADVERTISED_LISTENERS,
+    INTER_BROKER_LISTENER_NAME,
+    LISTENER_SECURITY_PROTOCOL_MAP,
+    LISTENERS,
+)
 from barnabas.broker.config.keys.own import ALWAYS, INTERVAL, LOG_SYNC, OS
 from barnabas.broker.config.listener_keys import PER_LISTENER, SASL_KEYS, declared, listener_key, sasl_key, split
 from barnabas.broker.config.listeners import (
+    TLS_PROTOCOLS,
     Endpoint,
     parse_endpoints,
     parse_protocol_map,
@@ -130,6 +137,12 @@ class ServerConfig:
             self._values.pop(name, None)
         return {key.name for key in keys if self[key] != before[key.name]}
 
+    def with_dynamic(self, own: Mapping[str, str], default: Mapping[str, str]) -> ServerConfig:
+        """The same settings with other dynamic configs, to see what these would do."""
+        other = copy(self)
+        other._dynamic, other._dynamic_default, other._values = dict(own), dict(default), {}
+        return other
+
     def text_layers(self, name: str) -> list[tuple[int, str]]:
         """The texts of all layers that set `name`, strongest first, with DescribeConfigs' number of the layer."""
         found = [
@@ -212,6 +225,38 @@ class ServerConfig:
         if LISTENER_SECURITY_PROTOCOL_MAP.name not in self.static:
             protocols |= {endpoint.name: "PLAINTEXT" for endpoint in self.controller_listeners}
         return protocols
+
+    @property
+    def inter_broker_listener(self) -> str:
+        """The name of the listener that brokers use among themselves."""
+        return (self[INTER_BROKER_LISTENER_NAME] or self[SECURITY_INTER_BROKER_PROTOCOL]).upper()
+
+    @property
+    def controllers_listener(self) -> str | None:
+        """The name of the listener by which this node reaches controllers in other processes; None if there are none.
+
+        The first of controller.listener.names, as in Kafka.
+        """
+        names: tuple[str, ...] = self[CONTROLLER_LISTENER_NAMES]
+        return names[0].upper() if names and self.roles == {"broker"} else None
+
+    def protocol_of(self, listener: str) -> str:
+        """The security protocol of a listener, also of one that this process does not open."""
+        return self.security_protocols.get(listener, "PLAINTEXT")
+
+    @property
+    def tls_listeners(self) -> list[str]:
+        """The names of the opened listeners with TLS."""
+        opened = (*self.listeners, *self.controller_listeners)
+        return [endpoint.name for endpoint in opened if self.protocol_of(endpoint.name) in TLS_PROTOCOLS]
+
+    @property
+    def tls_targets(self) -> list[str]:
+        """The names of the listeners of other nodes to which this one connects with TLS."""
+        if self.is_standalone or "broker" not in self.roles:
+            return []
+        targets = (self.inter_broker_listener, self.controllers_listener)
+        return [name for name in targets if name is not None and self.protocol_of(name) in TLS_PROTOCOLS]
 
     @property
     def advertised_listeners(self) -> dict[str, Endpoint]:

@@ -140,7 +140,6 @@ class Controller:
         Waits for the sync of this and of what `open` has written.
         """
         advertised = self._config.advertised_listeners
-        protocols = self._config.security_protocols
         endpoints = [advertised.get(listener.name, listener) for listener in listeners]
         records = registration_records(
             self._config.node_id,
@@ -150,7 +149,7 @@ class Controller:
                     name=endpoint.name,
                     host="localhost" if endpoint.host in _WILDCARDS else endpoint.host,
                     port=endpoint.port,
-                    security_protocol=SECURITY_PROTOCOLS.index(protocols[endpoint.name]),
+                    security_protocol=SECURITY_PROTOCOLS.index(self._config.protocol_of(endpoint.name)),
                 )
                 for endpoint in endpoints
             ],

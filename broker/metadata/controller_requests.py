@@ -78,7 +78,9 @@ def cluster_controller(
     image: ClusterImage, config: ServerConfig, cluster_id: str, new_id: Callable[[], Uuid]
 ) -> ClusterController:
     """The pure controller with the settings of this node."""
-    listeners = [endpoint.name for endpoint in (*config.listeners, *config.controller_listeners)]
+    listeners = {endpoint.name for endpoint in (*config.listeners, *config.controller_listeners)}
+    if not config.is_standalone:
+        listeners |= config.security_protocols.keys()  # those of the other brokers are in the same map
     settings = ControllerSettings(
         session_timeout_s=config[BROKER_SESSION_TIMEOUT_MS] / 1000,
         rebalances_leaders=config[AUTO_LEADER_REBALANCE_ENABLE],

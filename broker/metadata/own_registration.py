@@ -43,7 +43,6 @@ def registration_request(
     A listener on all interfaces is advertised by the name of this machine, as in Kafka.
     """
     advertised = config.advertised_listeners
-    protocols = config.security_protocols
     endpoints = [advertised.get(listener.name, listener) for listener in listeners]
     return BrokerRegistrationRequest(
         broker_id=config.node_id,
@@ -54,7 +53,7 @@ def registration_request(
                 name=endpoint.name,
                 host=os.uname().nodename if endpoint.host in _WILDCARDS else endpoint.host,
                 port=endpoint.port,
-                security_protocol=SECURITY_PROTOCOLS.index(protocols[endpoint.name]),
+                security_protocol=SECURITY_PROTOCOLS.index(config.protocol_of(endpoint.name)),
             )
             for endpoint in endpoints
         ],

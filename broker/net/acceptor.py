@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.poller import Poller
+    from barnabas.broker.net.tls_channel import TlsListener
 
 logger = logging.getLogger("kafka.network.SocketServer")
 
@@ -39,7 +40,7 @@ _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 class Listener:
     """A listening socket, the name of its listener, and who serves its connections."""
 
-    __slots__ = ("dispatch", "is_held", "is_polled", "name", "prepare", "protocol", "socket")
+    __slots__ = ("dispatch", "is_held", "is_polled", "name", "prepare", "protocol", "socket", "tls")
 
     def __init__(
         self,
@@ -47,10 +48,12 @@ class Listener:
         listening: socket.socket,
         dispatch: Callable[[Connection, memoryview], None] | None = None,
         protocol: str = "PLAINTEXT",
+        tls: TlsListener | None = None,
     ) -> None:
         """`dispatch` serves one request frame of a connection; None: as of the other listeners (`Reactor`).
 
-        `protocol` is the security protocol: one of `config.listeners.SECURITY_PROTOCOLS`.
+        `protocol` is the security protocol: one of `config.listeners.SECURITY_PROTOCOLS`. `tls` makes the channels if
+        that is SSL or SASL_SSL.
         """
         self.name = name
         self.socket = listening
@@ -58,6 +61,7 @@ class Listener:
         self.protocol = protocol
         self.prepare: Callable[[Connection], None] | None = None
         """Called with each connection before anything is read from it: SASL."""
+        self.tls = tls
         self.is_held = False  # by a limit
         self.is_polled = False
 

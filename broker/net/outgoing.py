@@ -2,7 +2,8 @@
 
 `Outgoing.connect` starts to connect and returns at once; the `Peer` is told when the connection is open, what has been
 received, and once when it has ended. A call that would block waits for the reactor's poller. Names are looked up in a
-thread, addresses are not looked up. What a peer sends in one turn is bounded, as it is for clients.
+thread, addresses are not looked up. What a peer sends in one turn is bounded, as it is for clients. `outgoing_tls` does
+the same with TLS.
 """
 
 from __future__ import annotations
@@ -74,7 +75,10 @@ class Outgoing:
     def connect(self, host: str, port: int, peer: Peer) -> Transport:
         """Start to connect (`Connect`)."""
         assert self.poller is not None
-        opened = OutgoingSocket(self.poller, peer, self._open.discard)
+        return self.start(host, port, OutgoingSocket(self.poller, peer, self.forget))
+
+    def start(self, host: str, port: int, opened: OutgoingSocket) -> Transport:
+        """Start to connect a socket that was made for it."""
         self._open.add(opened)
         if _is_address(host):
             self._loop.timers.at(self._loop.now(), lambda: opened.connect(host, port))
@@ -96,6 +100,10 @@ class Outgoing:
                 opened.fail(OSError(errno.EHOSTUNREACH, f"the name {host} is unknown"))
 
         self._executor.submit(look_up, looked_up)
+
+    def forget(self, closed: OutgoingSocket) -> None:
+        """A socket was closed."""
+        self._open.discard(closed)
 
     def close(self) -> None:
         """Close all connections; their users are not told."""
@@ -148,7 +156,7 @@ class OutgoingSocket:
         try:
             if not self._is_open and not self._finish_connect(self._socket):
                 return
-            if self._out:
+            if self._has_output:
                 self._flush()
             self._receive()
         except BlockingIOError:
@@ -159,12 +167,21 @@ class OutgoingSocket:
         self._watch()
 
     def _finish_connect(self, connecting: socket.socket) -> bool:
+        """The system has connected, or failed to: whether the connection is open and still wanted."""
+        self._check_connected(connecting)
+        return self._tell_opened()
+
+    def _check_connected(self, connecting: socket.socket) -> None:
+        """Raise OSError if the system could not connect."""
         result = connecting.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if result:
             raise OSError(result, os.strerror(result))
         local, remote = connecting.getsockname(), connecting.getpeername()
         if local == remote:  # a port of the ephemeral range can connect to itself
             raise OSError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+
+    def _tell_opened(self) -> bool:
+        """Tell the user that the connection is open; whether it still is."""
         self._is_open = True
         peer = self._peer
         assert peer is not None
@@ -197,6 +214,11 @@ class OutgoingSocket:
                 pass  # the poller reports it, so that the user is not called from its own call
             self._watch()
 
+    @property
+    def _has_output(self) -> bool:
+        """Whether something waits to be sent."""
+        return bool(self._out)
+
     def _flush(self) -> None:
         out = self._out
         while out and self._socket is not None:
@@ -214,7 +236,7 @@ class OutgoingSocket:
         """Have the poller watch for what is needed now."""
         if self._socket is None or not self._is_open:
             return
-        interest = READ | WRITE if self._out else READ
+        interest = READ | WRITE if self._has_output else READ
         if interest != self._interest:
             self._interest = interest
             self._poller.modify(self._socket.fileno(), interest, self._ready)

@@ -188,7 +188,7 @@ class Reactor:
         """Serve events until `end`; the others are kept for the next turn. Returns the time."""
         clock = self._loop.now
         for index, (target, ready) in enumerate(events):
-            if type(target) is Channel:
+            if type(target) is Channel or isinstance(target, Channel):  # the first is cheaper, and nearly always true
                 if ready & CLOSED:
                     self._close(target)
                     continue
@@ -206,7 +206,7 @@ class Reactor:
             else:
                 self._serve_other(target)
             before, now = now, clock()
-            if now - before >= SHARE_S and type(target) is Channel:
+            if now - before >= SHARE_S and isinstance(target, Channel):
                 target.is_suspect = True
             if now >= end:
                 self._unserved = events[index + 1 :]
@@ -292,7 +292,10 @@ class Reactor:
         )
         if listener.prepare is not None:
             listener.prepare(connection)
-        channel = Channel(accepted, connection, self._read_ahead)
+        if listener.tls is None:
+            channel = Channel(accepted, connection, self._read_ahead)
+        else:
+            channel = listener.tls.channel(accepted, connection, self._read_ahead, self._rotate, self._close)
         self._poller.register(channel.fd, READ, channel)
         self._channels[connection] = channel
         if quotas.opened(listener.name, host):

@@ -109,6 +109,11 @@ def test_every_used_dynamic_key_takes_effect_or_is_rejected() -> None:
         "num.replica.fetchers",
         "producer.id.expiration.ms",
         "transaction.partition.verification.enable",
+        "ssl.cipher.suites",
+        "ssl.client.auth",
+        "ssl.enabled.protocols",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.protocol",
     }
     topics = {name for synonyms in SYNONYMS.values() for name, _ in synonyms}
     dynamic = {name for name, key in BROKER_KEYS.items() if key.used and key.dynamic != READ_ONLY}

@@ -93,8 +93,11 @@ def test_an_unused_key_is_named_in_one_warning() -> None:
 
 
 def test_keys_of_one_listener_are_known() -> None:
-    c = config({"listener.name.internal.ssl.client.auth": "required"})
-    assert c.warnings == ["listener.name.internal.ssl.client.auth is known to Kafka, not acted on by Barnabas"]
+    c = config({"listener.name.internal.ssl.client.auth": "required", "listener.name.internal.ssl.provider": "x"})
+    assert sorted(c.warnings) == [
+        "listener.name.internal.ssl.client.auth has no effect: there is no listener INTERNAL",
+        "listener.name.internal.ssl.provider is known to Kafka, not acted on by Barnabas",
+    ]
 
 
 _BROKER = {
@@ -119,7 +122,7 @@ _CONTROLLER = {
         ({"listeners": "A://:1,A://:2"}, "Each listener must have a different name"),
         ({"listeners": "PLAINTEXT://:1,SSL://:1"}, "Each listener must have a different port"),
         ({"listeners": "MINE://:1"}, "No security protocol defined for listener MINE"),
-        ({"listeners": "SSL://:1"}, "Listener SSL has the protocol SSL, but Barnabas supports only PLAINTEXT"),
+        ({"listeners": "SASL_SSL://:1"}, "Listener SASL_SSL has the protocol SASL_SSL, but Barnabas supports only"),
         ({"listeners": "CONTROLLER://:9093"}, "at least one listener for clients"),
         ({"listener.security.protocol.map": "PLAINTEXT"}, "not NAME:PROTOCOL"),
         ({"advertised.listeners": "OTHER://h:1"}, "OTHER is not in listeners"),

@@ -265,10 +265,10 @@ SASL_SERVER_MAX_RECEIVE_SIZE = integer(
     "sasl.server.max.receive.size", 524_288, "", MEDIUM, "Largest SASL message before authentication.", used=True
 )
 SSL_ALLOW_DN_CHANGES = boolean(
-    "ssl.allow.dn.changes", False, LOW, "Whether a new certificate may have another distinguished name."
+    "ssl.allow.dn.changes", False, LOW, "Whether a new certificate may have another distinguished name.", used=True
 )
 SSL_ALLOW_SAN_CHANGES = boolean(
-    "ssl.allow.san.changes", False, LOW, "Whether a new certificate may have other alternative names."
+    "ssl.allow.san.changes", False, LOW, "Whether a new certificate may have other alternative names.", used=True
 )
 SSL_CIPHER_SUITES = list_of(
     "ssl.cipher.suites",
@@ -277,6 +277,7 @@ SSL_CIPHER_SUITES = list_of(
     MEDIUM,
     "Cipher suites that are allowed; empty is the library's choice.",
     dynamic=PER_BROKER,
+    used=True,
 )
 SSL_CLIENT_AUTH = string(
     "ssl.client.auth",
@@ -285,9 +286,16 @@ SSL_CLIENT_AUTH = string(
     MEDIUM,
     "Whether clients must, may or need not show a certificate.",
     dynamic=PER_BROKER,
+    used=True,
 )
 SSL_ENABLED_PROTOCOLS = list_of(
-    "ssl.enabled.protocols", ("TLSv1.2", "TLSv1.3"), "", MEDIUM, "TLS versions that are allowed.", dynamic=PER_BROKER
+    "ssl.enabled.protocols",
+    ("TLSv1.2", "TLSv1.3"),
+    "",
+    MEDIUM,
+    "TLS versions that are allowed.",
+    dynamic=PER_BROKER,
+    used=True,
 )
 SSL_ENDPOINT_IDENTIFICATION_ALGORITHM = string(
     "ssl.endpoint.identification.algorithm",
@@ -296,27 +304,39 @@ SSL_ENDPOINT_IDENTIFICATION_ALGORITHM = string(
     LOW,
     "How the host name of a peer's certificate is checked.",
     dynamic=PER_BROKER,
+    used=True,
 )
 SSL_ENGINE_FACTORY_CLASS = class_name(
     "ssl.engine.factory.class", None, LOW, "Java class that makes TLS engines.", dynamic=PER_BROKER
 )
-SSL_KEY_PASSWORD = password("ssl.key.password", MEDIUM, "Password of the private key.", dynamic=PER_BROKER)
+SSL_KEY_PASSWORD = password("ssl.key.password", MEDIUM, "Password of the private key.", dynamic=PER_BROKER, used=True)
 SSL_KEYMANAGER_ALGORITHM = string(
     "ssl.keymanager.algorithm", "SunX509", "", MEDIUM, "Java algorithm of the key manager.", dynamic=PER_BROKER
 )
 SSL_KEYSTORE_CERTIFICATE_CHAIN = password(
-    "ssl.keystore.certificate.chain", MEDIUM, "Certificate chain, as PEM text.", dynamic=PER_BROKER
+    "ssl.keystore.certificate.chain", MEDIUM, "Certificate chain, as PEM text.", dynamic=PER_BROKER, used=True
 )
-SSL_KEYSTORE_KEY = password("ssl.keystore.key", MEDIUM, "Private key, as PEM text.", dynamic=PER_BROKER)
+SSL_KEYSTORE_KEY = password("ssl.keystore.key", MEDIUM, "Private key, as PEM text.", dynamic=PER_BROKER, used=True)
 SSL_KEYSTORE_LOCATION = string(
-    "ssl.keystore.location", None, "", MEDIUM, "File with private key and certificate.", dynamic=PER_BROKER
+    "ssl.keystore.location", None, "", MEDIUM, "File with private key and certificate.", dynamic=PER_BROKER, used=True
 )
-SSL_KEYSTORE_PASSWORD = password("ssl.keystore.password", MEDIUM, "Password of the key store.", dynamic=PER_BROKER)
-SSL_KEYSTORE_TYPE = string("ssl.keystore.type", "JKS", "", MEDIUM, "Format of the key store.", dynamic=PER_BROKER)
+SSL_KEYSTORE_PASSWORD = password(
+    "ssl.keystore.password", MEDIUM, "Password of the key store.", dynamic=PER_BROKER, used=True
+)
+SSL_KEYSTORE_TYPE = string(
+    "ssl.keystore.type", "JKS", "", MEDIUM, "Format of the key store.", dynamic=PER_BROKER, used=True
+)
 SSL_PRINCIPAL_MAPPING_RULES = string(
-    "ssl.principal.mapping.rules", "DEFAULT", "", LOW, "Rules that turn a distinguished name into a short name."
+    "ssl.principal.mapping.rules",
+    "DEFAULT",
+    "",
+    LOW,
+    "Rules that turn a distinguished name into a short name.",
+    used=True,
 )
-SSL_PROTOCOL = string("ssl.protocol", "TLSv1.3", "", MEDIUM, "TLS version to start from.", dynamic=PER_BROKER)
+SSL_PROTOCOL = string(
+    "ssl.protocol", "TLSv1.3", "", MEDIUM, "TLS version to start from.", dynamic=PER_BROKER, used=True
+)
 SSL_PROVIDER = string("ssl.provider", None, "", MEDIUM, "Java security provider for TLS.", dynamic=PER_BROKER)
 SSL_SECURE_RANDOM_IMPLEMENTATION = string(
     "ssl.secure.random.implementation", None, "", LOW, "Java source of randomness for TLS.", dynamic=PER_BROKER
@@ -325,12 +345,14 @@ SSL_TRUSTMANAGER_ALGORITHM = string(
     "ssl.trustmanager.algorithm", "PKIX", "", MEDIUM, "Java algorithm of the trust manager.", dynamic=PER_BROKER
 )
 SSL_TRUSTSTORE_CERTIFICATES = password(
-    "ssl.truststore.certificates", MEDIUM, "Trusted certificates, as PEM text.", dynamic=PER_BROKER
+    "ssl.truststore.certificates", MEDIUM, "Trusted certificates, as PEM text.", dynamic=PER_BROKER, used=True
 )
 SSL_TRUSTSTORE_LOCATION = string(
-    "ssl.truststore.location", None, "", MEDIUM, "File with trusted certificates.", dynamic=PER_BROKER
+    "ssl.truststore.location", None, "", MEDIUM, "File with trusted certificates.", dynamic=PER_BROKER, used=True
 )
 SSL_TRUSTSTORE_PASSWORD = password(
-    "ssl.truststore.password", MEDIUM, "Password of the trust store.", dynamic=PER_BROKER
+    "ssl.truststore.password", MEDIUM, "Password of the trust store.", dynamic=PER_BROKER, used=True
 )
-SSL_TRUSTSTORE_TYPE = string("ssl.truststore.type", "JKS", "", MEDIUM, "Format of the trust store.", dynamic=PER_BROKER)
+SSL_TRUSTSTORE_TYPE = string(
+    "ssl.truststore.type", "JKS", "", MEDIUM, "Format of the trust store.", dynamic=PER_BROKER, used=True
+)

@@ -1,0 +1,266 @@
+"""A channel with TLS: what the reactor reads is decrypted, what a connection sends is encrypted.
+
+Pieces of `PIECE_BYTES` are encrypted when the socket takes them, so that a slow reader costs one piece. File slices are
+read into memory for that, after the same question to the page cache as without TLS (`page_cache`). While encrypted
+bytes wait for the socket, an empty chunk at the head of `out` stands for them.
+
+A handshake costs about a millisecond of CPU (RSA, 2,048 bits), more than most requests: a channel is served in the
+reactor's rotation until its handshake is done, one of them at least in a turn, so a flood of handshakes delays those
+who begin one, and others by about a turn. A handshake that is not done in time is ended.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import socket
+import ssl
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from barnabas.broker.net.channel import TURN_BYTES, Channel
+from barnabas.broker.net.tls_stream import CIPHER_BYTES, TlsStream, failure_reason
+
+if TYPE_CHECKING:
+    from barnabas.broker.loop import Loop
+    from barnabas.broker.net.connection import Connection
+    from barnabas.broker.net.page_cache import ReadAhead
+    from barnabas.broker.timers import Timer
+    from barnabas.wire.principal import KafkaPrincipal
+
+logger = logging.getLogger("kafka.network.Selector")
+
+PIECE_BYTES: Final = 64 * 1024
+"""Bytes that are encrypted at a time."""
+HANDSHAKE_S: Final = 30.0
+"""How long a handshake may take, seconds."""
+_HANDSHAKE_RECORD: Final = 0x16
+_MARK: Final = b""
+
+
+class Identity(Protocol):
+    """What decides how a listener speaks TLS, as of now: new connections use what has been changed."""
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """Certificates, versions and cipher suites."""
+
+    def principal(self, certificate: bytes | None) -> KafkaPrincipal:
+        """Who a client is, by its certificate (DER), if it has sent one. PermissionError if it may not connect."""
+
+
+class TlsListener:
+    """Makes the channels of a listener with TLS."""
+
+    def __init__(self, loop: Loop, identity: Identity, *, handshake_s: float = HANDSHAKE_S) -> None:
+        self.loop = loop
+        self.identity = identity
+        self.handshake_s = handshake_s
+        self.cipher_scratch = memoryview(bytearray(CIPHER_BYTES))
+        self.plain_scratch = memoryview(bytearray(PIECE_BYTES))
+
+    def channel(
+        self,
+        accepted: socket.socket,
+        connection: Connection,
+        read_ahead: ReadAhead,
+        rotate: Callable[[Channel], None],
+        close: Callable[[Channel], None],
+    ) -> TlsChannel:
+        """The channel of an accepted socket; `rotate` has it served in the next turn, `close` closes it."""
+        incoming = IncomingTls(self, accepted, connection)
+        channel = TlsChannel(incoming, connection, read_ahead, self.plain_scratch, rotate)
+        incoming.limit_handshake(lambda: close(channel))
+        return channel
+
+
+class IncomingTls:
+    """What the reactor uses in place of the socket of an accepted connection."""
+
+    __slots__ = ("_connection", "_has_begun", "_listener", "_scratch", "_socket", "_timer", "stream")
+
+    def __init__(self, listener: TlsListener, accepted: socket.socket, connection: Connection) -> None:
+        self._listener = listener
+        self._scratch = listener.cipher_scratch
+        self._socket = accepted
+        self._connection = connection
+        self._has_begun = False
+        self._timer: Timer | None = None
+        self.stream = TlsStream(accepted, listener.identity.context, server_side=True)
+
+    def limit_handshake(self, close: Callable[[], None]) -> None:
+        """Call `close`, with a line in the log, unless the handshake is done in time."""
+        limit_s = self._listener.handshake_s
+
+        def too_late() -> None:
+            self._log_failure(f"the handshake was not done within {limit_s:g} s")
+            close()
+
+        loop = self._listener.loop
+        self._timer = loop.timers.at(loop.now() + limit_s, too_late)
+
+    def fileno(self) -> int:
+        """The descriptor of the socket."""
+        return self._socket.fileno()
+
+    def recv_into(self, buffer: memoryview) -> int:
+        """Receive, after the handshake. BlockingIOError if nothing is there; another OSError ends the connection."""
+        if not self.stream.is_open:
+            self._handshake()
+        return self.stream.recv_into(buffer, self._scratch)
+
+    def _handshake(self) -> None:
+        try:
+            if not self._has_begun:
+                self._look_at_first_byte()
+            self.stream.handshake(self._scratch)
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            if self._has_begun:
+                self._log_failure(failure_reason(error))
+            raise
+        self._cancel_timer()
+        if self._connection.security_protocol == "SSL":
+            self._authenticate()
+
+    def _look_at_first_byte(self) -> None:
+        """An OSError for a client that sends no handshake; who sends nothing, as health checks do, is not logged."""
+        first = self._socket.recv(1, socket.MSG_PEEK)
+        if not first:
+            raise ConnectionResetError(errno.ECONNRESET, "the peer has sent nothing")
+        if first[0] != _HANDSHAKE_RECORD:
+            self._log_failure(
+                "the client does not speak TLS: set security.protocol=SSL in the client, or use a port without TLS"
+            )
+            raise ConnectionAbortedError(errno.ECONNABORTED, "the peer does not speak TLS")
+        self._has_begun = True
+
+    def _authenticate(self) -> None:
+        connection = self._connection
+        try:
+            connection.principal = self._listener.identity.principal(self.stream.tls.getpeercert(binary_form=True))
+        except PermissionError as error:
+            self._log_failure(str(error))
+            raise
+
+    def _log_failure(self, why: str) -> None:
+        connection = self._connection
+        logger.warning(
+            "[SocketServer listener=%s] Failed authentication with %s:%d (SSL handshake failed): %s",
+            *(connection.listener, connection.peer_host, connection.peer_port, why),
+        )
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._cancel_timer()
+        self.stream.close()
+
+
+class TlsChannel(Channel):
+    """A channel whose socket speaks TLS."""
+
+    __slots__ = ("_has_mark", "_is_heavy", "_plain", "_rotate", "_stream")
+
+    def __init__(
+        self,
+        incoming: IncomingTls,
+        connection: Connection,
+        read_ahead: ReadAhead,
+        plain_scratch: memoryview,
+        rotate: Callable[[Channel], None],
+    ) -> None:
+        """`plain_scratch` holds the bytes to encrypt during a call; it is shared."""
+        self._stream = incoming.stream
+        self._is_heavy = True
+        super().__init__(incoming, connection, read_ahead)  # type: ignore[arg-type]  # what is used of a socket
+        self._plain = plain_scratch
+        self._rotate = rotate
+        self._has_mark = False
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether it is served after the others: also until its handshake is done."""
+        return self._is_heavy or not self._stream.is_open
+
+    @is_heavy.setter
+    def is_heavy(self, is_heavy: bool) -> None:
+        self._is_heavy = is_heavy
+
+    def flush(self) -> int:
+        """Encrypt and send what the socket accepts, at most about TURN_BYTES; returns the bytes that left `out`."""
+        connection, stream = self.connection, self._stream
+        out = connection.out
+        if self._has_mark:
+            self._has_mark = False
+            out.popleft()
+        total = 0
+        try:
+            stream.send()
+            while out and total < TURN_BYTES and not self.is_reading:
+                total += self._seal_some()
+                stream.send()
+        except BlockingIOError:
+            pass
+        if stream.has_sealed:
+            self._has_mark = True
+            out.appendleft(_MARK)
+        if stream.has_unread and connection.wants_data:
+            self._rotate(self)  # the poller does not know of it
+        return total
+
+    def _seal_some(self) -> int:
+        """Encrypt the next piece of `out`: short chunks and what follows them together."""
+        connection, plain = self.connection, self._plain
+        out = connection.out
+        filled = 0
+        while out and filled < PIECE_BYTES and not self.is_reading:
+            head = out[0]
+            if not isinstance(head, (bytes, memoryview)):
+                filled += self._read_slice(head, plain[filled:])
+                continue
+            count = min(len(head), PIECE_BYTES - filled)
+            if count == len(head):
+                plain[filled : filled + count] = head
+                out.popleft()
+            else:
+                plain[filled : filled + count] = memoryview(head)[:count]
+                out[0] = memoryview(head)[count:]
+            filled += count
+        if filled:
+            self._stream.seal(plain[:filled])
+            connection.out_bytes -= filled
+        return filled
+
+    def _read_slice(self, piece: Any, space: memoryview) -> int:
+        """Read the next bytes of a file slice; 0 while a thread reads them from the disk first."""
+        offset = piece.offset + self._slice_sent
+        remaining = len(piece) - self._slice_sent
+        if offset >= self._in_cache_to:
+            end = offset + min(remaining, TURN_BYTES)
+            if self._read_ahead.needs(piece.file, offset, end):
+                self.is_reading = True
+                self._read_ahead.start(piece.file, offset, end, partial(self._was_read, end))
+                return 0
+            self._in_cache_to = end
+        try:
+            wanted = min(len(space), self._in_cache_to - offset)
+            count = os.preadv(piece.file.fd, [space[:wanted]], offset)
+            if not count:
+                raise OSError(errno.EIO, "the file is shorter than the slice")
+        except OSError as error:
+            logger.error("Cannot read %s: %s. Closing the connection that it was sent to", piece.file.path, error)
+            raise
+        if count == remaining:
+            self.connection.out.popleft()
+            self._slice_sent = self._in_cache_to = 0
+        else:
+            self._slice_sent += count
+        return count

@@ -1,0 +1,88 @@
+"""Reads the parts of an X.509 certificate that the broker looks at: subject, subject alternative names.
+
+Only the structure that RFC 5280 prescribes is read; OpenSSL has checked the certificate before. This needs no other
+package, so that a log-in with a certificate imports none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+SEQUENCE: Final = 0x30
+OID: Final = 0x06
+OCTET_STRING: Final = 0x04
+_VERSION: Final = 0xA0
+_EXTENSIONS: Final = 0xA3
+_SUBJECT_ALTERNATIVE_NAMES: Final = bytes((0x55, 0x1D, 0x11))
+
+
+class Element(NamedTuple):
+    """One value: its tag, its content, and all of its bytes."""
+
+    tag: int
+    content: bytes
+    whole: bytes
+
+
+class Certificate(NamedTuple):
+    """What is read of a certificate."""
+
+    subject: tuple[tuple[tuple[bytes, Element], ...], ...]
+    """The relative distinguished names in the order of the certificate: pairs of an OID's content and a value."""
+    alternative_names: frozenset[bytes]
+    """The subject alternative names, each as its DER bytes."""
+
+
+def elements(data: bytes) -> Iterator[Element]:
+    """The values in `data`, one after the other. ValueError if it is no DER."""
+    position = 0
+    while position < len(data):
+        found = _element(data, position)
+        position += len(found.whole)
+        yield found
+
+
+def _element(data: bytes, start: int) -> Element:
+    if start + 2 > len(data):
+        raise ValueError("a certificate ends early")
+    size, position = data[start + 1], start + 2
+    if size & 0x80:
+        count = size & 0x7F
+        size = int.from_bytes(data[position : position + count], "big")
+        position += count
+    end = position + size
+    if end > len(data):
+        raise ValueError("a certificate ends early")
+    return Element(data[start], data[position:end], data[start:end])
+
+
+def parse_certificate(data: bytes) -> Certificate:
+    """Read a certificate. ValueError if it is none."""
+    try:
+        (certificate,) = elements(data)
+        to_be_signed = next(elements(certificate.content))
+        fields = list(elements(to_be_signed.content))
+        subject = fields[5 if fields[0].tag == _VERSION else 4]
+        extensions = next((one for one in fields if one.tag == _EXTENSIONS), None)
+        return Certificate(_name(subject), frozenset() if extensions is None else _alternative_names(extensions))
+    except (StopIteration, IndexError) as error:
+        raise ValueError("it is no X.509 certificate") from error
+
+
+def _name(name: Element) -> tuple[tuple[tuple[bytes, Element], ...], ...]:
+    return tuple(tuple(_attribute(one) for one in elements(relative.content)) for relative in elements(name.content))
+
+
+def _attribute(pair: Element) -> tuple[bytes, Element]:
+    kind, value = elements(pair.content)
+    return kind.content, value
+
+
+def _alternative_names(wrapper: Element) -> frozenset[bytes]:
+    for extension in elements(next(elements(wrapper.content)).content):
+        parts = list(elements(extension.content))
+        if parts[0].content == _SUBJECT_ALTERNATIVE_NAMES:
+            names = next(elements(parts[-1].content))
+            return frozenset(name.whole for name in elements(names.content))
+    return frozenset()

@@ -1,0 +1,153 @@
+"""TLS of a node: the identities of its listeners, and of those of other nodes that it connects to.
+
+Files are looked at every `CHECK_S` seconds by a thread, and dynamic configs when they change. A replacement that cannot
+be read or is not compatible is refused with one line in the log, and the old one stays. New connections use the new
+one; open connections are not touched.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from barnabas.broker.security.tls_identity import (
+    LiveIdentity,
+    TlsIdentity,
+    check_handshake,
+    check_replacement,
+    load_identity,
+)
+from barnabas.broker.security.tls_settings import TlsSettings, tls_settings
+from barnabas.wire.configdef import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.disk_threads import DiskExecutor
+    from barnabas.broker.loop import Loop
+
+logger = logging.getLogger("kafka.common.security.ssl.SslFactory")
+
+_SSL: Final = ".ssl."
+CHECK_S: Final = 5.0
+"""How often the files of the stores are looked at, seconds."""
+
+Stamps = tuple[tuple[int, int, int] | None, ...]
+"""Of each file its number, size and time of change; None if it is not there."""
+
+
+class Tls:
+    """The identities of a node, by the name of the listener."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        """Read all stores. ConfigError if that fails."""
+        self._config = config
+        self._inter_broker = config.inter_broker_listener
+        self._served = set(config.tls_listeners)
+        self.identities: dict[str, LiveIdentity] = {}
+        self._seen: dict[str, Stamps] = {}
+        for name in (*config.tls_listeners, *config.tls_targets):
+            if name not in self.identities:
+                settings = tls_settings(config, name)
+                self._seen[name] = _stamps(settings)
+                self.identities[name] = LiveIdentity(name, self._load(name, settings))
+
+    def _load(self, name: str, settings: TlsSettings) -> TlsIdentity:
+        identity = load_identity(settings, name, serves=name in self._served)
+        if name == self._inter_broker and name in self._served:
+            check_handshake(identity, identity)
+        return identity
+
+    def replacement(self, name: str, settings: TlsSettings) -> TlsIdentity:
+        """What would replace the identity of a listener; runs in a thread. ConfigError if it may not."""
+        old = self.identities[name].current
+        new = load_identity(settings, name, serves=name in self._served)
+        check_replacement(old, new)
+        if name == self._inter_broker and name in self._served:
+            check_handshake(old, new)
+            check_handshake(new, old)
+        return new
+
+    def settings_with(self, config: ServerConfig) -> dict[str, TlsSettings]:
+        """The settings that another configuration gives. ConfigError for a value that cannot be parsed."""
+        return {name: tls_settings(config, name) for name in self.identities}
+
+    def check(self, settings: Mapping[str, TlsSettings]) -> None:
+        """Raise ConfigError if these settings could not be used; runs in a thread."""
+        for name, wanted in settings.items():
+            if wanted != self.identities[name].current.settings:
+                self.replacement(name, wanted)
+
+    # -- changes
+
+    def follow(self, loop: Loop, executor: DiskExecutor) -> None:
+        """Look at the files from time to time; `executor` runs what reads files."""
+        self._loop, self._executor = loop, executor
+        self._check_later()
+
+    def _check_later(self) -> None:
+        self._loop.timers.at(self._loop.now() + CHECK_S, self._check_files)
+
+    def _check_files(self) -> None:
+        names = list(self.identities)
+        settings = {name: self.identities[name].current.settings for name in names}
+        self._replace(settings, self._check_later, is_changed=self._is_changed)
+
+    def _is_changed(self, name: str, stamps: Stamps) -> bool:
+        return stamps != self._seen[name] and None not in stamps
+
+    def configs_changed(self, changed: set[str]) -> None:
+        """Apply dynamic configs that are effective now."""
+        if any(_SSL in f".{name}" for name in changed):
+            self._replace(self.settings_with(self._config), lambda: None, is_changed=lambda _name, _stamps: True)
+
+    def _replace(
+        self,
+        settings: dict[str, TlsSettings],
+        then: Callable[[], None],
+        *,
+        is_changed: Callable[[str, Stamps], bool],
+    ) -> None:
+        """Read what has changed in a thread, and put it in place; then call `then`."""
+        found: list[tuple[str, Stamps, TlsIdentity | ConfigError]] = []
+
+        def read() -> None:
+            for name, wanted in settings.items():
+                stamps = _stamps(wanted)
+                if wanted == self.identities[name].current.settings and not is_changed(name, stamps):
+                    continue
+                try:
+                    found.append((name, stamps, self.replacement(name, wanted)))
+                except ConfigError as error:
+                    found.append((name, stamps, error))
+
+        def was_read(failure: Exception | None) -> None:
+            if failure is not None:
+                logger.error("Certificates could not be read again", exc_info=failure)
+            for name, stamps, outcome in found:
+                self._seen[name] = stamps
+                self._put(name, outcome)
+            then()
+
+        self._executor.submit(read, was_read)
+
+    def _put(self, name: str, outcome: TlsIdentity | ConfigError) -> None:
+        if isinstance(outcome, ConfigError):
+            logger.error("New certificates of the listener %s are refused, the old ones stay: %s", name, outcome)
+            return
+        self.identities[name].current = outcome
+        logger.info("New certificates of the listener %s are used for new connections", name)
+
+
+def _stamps(settings: TlsSettings) -> Stamps:
+    return tuple(map(_stamp, settings.files))
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

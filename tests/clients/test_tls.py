@@ -1,0 +1,381 @@
+"""Real clients over TLS: large records byte by byte, certificates of clients, refusals, and a rotation in mid-run."""
+
+from __future__ import annotations
+
+import asyncio  # noqa: TID251 - aiokafka
+import os
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import AdminClient, ConfigResource
+
+from bench.servers import BarnabasServer
+from compat.jars import fetch
+from tests.security.certificates import Authority, Signed
+
+WAIT_S = 60.0
+TOOLS_POM = Path(__file__).resolve().parents[2] / "compat" / "kafka-tools" / "pom.xml"
+LARGE = 10_000_000
+LIMIT = "12000000"
+SIZES = {"message.max.bytes": LIMIT, "replica.fetch.max.bytes": LIMIT}
+
+
+class Secured:
+    """A broker with a listener of the protocol SSL, and the files of its clients."""
+
+    def __init__(self, path: Path, authority: Authority, keys: dict[str, str]) -> None:
+        self.authority, self.path = authority, path
+        self.ca = authority.write(path / "ca.pem")
+        self.key_store = path / "server.pem"
+        authority.sign("server").write(self.key_store)
+        self.client = authority.sign("client").write(path / "client.pem")
+        settings = {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.key_store),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": self.ca,
+            "ssl.client.auth": "required",
+            **SIZES,
+            **keys,
+        }
+        self.server = BarnabasServer(path / "data", config=settings, listener="SSL")
+        self.server.start()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return self.server.host, self.server.port
+
+    def client_config(self, **others: Any) -> dict[str, Any]:
+        """The configuration of a confluent-kafka client with a certificate."""
+        return {
+            "bootstrap.servers": self.server.bootstrap,
+            "security.protocol": "ssl",
+            "ssl.ca.location": self.ca,
+            "ssl.certificate.location": self.client,
+            "ssl.key.location": self.client,
+            **others,
+        }
+
+    def context(self) -> ssl.SSLContext:
+        """The same for Python's ssl."""
+        context = ssl.create_default_context(cafile=self.ca)
+        context.load_cert_chain(self.client)
+        return context
+
+    def certificate(self) -> bytes:
+        """The certificate (DER) that a new connection is shown."""
+        plain = socket.create_connection(self.address, WAIT_S)
+        with self.context().wrap_socket(plain, server_hostname="localhost") as secured:
+            shown = secured.getpeercert(binary_form=True)
+        assert shown is not None
+        return shown
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    broker = Secured(tmp_path_factory.mktemp("tls"), Authority(), {})
+    yield broker
+    broker.server.stop()
+
+
+def produce(config: dict[str, Any], topic: str, values: list[bytes]) -> None:
+    producer = Producer({"message.max.bytes": LIMIT, **config})
+    failures: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failures.append(error)
+
+    for value in values:
+        producer.produce(topic, value, partition=0, on_delivery=delivered)
+    assert producer.flush(WAIT_S) == 0
+    assert failures == []
+
+
+def consume(config: dict[str, Any], topic: str, count: int) -> list[bytes]:
+    settings = {"group.id": f"{topic}-readers", "auto.offset.reset": "earliest", "fetch.message.max.bytes": 20_000_000}
+    consumer = Consumer({**settings, "receive.message.max.bytes": 200_000_000, **config})
+    consumer.subscribe([topic])
+    values: list[bytes] = []
+    while len(values) < count:
+        for message in consumer.consume(count, WAIT_S):
+            assert message.error() is None
+            values.append(message.value() or b"")
+    consumer.close()
+    return values
+
+
+def connection_error(config: dict[str, Any]) -> str:
+    """The first error that a client reports which cannot connect."""
+    errors: list[KafkaError] = []
+    client = AdminClient({**config, "error_cb": errors.append})
+    while not errors:
+        assert client.poll(WAIT_S) > 0, "no error was reported"
+    return str(errors[0])
+
+
+def test_large_and_small_records_are_the_same_bytes_again(secured: Secured, topic: str) -> None:
+    """10 MB in one record is more than the buffers of both sockets: both directions wait for each other's window."""
+    values = [
+        os.urandom(LARGE),
+        *(os.urandom(size) for size in (1, 100, 16_383, 16_384, 16_385, 70_000)),
+        b"\0" * LARGE,
+    ]
+    produce(secured.client_config(), topic, values)
+    assert consume(secured.client_config(), topic, len(values)) == values
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_both_versions_of_tls_are_spoken(secured: Secured, version: ssl.TLSVersion) -> None:
+    context = secured.context()
+    context.minimum_version = context.maximum_version = version
+    plain = socket.create_connection(secured.address, WAIT_S)
+    with context.wrap_socket(plain, server_hostname="127.0.0.1") as connection:
+        assert connection.version() == version.name.replace("_", ".")
+
+
+def test_kafka_python(secured: Secured, topic: str) -> None:
+    kafka = pytest.importorskip("kafka")
+    config = {
+        "bootstrap_servers": secured.server.bootstrap,
+        "security_protocol": "SSL",
+        "ssl_cafile": secured.ca,
+        "ssl_certfile": secured.client,
+        "ssl_keyfile": secured.client,
+    }
+    values = [os.urandom(size) for size in (10, 500_000, 900_000)]
+    producer = kafka.KafkaProducer(**config)
+    for value in values:
+        producer.send(topic, value).get(WAIT_S)
+    producer.close()
+    consumer = kafka.KafkaConsumer(topic, auto_offset_reset="earliest", **config)
+    assert [next(consumer).value for _ in values] == values
+    consumer.close()
+
+
+def test_aiokafka(secured: Secured, topic: str) -> None:
+    aiokafka = pytest.importorskip("aiokafka")
+    values = [os.urandom(size) for size in (10, 500_000, 900_000)]
+
+    async def exchange() -> list[bytes]:
+        config = {
+            "bootstrap_servers": secured.server.bootstrap,
+            "security_protocol": "SSL",
+            "ssl_context": secured.context(),
+        }
+        async with aiokafka.AIOKafkaProducer(**config) as producer:
+            for value in values:
+                await producer.send_and_wait(topic, value)
+        async with aiokafka.AIOKafkaConsumer(topic, auto_offset_reset="earliest", **config) as consumer:
+            return [(await consumer.getone()).value for _ in values]
+
+    assert asyncio.run(exchange()) == values
+
+
+@pytest.mark.java
+def test_the_java_client(secured: Secured, topic: str, tmp_path: Path) -> None:
+    """Its key stores may be PEM too. The records are more than one fetch."""
+    keys = {
+        "security.protocol": "SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": secured.ca,
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": secured.client,
+    }
+    settings = tmp_path / "client.properties"
+    settings.write_text("".join(f"{name}={value}\n" for name, value in keys.items()))
+    server = f"--bootstrap-server={secured.server.bootstrap}"
+    produced = java_tool(
+        "ProducerPerformance", server, "--topic", topic, "--num-records=100", "--record-size=500000",
+        "--throughput=-1", "--command-config", str(settings),
+    )  # fmt: skip
+    assert "100 records sent" in produced
+    consumed = java_tool(
+        "ConsumerPerformance", server, "--topic", topic, "--num-records=100", "--command-config", str(settings),
+        "--timeout=60000",
+    )  # fmt: skip
+    assert ", 47.6837, " in consumed  # MB
+
+
+def java_tool(name: str, *arguments: str) -> str:
+    """The output of one of Kafka's tools."""
+    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{fetch(TOOLS_POM)}/*", f"org.apache.kafka.tools.{name}"]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False, timeout=110)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_client_without_a_certificate_is_refused_with_the_reason_in_the_log(secured: Secured) -> None:
+    config = secured.client_config()
+    del config["ssl.certificate.location"], config["ssl.key.location"]
+    assert connection_error(config)
+    assert "Failed authentication with 127.0.0.1:" in secured.server.log()
+    assert (
+        "(SSL handshake failed): the peer has sent no certificate, but ssl.client.auth=required" in secured.server.log()
+    )
+
+
+def test_a_client_of_another_authority_is_refused(secured: Secured, tmp_path: Path) -> None:
+    stranger = Authority("another").sign("stranger").write(tmp_path / "stranger.pem")
+    assert connection_error(
+        secured.client_config(**{"ssl.certificate.location": stranger, "ssl.key.location": stranger})
+    )
+    assert "(SSL handshake failed): the certificate of the peer is not valid: " in secured.server.log()
+
+
+def test_a_client_that_trusts_another_authority_says_so_and_the_log_too(secured: Secured, tmp_path: Path) -> None:
+    other = Authority("another").write(tmp_path / "other.pem")
+    assert "verify failed" in connection_error(secured.client_config(**{"ssl.ca.location": other}))
+    assert "does not trust the certificate of this node (alert unknown ca)" in secured.server.log()
+
+
+def test_a_plaintext_client_gets_a_closed_connection_and_the_log_says_why(secured: Secured) -> None:
+    assert connection_error({"bootstrap.servers": secured.server.bootstrap})
+    assert "(SSL handshake failed): the client does not speak TLS: set security.protocol=SSL" in secured.server.log()
+
+
+def test_secrets_are_neither_described_nor_logged(tmp_path: Path) -> None:
+    authority = Authority()
+    signed = authority.sign("server")
+    key, chain = signed.key_pem("s3cret-word"), signed.chain_pem
+    keys = {
+        "listener.name.ssl.ssl.keystore.type": "PEM",
+        "listener.name.ssl.ssl.keystore.key": key,
+        "listener.name.ssl.ssl.keystore.certificate.chain": chain,
+        "listener.name.ssl.ssl.key.password": "s3cret-word",
+        "ssl.key.password": "an0ther-word",
+        "ssl.client.auth": "none",
+    }
+    server = BarnabasServer(tmp_path / "data", config=keys, listener="SSL")
+    server.start()
+    try:
+        config = {"bootstrap.servers": server.bootstrap, "security.protocol": "ssl"}
+        admin = AdminClient({**config, "ssl.ca.location": authority.write(tmp_path / "ca.pem")})
+        resource = ConfigResource(ConfigResource.Type.BROKER, "1")
+        entries = admin.describe_configs([resource])[resource].result(WAIT_S)
+        assert entries["ssl.key.password"].is_sensitive
+        assert all(entry.value is None for entry in entries.values() if entry.is_sensitive)
+        body = key.splitlines()[1]
+        told = server.log() + repr({name: str(entry) for name, entry in entries.items()})
+        assert not [secret for secret in ("s3cret-word", "an0ther-word", body) if secret in told]
+    finally:
+        server.stop()
+
+
+class Rotation:
+    """A producer in a thread that counts what was delivered, while certificates change."""
+
+    def __init__(self, config: dict[str, Any], topic: str) -> None:
+        self.errors: list[KafkaError] = []
+        self.delivered = 0
+        self._progress = threading.Condition()
+        self._is_ended = False
+        self._producer = Producer({"linger.ms": 0, **config})
+        self._topic = topic
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Rotation:
+        self._thread.start()
+        return self
+
+    def _run(self) -> None:
+        while not self._is_ended:
+            self._producer.produce(self._topic, b"x", on_delivery=self._done)
+            self._producer.flush(WAIT_S)
+
+    def _done(self, error: KafkaError | None, _: Message) -> None:
+        with self._progress:
+            if error is None:
+                self.delivered += 1
+            else:
+                self.errors.append(error)
+            self._progress.notify_all()
+
+    def go_on(self, count: int = 20) -> None:
+        """Wait until so many more records are delivered."""
+        with self._progress:
+            goal = self.delivered + count
+            assert self._progress.wait_for(lambda: self.errors or self.delivered >= goal, WAIT_S)
+
+    def __exit__(self, *_: object) -> None:
+        self._is_ended = True
+        self._thread.join()
+
+
+def rotate(secured: Secured, signed: Signed) -> None:
+    """Put a new certificate in place, as tools do: a file beside it, then a rename."""
+    new = secured.path / "new.pem"
+    signed.write(new)
+    new.replace(secured.key_store)
+
+
+def until(check: Callable[[], bool], go_on: Callable[[], object]) -> None:
+    """Ask again and again; between two questions something else is done over the network."""
+    for _ in range(100_000):
+        if check():
+            return
+        go_on()
+    raise AssertionError("it does not happen")
+
+
+def test_a_certificate_is_rotated_in_mid_run_and_an_incompatible_one_is_refused(tmp_path: Path, topic: str) -> None:
+    secured = Secured(tmp_path, Authority(), {})
+    try:
+        with Rotation(secured.client_config(), topic) as producer:
+            producer.go_on()
+            before = secured.certificate()
+            renewed = secured.authority.sign("server", ("localhost", "127.0.0.1", "kafka"))
+            rotate(secured, renewed)
+            until(lambda: secured.certificate() != before, producer.go_on)
+            assert secured.certificate() == renewed.der
+            producer.go_on()
+            rotate(secured, secured.authority.sign("another"))
+            until(lambda: "are refused" in secured.server.log(), producer.go_on)
+            assert secured.certificate() == renewed.der
+            assert (
+                "Keystore DistinguishedName does not match: existing={DN=CN=server,O=Barnabas}" in secured.server.log()
+            )
+            producer.go_on()
+        assert producer.errors == []
+    finally:
+        secured.server.stop()
+
+
+def test_a_dynamic_config_replaces_the_certificate_or_is_refused(tmp_path: Path) -> None:
+    secured = Secured(tmp_path, Authority(), {})
+    try:
+        admin = AdminClient(secured.client_config())
+        renewed = secured.authority.sign("server")
+        path = renewed.write(tmp_path / "renewed.pem")
+        before = secured.certificate()
+        alter(admin, "listener.name.ssl.ssl.keystore.location", path)
+        until(lambda: secured.certificate() != before, lambda: admin.list_topics(timeout=WAIT_S))
+        assert secured.certificate() == renewed.der
+        another = secured.authority.sign("another").write(tmp_path / "another.pem")
+        for name, value, why in (
+            ("ssl.keystore.location", path, "Cannot update these configs dynamically"),
+            ("listener.name.ssl.ssl.keystore.location", another, "Keystore DistinguishedName does not match"),
+            ("listener.name.ssl.ssl.keystore.location", "/nowhere", "Cannot read /nowhere"),
+            ("listener.name.ssl.ssl.enabled.protocols", "TLSv1", "TLSv1.2 and TLSv1.3 are"),
+        ):
+            with pytest.raises(KafkaException, match=why) as refused:
+                alter(admin, name, value)
+            assert refused.value.args[0].code() == KafkaError.INVALID_REQUEST
+        assert secured.certificate() == renewed.der
+    finally:
+        secured.server.stop()
+
+
+def alter(admin: AdminClient, name: str, value: str) -> None:
+    from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
+
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(WAIT_S)

@@ -1,0 +1,102 @@
+"""A cluster whose listeners all have TLS: nodes know each other by certificates, and clients show theirs."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
+
+from tests.cluster.clusters import Cluster, wait_for
+from tests.security.certificates import Authority
+
+COUNT = 200
+WAIT_S = 60.0
+
+
+def settings(path: Path, authority: Authority) -> dict[str, str]:
+    """Keys of all nodes: the names of the listeners stay, and their protocol is SSL."""
+    return {
+        "listener.security.protocol.map": "PLAINTEXT:SSL,CONTROLLER:SSL",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": authority.sign("node").write(path / "node.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": authority.write(path / "ca.pem"),
+        "ssl.client.auth": "required",
+    }
+
+
+def client_config(cluster: Cluster, path: Path, authority: Authority) -> dict[str, Any]:
+    own = authority.sign("client").write(path / "client.pem")
+    return {
+        "bootstrap.servers": cluster.bootstrap,
+        "security.protocol": "ssl",
+        "ssl.ca.location": str(path / "ca.pem"),
+        "ssl.certificate.location": own,
+        "ssl.key.location": own,
+    }
+
+
+def write(config: dict[str, Any], topic: str, values: list[bytes]) -> None:
+    producer = Producer({"acks": "all", **config})
+    failures: list[object] = []
+    for value in values:
+        producer.produce(topic, value, partition=0, on_delivery=lambda error, _: error and failures.append(error))
+    assert producer.flush(WAIT_S) == 0
+    assert failures == []
+
+
+def read(config: dict[str, Any], topic: str, count: int) -> list[bytes]:
+    consumer = Consumer({"group.id": "readers", "auto.offset.reset": "earliest", **config})
+    consumer.subscribe([topic])
+    found: list[bytes] = []
+    while len(found) < count:
+        messages = consumer.consume(count, WAIT_S)
+        assert messages, f"{len(found)} of {count} records"
+        found += [message.value() or b"" for message in messages if message.error() is None]
+    consumer.close()
+    return found
+
+
+@pytest.mark.parametrize("controllers", ["ours", pytest.param("kafka", marks=[pytest.mark.java, pytest.mark.slow])])
+def test_replicas_follow_and_leaders_move_over_tls(tmp_path: Path, controllers: str) -> None:
+    authority = Authority()
+    with Cluster(tmp_path, kind=controllers, config=settings(tmp_path, authority)) as cluster:
+        config = client_config(cluster, tmp_path, authority)
+        admin = AdminClient(config)
+        new = NewTopic("orders", 1, 3, config={"min.insync.replicas": "2"})
+        admin.create_topics([new])["orders"].result(WAIT_S)
+        values = [b"%d" % number for number in range(COUNT)]
+        write(config, "orders", values[: COUNT // 2])
+        wait_for(lambda: len(partition(admin).isrs) == 3, "all replicas are in sync")
+        check_refusals(admin, config["ssl.certificate.location"])
+        leader = partition(admin).leader
+        cluster.brokers[leader].process.send_signal(signal.SIGKILL)  # type: ignore[union-attr]
+        write(config, "orders", values[COUNT // 2 :])
+        assert partition(admin).leader != leader
+        assert read(config, "orders", COUNT) == values
+        told = "".join(node.log() for node in cluster.nodes)
+        assert "certificate of" not in told, "a node was refused"
+
+
+def check_refusals(admin: AdminClient, certificate: str) -> None:
+    """A broker checks its own certificates before the controller stores them."""
+    name = "listener.name.plaintext.ssl.keystore.location"
+    for value, why in (("/nowhere", "Cannot read /nowhere"), (certificate, "DistinguishedName does not match")):
+        with pytest.raises(KafkaException, match=why) as refused:
+            alter(admin, name, value)
+        assert refused.value.args[0].code() == KafkaError.INVALID_REQUEST
+    alter(admin, "listener.name.plaintext.ssl.client.auth", "requested")
+
+
+def alter(admin: AdminClient, name: str, value: str) -> None:
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
+
+
+def partition(admin: AdminClient) -> Any:
+    return admin.list_topics("orders", WAIT_S).topics["orders"].partitions[0]

@@ -1,0 +1,285 @@
+"""The reactor with TLS on loopback sockets: nothing is left inside OpenSSL, slow peers, handshakes that do not end."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from barnabas.broker.config.load import load
+from barnabas.broker.net import page_cache
+from barnabas.broker.net.acceptor import Listener, bind
+from barnabas.broker.net.page_cache import ReadAhead
+from barnabas.broker.net.tls_channel import TlsListener
+from barnabas.broker.security.tls import Tls
+from barnabas.wire.messages.api_versions import ApiVersionsResponse
+from barnabas.wire.messages.fetch import FetchResponse
+from barnabas.wire.messages.produce import ProduceResponse
+from barnabas.wire.principal import ANONYMOUS, KafkaPrincipal
+from tests.broker.memory_broker import batch
+from tests.broker.test_reactor import ASK, Loopback, Peer, fetch, make_topic, produce, serving
+from tests.security.certificates import Authority, Signed
+
+CA = Authority()
+SERVER = CA.sign("server")
+CLIENT = CA.sign("client")
+
+
+class Secured:
+    """A reactor with a second listener, which has TLS."""
+
+    def __init__(self, loopback: Loopback, handshake_s: float) -> None:
+        self.loopback = loopback
+        loopback.reactor._read_ahead = ReadAhead(loopback.flushes)
+        keys = {
+            "listeners": "SSL://127.0.0.1:0",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.key": SERVER.key_pem(),
+            "ssl.keystore.certificate.chain": SERVER.chain_pem,
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.certificates": CA.pem,
+            "ssl.client.auth": "requested",
+            "ssl.principal.mapping.rules": "RULE:^CN=(client.*?),.*$/$1/U",
+        }
+        identity = Tls(load(keys, {}, None)).identities["SSL"]
+        listening = bind("127.0.0.1", 0, 50)
+        self.address = listening.getsockname()
+        tls = TlsListener(loopback.broker.loop, identity, handshake_s=handshake_s)
+        loopback.reactor.listen(Listener("SSL", listening, protocol="SSL", tls=tls))
+
+    async def dial(self, own: Signed | None = None, path: Path | None = None) -> Peer:
+        """A client, with a certificate that is written to `path`."""
+        context = ssl.create_default_context(cadata=CA.pem)
+        if own is not None and path is not None:
+            context.load_cert_chain(own.write(path / "own.pem"))
+        plain = (await self.dial_plain()).stream
+        stream = trio.SSLStream(plain, context, server_hostname="localhost")
+        await stream.do_handshake()
+        return Peer(stream)  # type: ignore[arg-type]  # what is used of it is the same
+
+    async def dial_plain(self) -> Peer:
+        """A client that does not speak TLS."""
+        peer = Peer(await trio.open_tcp_stream(*self.address))
+        self.loopback.peers.append(peer)
+        return peer
+
+    @property
+    def principals(self) -> set[KafkaPrincipal]:
+        """Those of the open connections."""
+        return {connection.principal for connection in self.loopback.reactor._channels}
+
+
+@asynccontextmanager
+async def secured(data_dir: Path, *, handshake_s: float = 30.0) -> AsyncIterator[Secured]:
+    async with serving(data_dir) as loopback:
+        yield Secured(loopback, handshake_s)
+
+
+@pytest.mark.trio
+async def test_many_requests_in_one_write_are_all_answered(tmp_path: Path) -> None:
+    async with secured(tmp_path) as broker:
+        peer = await broker.dial()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(peer.send, *[(ASK, 3)] * 10_000)  # 350 KB in records of 16 KB
+            for _ in range(10_000):
+                assert isinstance(await peer.receive(ApiVersionsResponse, 3), ApiVersionsResponse)
+
+
+@pytest.mark.trio
+async def test_what_is_left_inside_openssl_is_served_without_an_event_of_the_socket(tmp_path: Path) -> None:
+    """A connection's turn ends after a megabyte, in the middle of what has been decrypted."""
+    async with secured(tmp_path) as broker:
+        peer = await broker.dial()
+        for size in range(1_000_000, 1_120_000, 4_000):
+            await peer.send((produce("missing", bytes(size)), 9), (ASK, 3))
+            assert isinstance(await peer.receive(ProduceResponse, 9), ProduceResponse)
+            assert isinstance(await peer.receive(ApiVersionsResponse, 3), ApiVersionsResponse)
+
+
+@pytest.mark.trio
+async def test_large_batches_are_read_as_they_were_written(tmp_path: Path) -> None:
+    async with secured(tmp_path) as broker:
+        peer = await broker.dial()
+        await make_topic(peer, "t")
+        sent = [
+            batch(bytes([number]) * size) for number, size in enumerate((10, 20_000, 65_536, 1_000_000, 5, 900_000))
+        ]
+        for records in sent:
+            answer = await peer.ask(produce("t", records), 9)
+            assert isinstance(answer, ProduceResponse)
+            assert answer.responses[0].partition_responses[0].error_code == 0
+        assert await read(peer) == b"".join(records[16:] for records in sent)
+
+
+async def read(peer: Peer) -> bytes:
+    """The batches of the topic `t` from the first CRC on: offsets, lengths and epochs left out."""
+    answer = await peer.ask(fetch("t", 0), 11)
+    assert isinstance(answer, FetchResponse)
+    got, position, parts = bytes(answer.responses[0].partitions[0].records or b""), 0, []
+    while position < len(got):
+        end = position + 12 + int.from_bytes(got[position + 8 : position + 12], "big")
+        parts.append(got[position + 16 : end])
+        position = end
+    return b"".join(parts)
+
+
+@pytest.mark.trio
+async def test_a_client_that_does_not_read_delays_no_other(tmp_path: Path) -> None:
+    async with secured(tmp_path) as broker:
+        lazy, busy = await broker.dial(), await broker.dial()
+        await make_topic(busy, "t")
+        for _ in range(8):
+            await busy.ask(produce("t", batch(bytes(1_000_000))), 9)
+        await lazy.send(*[(fetch("t", 0), 11)] * 4)
+        for _ in range(20):
+            assert isinstance(await busy.ask(ASK, 3), ApiVersionsResponse)
+        for _ in range(4):
+            answer = await lazy.receive(FetchResponse, 11)
+            assert isinstance(answer, FetchResponse)
+            assert len(answer.responses[0].partitions[0].records or b"") > 8_000_000
+
+
+@pytest.mark.trio
+async def test_what_is_not_in_the_page_cache_is_read_by_a_thread(tmp_path: Path, monkeypatch) -> None:
+    asked: list[int] = []
+
+    def is_cached(_fd: int, offset: int, _end: int) -> bool:
+        asked.append(offset)
+        return False
+
+    monkeypatch.setattr(page_cache, "is_cached", is_cached)
+    async with secured(tmp_path) as broker:
+        peer = await broker.dial()
+        await make_topic(peer, "t")
+        sent = [batch(bytes([number]) * 900_000) for number in range(3)]
+        for records in sent:
+            await peer.ask(produce("t", records), 9)
+        assert await read(peer) == b"".join(records[16:] for records in sent)
+        assert len(asked) > 2
+
+
+@pytest.mark.trio
+async def test_the_principal_is_that_of_the_certificate(tmp_path: Path) -> None:
+    async with secured(tmp_path) as broker:
+        nobody = await broker.dial()
+        await nobody.ask(ASK, 3)
+        assert broker.principals == {ANONYMOUS}
+        known = await broker.dial(CLIENT, tmp_path)
+        await known.ask(ASK, 3)
+        assert broker.principals == {ANONYMOUS, KafkaPrincipal("User", "CLIENT")}
+
+
+@pytest.mark.trio
+async def test_a_certificate_without_a_rule_is_refused(tmp_path: Path, caplog) -> None:
+    async with secured(tmp_path) as broker:
+        peer = await broker.dial(CA.sign("stranger"), tmp_path)
+        assert await peer.is_closed()
+        assert broker.loopback.reactor.connection_count == 0
+    assert "(SSL handshake failed): No rules apply to CN=stranger,O=Barnabas" in caplog.text
+
+
+@pytest.mark.trio
+async def test_a_handshake_that_is_not_done_in_time_is_ended(tmp_path: Path, caplog) -> None:
+    async with secured(tmp_path, handshake_s=0.05) as broker:
+        silent, half = await broker.dial_plain(), await broker.dial_plain()
+        await half.stream.send_all(client_hello()[:50])
+        assert await silent.is_closed()
+        assert await half.is_closed()
+        assert broker.loopback.reactor.connection_count == 0
+    assert caplog.text.count("(SSL handshake failed): the handshake was not done within 0.05 s") == 2
+
+
+@pytest.mark.trio
+async def test_a_handshake_that_is_done_has_no_limit(tmp_path: Path) -> None:
+    async with secured(tmp_path, handshake_s=0.05) as broker:
+        peer, late = await broker.dial(), await broker.dial_plain()
+        assert await late.is_closed()  # the limit of both is over
+        await peer.ask(ASK, 3)
+
+
+def client_hello() -> bytes:
+    """The first message of a client."""
+    outgoing = ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
+
+
+@pytest.mark.trio
+async def test_a_connection_is_served_in_the_rotation_until_its_handshake_is_done(tmp_path: Path) -> None:
+    """A handshake costs more than most requests, whatever its first bytes have cost."""
+    async with secured(tmp_path) as broker:
+        half = await broker.dial_plain()
+        hello = client_hello()
+        await half.stream.send_all(hello[:50])
+        peer = await broker.dial()
+        await peer.ask(ASK, 3)
+        channels = broker.loopback.reactor._channels.values()
+        assert sorted(channel.is_heavy for channel in channels) == [False, True]
+        for channel in channels:
+            channel.is_heavy = False
+        assert sorted(channel.is_heavy for channel in channels) == [False, True]
+
+
+@pytest.mark.trio
+async def test_a_hello_in_single_bytes_is_served_as_one(tmp_path: Path) -> None:
+    async with secured(tmp_path) as broker:
+        peer = await broker.dial_plain()
+        for byte in client_hello():
+            await peer.stream.send_all(bytes([byte]))
+        assert (await peer.stream.receive_some(1)) == b"\x16"
+
+
+@pytest.mark.trio
+@pytest.mark.parametrize("data", [b"\0\0\0\x20\0\x12\0\3", b"GET / HTTP/1.1\r\n\r\n"])
+async def test_a_client_without_tls_is_closed_with_one_line(tmp_path: Path, caplog, data: bytes) -> None:
+    async with secured(tmp_path) as broker:
+        peer = await broker.dial_plain()
+        await peer.stream.send_all(data)
+        assert await peer.is_closed()
+    (record,) = [one for one in caplog.records if one.levelno >= logging.WARNING]
+    assert "(SSL handshake failed): the client does not speak TLS" in record.getMessage()
+
+
+@pytest.mark.trio
+async def test_a_health_check_that_only_connects_is_not_logged(tmp_path: Path, caplog) -> None:
+    async with secured(tmp_path) as broker:
+        peer = await broker.dial_plain()
+        peer.stream.socket.shutdown(socket.SHUT_WR)
+        assert await peer.is_closed()
+    assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.trio
+async def test_garbage_after_the_handshake_closes_the_connection_alone(tmp_path: Path) -> None:
+    async with secured(tmp_path) as broker:
+        good, bad = await broker.dial(), await broker.dial()
+        await bad.ask(ASK, 3)
+        await bad.stream.transport_stream.send_all(b"\x17\3\3\0\x20" + bytes(32))  # type: ignore[attr-defined]
+        assert await bad.is_closed()
+        await good.ask(ASK, 3)
+
+
+@pytest.mark.trio
+async def test_a_stop_sends_responses_and_says_that_it_is_the_end(tmp_path: Path) -> None:
+    async with secured(tmp_path) as broker:
+        peer = await broker.dial()
+        await make_topic(peer, "t")
+        for _ in range(5):
+            await peer.ask(produce("t", batch(bytes(1_000_000))), 9)
+        await peer.send((fetch("t", 0), 11))
+        while not any(connection.out for connection in broker.loopback.reactor._channels):
+            await trio.lowlevel.checkpoint()
+        broker.loopback.reactor.stop_reading()
+        answer = await peer.receive(FetchResponse, 11)
+        assert isinstance(answer, FetchResponse)
+        assert len(answer.responses[0].partitions[0].records or b"") > 5_000_000
+        assert await peer.stream.receive_some(1) == b""  # close_notify: without it trio raises BrokenResourceError
+        await broker.loopback.reactor.wait_closed()
