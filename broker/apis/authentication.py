@@ -46,8 +46,8 @@ def is_admitted(broker: Broker, routes: Routes, connection: Connection, frame: m
         route = copy(routes.find(api_key, api_version))
         header, position = parse_request_header(frame)
         request, _ = route.request_codec.parse_within(frame, position, broker.config[REQUEST_MAX_ELEMENTS])
-        error = authenticator.illegal(api_key)
-        route.handler = lambda ctx, _request: refuse(ctx.broker, ctx.connection, authenticator, error)
+        answer = route.error_response(request, authenticator.illegal(api_key))  # None: it has no place for an error
+        route.handler = lambda ctx, _request: refuse(ctx.broker, ctx.connection, authenticator, answer)
         context = RequestContext(
             broker,
             connection,

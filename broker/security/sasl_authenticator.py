@@ -188,7 +188,7 @@ class SaslAuthenticator:
                 error.response = SaslAuthenticateResponse(error_code=code, error_message=str(error))
             self._state = State.FAILED
             raise
-        return SaslAuthenticateResponse(error_message=None, auth_bytes=answer, session_lifetime_ms=lifetime_ms)
+        return SaslAuthenticateResponse(error_message="", auth_bytes=answer, session_lifetime_ms=lifetime_ms)
 
     def token(self, token: bytes) -> bytes:
         """Answer a token without a header. AuthenticationRefused, without an answer, when the client is not let in."""

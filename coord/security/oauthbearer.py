@@ -1,6 +1,7 @@
 """OAUTHBEARER: one message with a bearer token (RFC 7628, KIP-255).
 
-A refused token is answered with a JSON object, after which the client sends the byte 1 and the authentication fails.
+A refused token is answered with a JSON object, after which the client sends the byte 1 and the authentication fails;
+Kafka would take another token then, without end.
 `unsecured_claims` reads tokens without a signature, which are only for tests. Source: Kafka 4.4
 `OAuthBearerSaslServer`, `OAuthBearerUnsecuredJws`.
 """

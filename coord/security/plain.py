@@ -58,7 +58,7 @@ def _parts(token: bytes) -> list[str]:
     except UnicodeDecodeError:
         raise InvalidCredentials("a token that is not UTF-8") from None
     if len(parts) != _PARTS:
-        raise InvalidCredentials(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
+        raise AuthenticationFailed(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
     return parts
 
 

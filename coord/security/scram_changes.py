@@ -89,7 +89,7 @@ def describe_credentials(
             result.error_code = int(ErrorCode.RESOURCE_NOT_FOUND)
             result.error_message = f"Attempt to describe a user credential that does not exist: {name}"
         results.append(result)
-    return DescribeUserScramCredentialsResponse(error_message=None, results=results)
+    return DescribeUserScramCredentialsResponse(error_message="", results=results)
 
 
 def _changes(request: AlterUserScramCredentialsRequest) -> list[ScramCredentialDeletion | ScramCredentialUpsertion]:

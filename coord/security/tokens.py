@@ -148,7 +148,7 @@ def renew_token(
     """Move the expiry of a token, to its end at most."""
     found = _usable(settings, tokens, bytes(request.hmac), asked)
     if isinstance(found, ErrorCode):
-        return [], RenewDelegationTokenResponse(error_code=int(found), expiry_timestamp_ms=NO_TIMESTAMP)
+        return [], RenewDelegationTokenResponse(error_code=int(found))
     period_ms = settings.expiry_ms
     if request.renew_period_ms > 0:
         period_ms = min(period_ms, request.renew_period_ms)
@@ -162,7 +162,7 @@ def expire_token(
     """Set the expiry of a token, or remove it for a negative time."""
     found = _usable(settings, tokens, bytes(request.hmac), asked)
     if isinstance(found, ErrorCode):
-        return [], ExpireDelegationTokenResponse(error_code=int(found), expiry_timestamp_ms=NO_TIMESTAMP)
+        return [], ExpireDelegationTokenResponse(error_code=int(found))
     if request.expiry_time_period_ms < 0:
         response = ExpireDelegationTokenResponse(expiry_timestamp_ms=request.expiry_time_period_ms)
         return [RemoveDelegationTokenRecord(token_id=found.token_id)], response

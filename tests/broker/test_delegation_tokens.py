@@ -186,12 +186,12 @@ def test_renewing(secure: SecureBroker) -> None:
     assert renew(alice, key) == (0, now_ms + 2 * HOUR_MS)
     assert renew(alice, key, 1000) == (0, now_ms + 1000)
     assert renew(alice, key, 99 * HOUR_MS) == (0, now_ms + 2 * HOUR_MS)
-    assert renew(admin, key) == (ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH, -1)
-    assert renew(alice, b"x" * 64) == (ErrorCode.DELEGATION_TOKEN_NOT_FOUND, -1)
+    assert renew(admin, key) == (ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH, 0)
+    assert renew(alice, b"x" * 64) == (ErrorCode.DELEGATION_TOKEN_NOT_FOUND, 0)
     shared = bytes(create(alice, "admin", max_lifetime_ms=HOUR_MS).hmac)
     assert renew(admin, shared) == (0, now_ms + HOUR_MS)  # its end
     secure.advance(3601)
-    assert renew(admin, shared) == (ErrorCode.DELEGATION_TOKEN_EXPIRED, -1)
+    assert renew(admin, shared) == (ErrorCode.DELEGATION_TOKEN_EXPIRED, 0)
 
 
 def test_expiring(secure: SecureBroker) -> None:
@@ -199,12 +199,12 @@ def test_expiring(secure: SecureBroker) -> None:
     token = create(alice)
     key = bytes(token.hmac)
     now_ms = secure.clock.now_ms
-    assert expire(admin, key) == (ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH, -1)
+    assert expire(admin, key) == (ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH, 0)
     assert expire(alice, key, 5000) == (0, now_ms + 5000)
     assert expire(alice, key, 99 * HOUR_MS) == (0, now_ms + 10 * HOUR_MS)
     assert expire(alice, key, -1) == (0, -1)
     assert secure.broker.image.tokens == {}
-    assert expire(alice, key, -1) == (ErrorCode.DELEGATION_TOKEN_NOT_FOUND, -1)
+    assert expire(alice, key, -1) == (ErrorCode.DELEGATION_TOKEN_NOT_FOUND, 0)
 
 
 def test_expired_tokens_are_removed(secure: SecureBroker) -> None:

@@ -12,6 +12,7 @@ from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, ProtocolError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest, SaslHandshakeResponse
 from barnabas.wire.messages.topics import CreateTopicsRequest
 from barnabas.wire.principal import ANONYMOUS
@@ -66,7 +67,7 @@ def test_plain_lets_a_user_in(secure: SecureBroker, version: int, asks_versions:
     assert (answer.error_code, answer.mechanisms) == (0, ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
     assert client.connection.principal == ANONYMOUS
     done = authenticate(client, TOKEN, version)
-    assert (done.error_code, done.error_message, done.auth_bytes, done.session_lifetime_ms) == (0, None, b"", 0)
+    assert (done.error_code, done.error_message, done.auth_bytes, done.session_lifetime_ms) == (0, "", b"", 0)
     assert str(client.connection.principal) == "User:alice"
     assert client.connection.authenticator is None
     assert client.ask(METADATA, 12, MetadataResponse).controller_id == 1
@@ -159,6 +160,18 @@ def test_another_request_in_place_of_a_token_is_illegal(secure: SecureBroker) ->
     assert isinstance(answer, ApiVersionsResponse)
     assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
     assert client.connection.is_finished
+
+
+def test_a_request_whose_answer_has_no_place_for_an_error_is_not_answered(
+    secure: SecureBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = secure.dial()
+    handshake(client, "PLAIN")
+    client.send(ProduceRequest(), 9)
+    secure.advance(0.1)
+    assert client.answers() == []
+    assert client.connection.is_finished
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 def test_requests_that_were_sent_with_a_wrong_password_are_not_served(secure: SecureBroker) -> None:

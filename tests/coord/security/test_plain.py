@@ -26,6 +26,7 @@ def test_a_user_with_the_password_is_let_in() -> None:
     [
         (b"\0alice\0wrong", "Authentication failed: Invalid username or password"),
         (b"\0mallory\0secret", "Authentication failed: Invalid username or password"),
+        (b"alice\0secret", "Invalid SASL/PLAIN response: expected 3 tokens, got 2"),
         (b"\0\0secret", "Authentication failed: username not specified"),
         (b"\0alice\0", "Authentication failed: password not specified"),
         (
