@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from barnabas.cli.settings import SETTINGS, config_file, read_file, setting
+from barnabas.cli.security import security
+from barnabas.cli.settings import SETTINGS, SettingsError, config_file, read_file, setting
 from barnabas.terminal.tables import OUTPUTS
 
 if TYPE_CHECKING:
@@ -70,12 +71,18 @@ def _ask(ctx: click.Context, question: Callable[[Cluster], list[Item]]) -> list[
     from barnabas.client.cluster import Cluster
 
     address = ctx.params.get("bootstrap") or setting("bootstrap")
+    try:
+        secured = security()  # here, because click's context is this thread's
+    except SettingsError:
+        return []
     patience_s = float(os.environ.get(PATIENCE_VARIABLE) or PATIENCE_S)
     found: list[Item] = []
 
     def ask() -> None:
         try:
-            with Cluster(str(address), client_id="barnabas-completion", timeout_s=patience_s) as cluster:
+            with Cluster(
+                str(address), client_id="barnabas-completion", timeout_s=patience_s, security=secured
+            ) as cluster:
                 found.extend(question(cluster))
         except Exception:  # noqa: S110 - whatever is wrong, a TAB shows nothing
             pass
@@ -226,7 +233,9 @@ def _profiles(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: A
 
 def _settings(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG001
     if "=" not in incomplete:
-        yield from (Item(f"{name}=", type="open") for name in SETTINGS)
+        from barnabas.client.security.keys import KEYS
+
+        yield from (Item(f"{name}=", type="open") for name in (*SETTINGS, *KEYS))
     yield from (Item(f"output={name}") for name in OUTPUTS if "=" in incomplete)
 
 
