@@ -32,7 +32,8 @@ class UserCredential(NamedTuple):
 
 def list_credentials(cluster: Cluster, users: Sequence[str] | None = None) -> list[UserCredential]:
     """The credentials of all users, or of some of them (`NotFound` if one has none), by name and mechanism."""
-    wanted = None if users is None else [UserName(name=name) for name in users]
+    # No users are all users, as in Kafka's own client: Kafka 4.4 never answers a null of a client that may not ask.
+    wanted = [UserName(name=name) for name in users or ()]
     request = DescribeUserScramCredentialsRequest(users=wanted)
 
     def attempt(deadline: float) -> list[UserCredential]:
@@ -71,9 +72,10 @@ def set_credential(cluster: Cluster, user: str, credential: Credential) -> None:
 
 
 def delete_credentials(cluster: Cluster, user: str, mechanisms: Sequence[str]) -> None:
-    """Delete a user's credentials of these mechanisms."""
-    deletions = [ScramCredentialDeletion(name=user, mechanism=MECHANISM_NUMBERS[name]) for name in mechanisms]
-    _alter(cluster, AlterUserScramCredentialsRequest(deletions=deletions))
+    """Delete a user's credentials of these mechanisms, one after the other: a request may change a user once only."""
+    for name in mechanisms:
+        deletion = ScramCredentialDeletion(name=user, mechanism=MECHANISM_NUMBERS[name])
+        _alter(cluster, AlterUserScramCredentialsRequest(deletions=[deletion]))
 
 
 def _alter(cluster: Cluster, request: AlterUserScramCredentialsRequest) -> None:

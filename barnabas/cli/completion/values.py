@@ -179,9 +179,48 @@ def _features(ctx: click.Context, incomplete: str) -> list[Item]:
     return _ask(ctx, question)
 
 
+def _users(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
+    """Users with SCRAM credentials."""
+
+    def question(cluster: Cluster) -> list[Item]:
+        from barnabas.client.users import list_credentials
+
+        return [Item(name) for name in dict.fromkeys(one.user for one in list_credentials(cluster))]
+
+    return _ask(ctx, question)
+
+
+def _tokens(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
+    def question(cluster: Cluster) -> list[Item]:
+        from barnabas.client.tokens import list_tokens
+
+        return [Item(one.token_id, help=one.owner) for one in list_tokens(cluster)]
+
+    return _ask(ctx, question)
+
+
+def _quotas(ctx: click.Context, incomplete: str) -> Iterator[Item]:
+    """`producer_byte_rate=`, or the name alone where it is removed."""
+    from barnabas.client.quotas import KEYS
+
+    ends = "" if ctx.info_name == "remove" else "="
+    if "=" not in incomplete:
+        yield from (Item(f"{key}{ends}", type="open" if ends else "plain", help=text) for key, text in KEYS.items())
+
+
+def _principals(ctx: click.Context, incomplete: str) -> list[Item]:
+    return [Item(f"User:{one.value}") for one in _users(ctx, incomplete)]
+
+
 def _resources(ctx: click.Context, incomplete: str) -> Iterable[Item]:
-    """NAME of `config get KIND NAME`."""
-    kinds: dict[object, Source] = {"topic": _topics, "group": _groups, "broker": _nodes}
+    """NAME of `config get KIND NAME` and `acl add KIND NAME`."""
+    kinds: dict[object, Source] = {
+        "topic": _topics,
+        "group": _groups,
+        "broker": _nodes,
+        "transactional-id": _transactional_ids,
+        "user": _users,
+    }
     source = kinds.get(ctx.params.get("kind"))
     return source(ctx, incomplete) if source else []
 
@@ -302,6 +341,11 @@ SOURCES: dict[str, Source] = {
     "FROM:TO": _positions,
     "OFFSET": _positions,
     "WHERE": _positions,
+    "USER": _users,
+    "TYPE:NAME": _principals,
+    "QUOTA": _quotas,
+    "QUOTA=VALUE": _quotas,
+    "TOKEN-ID": _tokens,
     "CODEC": _codecs,
     "STATE": _states,
     "JOB": _jobs,

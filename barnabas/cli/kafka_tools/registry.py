@@ -13,6 +13,8 @@ TOOLS: dict[str, tuple[str, str]] = {
     "kafka-console-consumer": ("console_consumer", "Print records, alone or as a member of a group."),
     "kafka-consumer-groups": ("consumer_groups", "List, describe and delete consumer groups, reset their offsets."),
     "kafka-configs": ("configs", "Show and change configs of topics, brokers and groups."),
+    "kafka-acls": ("acls", "Add, remove and list ACLs."),
+    "kafka-delegation-tokens": ("delegation_tokens", "Create, renew, expire and describe delegation tokens."),
     "kafka-share-groups": ("share_groups", "List, describe and delete share groups, reset their offsets."),
     "kafka-groups": ("groups", "List the groups of every type."),
     "kafka-get-offsets": ("get_offsets", "Offsets of partitions at a time."),
@@ -32,8 +34,6 @@ TOOLS: dict[str, tuple[str, str]] = {
 """The tool's module in this package, and one line about it."""
 
 MISSING: dict[str, str] = {
-    "kafka-acls": "Barnabas has no authorizer",
-    "kafka-delegation-tokens": "Barnabas has no delegation tokens",
     "kafka-replica-verification": "Kafka's own tool works against Barnabas",
     "kafka-client-metrics": "Barnabas has no client telemetry (KIP-714)",
     "kafka-streams-application-reset": "Kafka's own tool works against Barnabas",
