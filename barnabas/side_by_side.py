@@ -491,11 +491,6 @@ LACKS: Final = (
         "-X of most properties, -d, -E, -v",
         "`barnabas cat` has no librdkafka; `barnabas cat -X list` lists what it has",
     ),
-    (
-        "Kafka",
-        "kafka-configs for users, clients and ips",
-        "`barnabas user` and `barnabas quota`",
-    ),
     ("Kafka", "kafka-client-metrics", "no client telemetry"),
     ("Kafka", "kafka-streams-groups, kafka-streams-application-reset", "Kafka's own run against Barnabas"),
     (

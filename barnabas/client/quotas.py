@@ -5,7 +5,7 @@ Errors: `KafkaError` from the broker, `TimedOut`, `Unreachable`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from barnabas.client.cluster import Cluster
@@ -45,14 +45,15 @@ class Quotas(NamedTuple):
     values: dict[str, float]
 
 
-def list_quotas(cluster: Cluster, wanted: Entity, *, strict: bool = False) -> list[Quotas]:
-    """The quotas of entities that have these components; `strict`: these and no others."""
+def list_quotas(cluster: Cluster, wanted: Entity, *, every: Sequence[str] = (), strict: bool = False) -> list[Quotas]:
+    """The quotas of entities that have these components, `every` with any name; `strict`: these and no others."""
     components = [
         ComponentData(
             entity_type=ENTITY_TYPES[kind], match_type=DEFAULT_MATCH if name is DEFAULT else EXACT, match=name
         )
         for kind, name in wanted.items()
     ]
+    components += [ComponentData(entity_type=ENTITY_TYPES[kind], match_type=ANY, match=None) for kind in every]
     request = DescribeClientQuotasRequest(components=components, strict=strict)
     ours = {theirs: kind for kind, theirs in ENTITY_TYPES.items()}
 

@@ -55,36 +55,38 @@ def list_credentials(cluster: Cluster, users: Sequence[str] | None = None) -> li
 
 def set_credential(cluster: Cluster, user: str, credential: Credential) -> None:
     """Add or replace a user's credential of one mechanism."""
-    _alter(
-        cluster,
-        AlterUserScramCredentialsRequest(
-            upsertions=[
-                ScramCredentialUpsertion(
-                    name=user,
-                    mechanism=MECHANISM_NUMBERS[credential.mechanism],
-                    iterations=credential.iterations,
-                    salt=credential.salt,
-                    salted_password=credential.salted_password,
-                )
-            ]
-        ),
-    )
+    alter_credentials(cluster, user, [credential], [])
 
 
 def delete_credentials(cluster: Cluster, user: str, mechanisms: Sequence[str]) -> None:
     """Delete a user's credentials of these mechanisms, one after the other: a request may change a user once only."""
     for name in mechanisms:
-        deletion = ScramCredentialDeletion(name=user, mechanism=MECHANISM_NUMBERS[name])
-        _alter(cluster, AlterUserScramCredentialsRequest(deletions=[deletion]))
+        alter_credentials(cluster, user, [], [name])
+
+
+def alter_credentials(cluster: Cluster, user: str, new: Sequence[Credential], deleted: Sequence[str]) -> None:
+    """Set and delete credentials of a user in one request; Kafka takes one change of a user."""
+    upsertions = [
+        ScramCredentialUpsertion(
+            name=user,
+            mechanism=MECHANISM_NUMBERS[one.mechanism],
+            iterations=one.iterations,
+            salt=one.salt,
+            salted_password=one.salted_password,
+        )
+        for one in new
+    ]
+    deletions = [ScramCredentialDeletion(name=user, mechanism=MECHANISM_NUMBERS[name]) for name in deleted]
+    _alter(cluster, AlterUserScramCredentialsRequest(deletions=deletions, upsertions=upsertions))
 
 
 def _alter(cluster: Cluster, request: AlterUserScramCredentialsRequest) -> None:
     def attempt(deadline: float) -> None:
         answer = cluster.any_node(deadline).call(request, AlterUserScramCredentialsResponse, deadline)
         for result in answer.results:
-            if result.error_code == ErrorCode.RESOURCE_NOT_FOUND:
-                raise no_such("user", result.user)
             error = outcome_for(result.error_code, f"user {result.user!r}", result.error_message)
+            if error is not None and error.code == ErrorCode.RESOURCE_NOT_FOUND:
+                raise no_such("user", result.user, error)
             if error is not None:
                 raise error
 

@@ -196,3 +196,27 @@ def test_a_mechanism_that_the_listener_does_not_have(secured: Secured) -> None:
     text = failure(Cluster(secured.address("SASL_SSL"), security=security), AuthenticationFailed)
     assert "does not have sasl.mechanism=SCRAM-SHA-1" in text
     assert "SCRAM-SHA-512" in text
+
+
+def test_every_kind_of_command_logs_in(secured: Secured, admin, config_file, topic: str) -> None:
+    """`doctor`, `cat` with kcat's names of the keys, and a tool of Kafka's."""
+    admin("topic", "create", topic).ok()
+    address = secured.address("SASL_SSL")
+    file = config_file(secured.properties("SASL_SSL", **ADMIN))
+    examined = run_command("doctor", "-b", address, "--command-config", file).ok()
+    assert "failed" not in examined.stdout
+    told = run_command("doctor", "-b", address)
+    assert (told.code, "expects TLS" in told.stdout) == (3, True)
+
+    keys = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanisms": "PLAIN",
+        "sasl.username": "admin",
+        "sasl.password": "admin-secret",
+        "ssl.ca.location": secured.ca,
+    }
+    options = [word for key, value in keys.items() for word in ("-X", f"{key}={value}")]
+    run_command("cat", "-P", "-b", address, "-t", topic, *options, stdin="one\n").ok()
+    assert run_command("cat", "-C", "-b", address, "-t", topic, "-e", "-q", *options).ok().stdout == "one\n"
+    tool = run_command("kafka-topics", "--bootstrap-server", address, "--command-config", file, "--list").ok()
+    assert topic in tool.lines

@@ -1,4 +1,7 @@
-"""kafka-configs: show and change configs of topics, brokers, groups and client metrics."""
+"""kafka-configs: show and change configs of topics, brokers, groups and client metrics.
+
+Users, clients and ips are in `client_configs`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from barnabas.cli.kafka_tools import client_configs
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect, read_properties
 
@@ -23,7 +27,7 @@ RESOURCES = ("topics", "brokers", "client-metrics", "groups")
 """The entity types that Barnabas has configs for."""
 SHORT = {"topic": "topics", "broker": "brokers", "group": "groups", "client-metrics": "client-metrics"}
 """Options that name an entity."""
-NOT_SERVED = ("client", "client-defaults", "user", "user-defaults", "ip", "ip-defaults", "broker-logger")
+NOT_SERVED = ("broker-logger",)
 SOURCES = {
     1: "DYNAMIC_TOPIC_CONFIG",
     2: "DYNAMIC_BROKER_CONFIG",
@@ -49,9 +53,9 @@ PARSER = Parser(
         Option("describe", "Show configs that were set."),
         Option("alter", "Change configs."),
         Option("all", "With --describe: all configs, also defaults."),
-        Option("entity-type", f"One of {', '.join(RESOURCES)}.", "TYPE"),
-        Option("entity-name", "The name of a topic or group, or the id of a broker.", "NAME"),
-        Option("entity-default", "The defaults of all brokers."),
+        Option("entity-type", f"One of {', '.join((*RESOURCES, *client_configs.TYPES))}.", "TYPE"),
+        Option("entity-name", "The name of a topic, group, user ..., or the id of a broker.", "NAME"),
+        Option("entity-default", "The defaults of all brokers, users, clients or ips."),
         Option("add-config", "key=value,key=[a,b]: configs to set.", "CONFIGS"),
         Option("add-config-file", "File of key=value lines to set.", "FILE"),
         Option("delete-config", "key,key: configs to reset.", "KEYS"),
@@ -61,7 +65,13 @@ PARSER = Parser(
         Option("broker-defaults", "The defaults of all brokers."),
         Option("group", "The group.", "GROUP"),
         Option("client-metrics", "The client metrics subscription.", "NAME"),
-        *(Option(name, "Not served by Barnabas.", "" if "default" in name else "NAME") for name in NOT_SERVED),
+        Option("user", "The user: quotas and SCRAM credentials.", "USER"),
+        Option("client", "The client id: quotas.", "CLIENT-ID"),
+        Option("ip", "The IP address: quotas.", "IP"),
+        Option("user-defaults", "The quotas of all users without their own."),
+        Option("client-defaults", "The quotas of all client ids without their own."),
+        Option("ip-defaults", "The quotas of all addresses without their own."),
+        *(Option(name, "Not served by Barnabas.", "NAME") for name in NOT_SERVED),
     ],
 )
 
@@ -71,12 +81,19 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments:
         raise Usage(PURPOSE)
     options = PARSER.parse(arguments)
-    kind, name = _check(options)
+    _check_action(options)
+    clients = client_configs.entities(options, arguments)
+    kind, name = ("", None) if clients is not None else _entity(options)
+    _check(options, kind, name, clients)
     from barnabas.wire.errors import KafkaError
 
     try:
         with connect(options) as cluster:
-            if options.has("describe"):
+            if clients is not None and options.has("describe"):
+                client_configs.describe(cluster, clients)
+            elif clients is not None:
+                client_configs.alter(cluster, clients, _changes(options))
+            elif options.has("describe"):
                 _describe(cluster, options, kind, name)
             else:
                 _alter(cluster, options, kind, name)
@@ -92,31 +109,35 @@ def main(arguments: Sequence[str]) -> int:
 # --- options
 
 
-def _check(options: Options) -> tuple[str, str | None]:
-    """The entity type and name; the name "" is that of brokers' defaults, None are all entities."""
+def _check_action(options: Options) -> None:
     if options.has("alter") == options.has("describe"):
         raise Usage("Command must include exactly one action: --describe, --alter")
     options.refuse_with("alter", ("all",))
     options.refuse_with("describe", ("add-config", "add-config-file", "delete-config"))
-    kind, name = _entity(options)
+
+
+def _check(options: Options, kind: str, name: str | None, clients: client_configs.Entities | None) -> None:
     if not options.has("bootstrap-server", "bootstrap-controller"):
         raise Usage("Either --bootstrap-server or --bootstrap-controller must be specified.")
     if options.has("bootstrap-controller"):
         raise Usage(
             "--bootstrap-controller is not possible: Barnabas' controller is its broker, use --bootstrap-server"
         )
-    if options.has("alter"):
-        if name is None:
-            raise Usage(f"An entity name must be specified with --alter of {kind}")
-        if not options.has("add-config", "add-config-file", "delete-config"):
-            needed = "--add-config, --add-config-file, or --delete-config"
-            raise Usage(f"At least one of {needed} must be specified with --alter")
-        if options.has("add-config") and options.has("add-config-file"):
-            raise Usage("Only one of --add-config or --add-config-file must be specified")
-    return kind, name
+    if not options.has("alter"):
+        return
+    if clients is not None:
+        client_configs.check_named(clients)
+    elif name is None:
+        raise Usage(f"An entity name must be specified with --alter of {kind}")
+    if not options.has("add-config", "add-config-file", "delete-config"):
+        needed = "--add-config, --add-config-file, or --delete-config"
+        raise Usage(f"At least one of {needed} must be specified with --alter")
+    if options.has("add-config") and options.has("add-config-file"):
+        raise Usage("Only one of --add-config or --add-config-file must be specified")
 
 
 def _entity(options: Options) -> tuple[str, str | None]:
+    """The entity type and name; the name "" is that of brokers' defaults, None are all entities."""
     for option in NOT_SERVED:
         if options.has(option):
             raise Usage(_not_served(f"--{option}"))
@@ -143,7 +164,7 @@ def _entity(options: Options) -> tuple[str, str | None]:
 
 
 def _not_served(what: str) -> str:
-    return f"{what} is not possible: Barnabas has no quotas, no SCRAM users and no loggers of brokers"
+    return f"{what} is not possible: Barnabas has no loggers of brokers"
 
 
 # --- describe
@@ -215,6 +236,17 @@ def _alter(cluster: Cluster, options: Options, kind: str, name: str | None) -> N
     from barnabas.client.admin_configs import DELETE, SET, ConfigChange, alter_config
 
     assert name is not None
+    changes = _changes(options)
+    wanted = [ConfigChange(key, DELETE if value is None else SET, value) for key, value in changes.items()]
+    alter_config(cluster, _singular(kind), name, wanted)
+    if name:
+        print(f"Completed updating config for {_singular(kind)} {name}.")
+    else:
+        print(f"Completed updating default config for {kind} in the cluster.")
+
+
+def _changes(options: Options) -> dict[str, str | None]:
+    """The new values of keys; None for a key that is deleted."""
     changes: dict[str, str | None] = {}
     if options.has("add-config-file"):
         changes |= read_properties(options.only("add-config-file"))
@@ -225,12 +257,7 @@ def _alter(cluster: Cluster, options: Options, kind: str, name: str | None) -> N
     for key in (options.only("delete-config") or "").split(","):
         if key.strip():
             changes[key.strip()] = None
-    wanted = [ConfigChange(key, DELETE if value is None else SET, value) for key, value in changes.items()]
-    alter_config(cluster, _singular(kind), name, wanted)
-    if name:
-        print(f"Completed updating config for {_singular(kind)} {name}.")
-    else:
-        print(f"Completed updating default config for {kind} in the cluster.")
+    return changes
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -39,6 +39,8 @@ def play(name: str, run: Run, folder: Path) -> str:
             elif step.kind == "$":
                 output = run(transcript.fill(step.words, values), step.stdin)
                 values |= transcript.secrets(output)
+                if name.startswith(SECURED):
+                    preparation.settle()
                 new.output = transcript.normal(output, step, values)
             played.append(new)
     finally:

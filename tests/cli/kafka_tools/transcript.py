@@ -29,6 +29,7 @@ JAVA_SETS = re.compile(
     r"(?<=\()'[^']*'(?:, '[^']*')+(?=\))"  # ('b', 'a')
     r"|\[[\w-]+\](?:, \[[\w-]+\])+"  # [b], [a]
     r"|(?<= are: )[\w-]+(?:, [\w-]+)+"  # Valid states are: b, a
+    r"|(?<=' are )[\w-]+=[\w.=]+(?:, [\w-]+=[\w.=]+)+"  # a=1, b=2
     r"|(?<= supports operations \[)\w+(?:, \w+)+"  # b, a
 )
 """Sets, which are printed in no order."""
