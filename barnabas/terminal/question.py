@@ -29,13 +29,17 @@ def ask(question: str, yes: bool) -> None:
 
 
 def ask_secret(question: str) -> str:
-    """Ask twice for a text that is not shown while it is typed; `Declined` if the two differ.
+    """Ask twice for a text that is not shown while it is typed; `Declined` if the two differ, or none is typed.
 
     The caller has made sure that stdin and stderr are a terminal.
     """
     from getpass import getpass
 
-    text = getpass(f"{question}: ", sys.stderr)
-    if getpass(f"{question}, again: ", sys.stderr) != text:
+    try:
+        text = getpass(f"{question}: ", sys.stderr)
+        again = getpass(f"{question}, again: ", sys.stderr)
+    except EOFError:
+        raise Declined("nothing was changed") from None
+    if again != text:
         raise Declined("the two are not the same; nothing was changed")
     return text

@@ -196,7 +196,8 @@ def _alter_credentials(cluster: Cluster, user: str, changes: Changes) -> None:
             continue
         match = CREDENTIAL.fullmatch(text)
         if match is None:
-            raise Usage(f"Invalid credential property {mechanism.replace('-', '_')}={text}")
+            shown = re.sub(r"=(?!\d+(,|$)).*", "=[hidden]", text)  # what is not a number may be a password
+            raise Usage(f"Invalid credential property {mechanism.replace('-', '_')}={shown}")
         iterations = int(match[1] or DEFAULT_ITERATIONS)
         if iterations < MIN_ITERATIONS:
             raise Usage(f"Iterations {iterations} is less than the minimum {MIN_ITERATIONS} required for {mechanism}")

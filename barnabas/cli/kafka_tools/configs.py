@@ -100,7 +100,8 @@ def main(arguments: Sequence[str]) -> int:
     except KafkaError as error:
         from barnabas.cli.kafka_tools.errors import exception_of
 
-        print(f"Error while executing config command with args '{' '.join(arguments)}'", file=sys.stderr)
+        words = re.sub(r"(?<=password=)[^],]+", "(hidden)", " ".join(arguments))  # Kafka's tool shows it
+        print(f"Error while executing config command with args '{words}'", file=sys.stderr)
         print(exception_of(error), file=sys.stderr)
         return 1
     return 0

@@ -42,6 +42,8 @@ NEWER_APIS = re.compile(r"\t\w+\(9[34]\): ")
 """What Kafka's tools of 4.3 do not know of 4.4."""
 HMAC = re.compile(r"[A-Za-z0-9+/]{86}==")
 MINUTE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d\b")
+PASSWORD = re.compile(r"(?<=password=)[^],]+")
+"""Kafka's tool shows the password when it fails, ours does not."""
 MILLISECONDS = re.compile(r"(?<!\d)1[789]\d{11}(?!\d)")
 
 
@@ -125,7 +127,7 @@ def normal(output: Output, step: Step, values: Mapping[str, str]) -> Output:
         out = [line.removeprefix(" ") for line in out]  # the first of a set is indented by one more
     if any(line.startswith("Error while executing ACL command") for line in out):
         out = [line for line in out if line and not NOISE.match(line) and not EXCEPTION.match(line)]
-    errors = [_normal_line(line, values) for line in _messages(output)]
+    errors = [_normal_line(PASSWORD.sub("(hidden)", line), values) for line in _messages(output)]
     return Output(sorted(out) if step.is_unordered else out, errors, output.code)
 
 
