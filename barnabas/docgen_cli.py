@@ -33,7 +33,8 @@ against Barnabas. kcat and Kafka's tools are part of the tests."""
 
 KAFKA_TOOLS = """\
 Options, output and exit codes are those of Kafka's tools 4.3.1, the newest that are published. The transcripts in
-`tests/data/kafka-tools` are recorded from Kafka's tools against Barnabas, and each command must print the same. The
+`tests/data/kafka-tools` are recorded from Kafka's tools against Barnabas (those of users, ACLs and tokens against
+Apache Kafka with TLS and an authorizer), and each command must print the same. The
 exit code after a failure is 1 as there, also after a mistake in the options; some failures of kafka-consumer-groups
 and kafka-share-groups are printed with exit code 0, as there. What differs:
 
@@ -44,6 +45,7 @@ and kafka-share-groups are printed with exit code 0, as there. What differs:
 - keys of a client's configuration that have no effect are named on stderr, those of TLS and SASL that are not
   supported are refused;
 - `--include` of kafka-console-consumer reads the topics that exist at its start, unless it is a member of a group;
+- kafka-configs shows no password when it fails;
 - regular expressions are Python's."""
 
 
