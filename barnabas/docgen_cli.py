@@ -14,7 +14,7 @@ from barnabas.cli.kafka_tools.arguments import Option, Parser
 from barnabas.cli.kafka_tools.registry import MISSING, TOOLS
 from barnabas.side_by_side import AREAS, LACKS, Row
 
-COMMON = {"--profile", "-X", "-b/--bootstrap", "--timeout"}
+COMMON = {"--profile", "--command-config", "-X", "-b/--bootstrap", "--timeout"}
 """Options of nearly every command, described once."""
 
 HEAD = """\
@@ -22,7 +22,8 @@ HEAD = """\
 0 ok, 1 failed, 2 usage, 3 not found or not ready, 4 timeout, 5 not authorized, 130 interrupted.
 
 Every command that talks to a broker has `-b/--bootstrap HOST:PORT` (or `BARNABAS_BOOTSTRAP_SERVERS`), `--profile NAME`,
-`-X KEY=VALUE` and `--timeout SECONDS`, which are left out below."""
+`--command-config FILE`, `-X KEY=VALUE` and `--timeout SECONDS`, which are left out below. [profiles.md](profiles.md)
+says how they take TLS and SASL."""
 
 SIDE_BY_SIDE = """\
 `-b` and `--bootstrap-server` are left out. Kafka's tools are those of its `bin` directory; those of this page are also
@@ -32,7 +33,8 @@ against Barnabas. kcat and Kafka's tools are part of the tests."""
 
 KAFKA_TOOLS = """\
 Options, output and exit codes are those of Kafka's tools 4.3.1, the newest that are published. The transcripts in
-`tests/data/kafka-tools` are recorded from Kafka's tools against Barnabas, and each command must print the same. The
+`tests/data/kafka-tools` are recorded from Kafka's tools against Barnabas (those of users, ACLs and tokens against
+Apache Kafka with TLS and an authorizer), and each command must print the same. The
 exit code after a failure is 1 as there, also after a mistake in the options; some failures of kafka-consumer-groups
 and kafka-share-groups are printed with exit code 0, as there. What differs:
 
@@ -40,8 +42,10 @@ and kafka-share-groups are printed with exit code 0, as there. What differs:
 - a broker that does not answer is an error at once, not after a minute;
 - `BARNABAS_BOOTSTRAP_SERVERS` replaces a missing `--bootstrap-server`; `--version` prints the version of Barnabas;
 - Java classes (formatters, readers, deserializers) are Kafka's own ones by name, no others;
-- keys of a client's configuration that have no effect are named on stderr; TLS and SASL are refused;
+- keys of a client's configuration that have no effect are named on stderr, those of TLS and SASL that are not
+  supported are refused;
 - `--include` of kafka-console-consumer reads the topics that exist at its start, unless it is a member of a group;
+- kafka-configs shows no password when it fails;
 - regular expressions are Python's."""
 
 

@@ -360,6 +360,81 @@ CLUSTER: Final = (
     Row("check and repair files", "barnabas storage check data\nbarnabas storage recover data --dry-run"),
 )
 
+SECURITY: Final = (
+    Row(
+        "connect with TLS and SASL",
+        "barnabas topic list --command-config client.properties\n"
+        "barnabas topic list -X security.protocol=SASL_SSL -X sasl.mechanism=PLAIN -X user=alice",
+        "rpk topic list -X tls.enabled=true -X sasl.mechanism=PLAIN -X user=alice",
+        "kcat -L -X security.protocol=SASL_SSL -X sasl.mechanisms=PLAIN -X sasl.username=alice",
+        "kafka-topics --list --command-config client.properties",
+    ),
+    Row(
+        "list users",
+        "barnabas user list",
+        "rpk security user list",
+        "",
+        "kafka-configs --describe --entity-type users",
+    ),
+    Row(
+        "add a user, change a password",
+        "barnabas user set alice --password-file FILE",
+        "rpk security user create alice",
+        "",
+        "kafka-configs --alter --entity-type users --entity-name alice --add-config SCRAM-SHA-512=[password=...]",
+    ),
+    Row(
+        "delete a user",
+        "barnabas user delete alice",
+        "rpk security user delete alice",
+        "",
+        "kafka-configs --alter --entity-type users --entity-name alice --delete-config SCRAM-SHA-512",
+    ),
+    Row(
+        "list ACLs",
+        "barnabas acl list topic orders",
+        "rpk security acl list --topic orders",
+        "",
+        "kafka-acls --list --topic orders",
+    ),
+    Row(
+        "allow",
+        "barnabas acl add topic orders --user alice --operation read",
+        "rpk security acl create --allow-principal alice --operation read --topic orders",
+        "",
+        "kafka-acls --add --allow-principal User:alice --operation Read --topic orders",
+    ),
+    Row(
+        "remove ACLs",
+        "barnabas acl remove topic orders --user alice",
+        "rpk security acl delete --allow-principal alice --topic orders",
+        "",
+        "kafka-acls --remove --allow-principal User:alice --topic orders",
+    ),
+    Row("who decides?", "barnabas acl test topic orders --user alice --operation write"),
+    Row(
+        "set a quota",
+        "barnabas quota set --user alice producer_byte_rate=1048576",
+        "rpk cluster quotas alter --name user=alice --add producer_byte_rate=1048576",
+        "",
+        "kafka-configs --alter --entity-type users --entity-name alice --add-config producer_byte_rate=1048576",
+    ),
+    Row(
+        "list quotas",
+        "barnabas quota list",
+        "rpk cluster quotas describe",
+        "",
+        "kafka-configs --describe --entity-type users",
+    ),
+    Row(
+        "delegation tokens",
+        "barnabas token create --renewer bob\nbarnabas token list",
+        "",
+        "",
+        "kafka-delegation-tokens --create --max-life-time-period -1",
+    ),
+)
+
 MORE: Final = (
     Row("what kcat does, as kcat does it", "barnabas cat -C -t orders -o -5 -e", "", "kcat -C -t orders -o -5 -e"),
     Row(
@@ -395,14 +470,14 @@ AREAS: Final = {
     "Records": RECORDS,
     "Groups": GROUPS,
     "Cluster, configs, transactions, files": CLUSTER,
+    "TLS, users, ACLs, quotas, tokens": SECURITY,
     "More": MORE,
 }
 
 LACKS: Final = (
-    ("rpk", "acl, security user, role, secret", "Barnabas has no authentication; Kafka's own kafka-acls works"),
+    ("rpk", "security role, security secret", "Kafka has no roles"),
     ("rpk", "registry, topic produce --schema-id, topic consume --use-schema-registry", "no schema registry"),
     ("rpk", "cluster license, storage; topic describe-storage", "no tiers"),
-    ("rpk", "cluster quotas", "`barnabas kafka-configs` for users, clients and ips, as Kafka's"),
     ("rpk", "transform, connect, cloud, debug bundle, iotune, redpanda", "Redpanda's own products and system settings"),
     ("rpk", "topic consume: `%` modifiers as `%v{hex}`, `--format` of produce", "`-f` has verbs without modifiers"),
     ("kcat", "-M (mock broker)", "`barnabas serve` is a broker"),
@@ -411,11 +486,6 @@ LACKS: Final = (
         "kcat",
         "-X of most properties, -d, -E, -v",
         "`barnabas cat` has no librdkafka; `barnabas cat -X list` lists what it has",
-    ),
-    (
-        "Kafka",
-        "kafka-acls, kafka-delegation-tokens; kafka-configs for SCRAM credentials of users",
-        "[not served](skipped.md)",
     ),
     ("Kafka", "kafka-streams-groups, kafka-streams-application-reset", "Kafka's own run against Barnabas"),
     (

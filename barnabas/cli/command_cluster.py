@@ -72,4 +72,8 @@ class CommandCluster(Cluster):
             from barnabas.client.admin_transactions import list_transactions
 
             return [one.transactional_id for one in list_transactions(self)]
+        if kind == "user":
+            from barnabas.client.users import list_credentials
+
+            return list(dict.fromkeys(one.user for one in list_credentials(self)))
         return []

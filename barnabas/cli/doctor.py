@@ -10,6 +10,7 @@ from barnabas import __version__
 from barnabas.cli.configured_address import broker_address
 from barnabas.cli.failure import FAILED, NOT_FOUND
 from barnabas.cli.parameters import bootstrap_option, output_option, own_timeout_option
+from barnabas.cli.security import security
 from barnabas.terminal import screen
 from barnabas.terminal.layout import wrap
 from barnabas.terminal.tables import is_document, show
@@ -31,7 +32,7 @@ def doctor(context: click.Context, bootstrap: str, timeout_s: float, output: str
     from barnabas.client.doctor import Doctor
 
     try:
-        examination = Doctor(broker_address(context, bootstrap), timeout_s, __version__)
+        examination = Doctor(broker_address(context, bootstrap), timeout_s, __version__, security())
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="-b") from None
     done = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.cli.settings import SettingsError
-from barnabas.client.errors import ClientError, NotFound, TimedOut, Unreachable
+from barnabas.client.errors import AuthenticationFailed, ClientError, NotFound, TimedOut, Unreachable
 from barnabas.terminal.question import Declined
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 
@@ -46,5 +46,7 @@ def _client_error(error: ClientError) -> tuple[str, int]:
         return str(error), NOT_FOUND
     if isinstance(error, TimedOut):
         return str(error), TIMED_OUT
+    if isinstance(error, AuthenticationFailed):
+        return str(error), NOT_AUTHORIZED
     hint = "; 'barnabas serve' starts one" if isinstance(error, Unreachable) and "refused" in str(error) else ""
     return f"{error}{hint}", FAILED

@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from barnabas import __version__
+from barnabas.cli.client_config import is_security_key
 from barnabas.cli.patterns import regex_option
+from barnabas.cli.security import override_security, security
 from barnabas.cli.settings import PROFILE_VARIABLE, apply_colour, override, setting
 from barnabas.terminal.tables import OUTPUTS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from barnabas.client.cluster import Cluster
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def bootstrap_option(command: Function) -> Function:
-    """`-b/--bootstrap`: the broker's address; with it `-X KEY=VALUE` and `--profile NAME`."""
+    """`-b/--bootstrap`: the broker's address; with it `-X KEY=VALUE`, `--command-config` and `--profile NAME`."""
     return settings_options(address_option(command))
 
 
@@ -39,7 +43,7 @@ def address_option(command: Function) -> Function:
 
 
 def settings_options(command: Function) -> Function:
-    """`-X KEY=VALUE` and `--profile NAME`: settings of `barnabas.cli.settings`, before and after a command's name."""
+    """`-X`, `--command-config` and `--profile`: settings that apply before and after a command's name."""
     command = click.option(
         "-X",
         "overrides",
@@ -48,7 +52,15 @@ def settings_options(command: Function) -> Function:
         is_eager=True,
         expose_value=False,
         callback=_override,
-        help="Set bootstrap (or brokers), timeout, output or colour; may be repeated.",
+        help="Set bootstrap (or brokers), timeout, output, colour, or a key of TLS and SASL; may be repeated.",
+    )(command)
+    command = click.option(
+        "--command-config",
+        metavar="FILE",
+        is_eager=True,
+        expose_value=False,
+        callback=_use_command_config,
+        help="Take TLS and SASL from a client.properties of Kafka's. [env var: BARNABAS_COMMAND_CONFIG]",
     )(command)
     return click.option(
         "--profile",
@@ -62,7 +74,15 @@ def settings_options(command: Function) -> Function:
 
 def _override(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> None:  # noqa: ARG001
     for key, text in key_values(value, "-X").items():
-        override(key, text)
+        if is_security_key(key):
+            override_security(ctx, key, text)
+        else:
+            override(key, text)
+
+
+def _use_command_config(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001
+    if value is not None:
+        override("command-config", value)
 
 
 def _use_profile(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001
@@ -139,12 +159,16 @@ def yes_option(command: Function) -> Function:
     )(command)
 
 
-def connect(bootstrap: str, timeout_s: float = 30.0) -> Cluster:
-    """A client for the cluster; sends nothing yet. A malformed address is a usage error."""
+def connect(bootstrap: str, timeout_s: float = 30.0, properties: Mapping[str, str] | None = None) -> Cluster:
+    """A client for the cluster; sends nothing yet. A malformed address is a usage error.
+
+    `properties` are keys of TLS and SASL that the command's own options give.
+    """
     from barnabas.cli.command_cluster import CommandCluster
 
+    secured = security(properties)
     try:
-        return CommandCluster(bootstrap, software_version=__version__, timeout_s=timeout_s)
+        return CommandCluster(bootstrap, software_version=__version__, timeout_s=timeout_s, security=secured)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="-b") from None
 

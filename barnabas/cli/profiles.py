@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from barnabas.cli.client_config import checked_key, is_security_key, shown
 from barnabas.cli.help_pages import Group
 from barnabas.cli.parameters import key_values, output_option, yes_option
 from barnabas.cli.settings import (
@@ -66,13 +67,18 @@ def list_(output: str) -> None:
 def show(name: str | None, output: str) -> None:
     """Show the settings of a profile; without NAME those that commands use now, and what set them."""
     if name is None:
-        profile_settings()  # the profile in use must exist
+        found = profile_settings()  # the profile in use must exist
         rows: list[dict[str, object]] = []
         for key in SETTINGS:
             value, source = setting_with_source(key)
             rows.append({"setting": key, "value": _plain(value), "source": _named(source, key)})
+        rows += [
+            {"setting": key, "value": shown(key, found[key]), "source": _named("profile", key)}
+            for key in found
+            if key not in SETTINGS
+        ]
     else:
-        rows = [{"setting": key, "value": _plain(value)} for key, value in _existing(name).items()]
+        rows = [{"setting": key, "value": shown(key, _plain(value))} for key, value in _existing(name).items()]
     show_rows(rows, output, empty=f"profile {name} has no settings")
 
 
@@ -82,7 +88,9 @@ def _plain(value: Value) -> Value:
 
 
 def _named(source: str, key: str) -> str:
-    return {"environment": SETTINGS[key].variable, "profile": f"profile {profile_in_use()}"}.get(source, source)
+    if source == "environment":
+        return SETTINGS[key].variable
+    return {"profile": f"profile {profile_in_use()}"}.get(source, source)
 
 
 @profile.command()
@@ -112,7 +120,8 @@ def clear() -> None:
 def create(name: str, changes: tuple[str, ...]) -> None:
     """Create a profile and use it: 'barnabas profile create local bootstrap=127.0.0.1:9092'.
 
-    Keys are bootstrap, timeout (seconds), output (table, wide, json, yaml) and colour (auto, never).
+    Keys are bootstrap, timeout (seconds), output (table, wide, json, yaml), colour (auto, never), command-config (a
+    client.properties of Kafka's), and the keys of TLS and SASL under Kafka's names.
     """
     if not name or not name.isprintable() or name != name.strip():
         raise click.UsageError(f"a profile's name must be printable, without spaces around it, not {name!r}")
@@ -199,6 +208,12 @@ def _table(document: TOMLDocument, name: str) -> Any:
 def _change(document: TOMLDocument, name: str, changes: tuple[str, ...]) -> None:
     table = _table(document, name)
     for word, text in key_values(changes, "KEY=VALUE").items():
+        if is_security_key(word):
+            try:
+                _change_security(table, checked_key(word), text)
+            except ValueError as error:
+                raise SettingsError(str(error)) from None
+            continue
         key = setting_name(word)
         if not text:
             table.pop(key, None)
@@ -210,6 +225,19 @@ def _change(document: TOMLDocument, name: str, changes: tuple[str, ...]) -> None
         table[key] = _plain(value)
 
 
+def _change_security(table: Any, key: str, text: str) -> None:
+    """Set a key of TLS or SASL, under its name in quotation marks; or remove it, however it is written."""
+    table.pop(key, None)
+    first, _, rest = key.partition(".")
+    inner = table.get(first)
+    if isinstance(inner, dict):  # written as `ssl.key.password = ...`, which is tables in TOML
+        _change_security(inner, rest, "")
+        if not inner:
+            table.pop(first)
+    if text:
+        table[key] = text
+
+
 def _save(document: TOMLDocument) -> None:
     import tomlkit
 
@@ -217,5 +245,6 @@ def _save(document: TOMLDocument) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     target = path.resolve()  # a link into a repository of dot files stays a link
     beside = Path(f"{target}.new")
+    beside.touch(0o600)  # it may have passwords
     beside.write_text(tomlkit.dumps(document))
     beside.replace(target)

@@ -11,6 +11,7 @@ The first of these that has a setting wins: the option of the command (also as `
     timeout = 10
     output = "json"
     colour = "never"
+    security.protocol = "SASL_SSL"      # and other keys of TLS and SASL (`barnabas.cli.security`)
 
 It is read when a setting is needed. A mistake in it is one sentence and exit code 2.
 """
@@ -18,7 +19,7 @@ It is read when a setting is needed. A mistake in it is one sentence and exit co
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -74,6 +75,12 @@ def _seconds(value: object) -> float:
     return float(value)
 
 
+def _path(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError
+    return str(Path(value).expanduser()) if value else value
+
+
 def _one_of(words: tuple[str, ...]) -> Callable[[object], str]:
     def check(value: object) -> str:
         if not isinstance(value, str) or value not in words:
@@ -89,6 +96,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "timeout": Setting(30.0, "BARNABAS_TIMEOUT", _seconds, "must be a number of seconds above 0"),
     "output": Setting("table", "BARNABAS_OUTPUT", _one_of(OUTPUTS), f"must be one of {', '.join(OUTPUTS)}"),
+    "command-config": Setting("", "BARNABAS_COMMAND_CONFIG", _path, "must be the path of a file"),
     "colour": Setting("auto", "BARNABAS_COLOUR", _one_of(COLOURS), f"must be one of {', '.join(COLOURS)}"),
 }
 ALIASES: Final[Mapping[str, str]] = {"brokers": "bootstrap", "bootstrap.servers": "bootstrap", "color": "colour"}
@@ -135,15 +143,34 @@ def setting(name: str) -> Value:
 
 
 def setting_with_source(name: str) -> tuple[Value, str]:
-    """The value of a setting, and what set it: `environment`, `profile` or `default`."""
+    """The value of a setting, and what set it: `environment`, `command-config`, `profile` or `default`."""
     one = SETTINGS[name]
     if text := os.environ.get(one.variable):
         try:
             return one.parse(text), "environment"
         except ValueError as error:
             raise SettingsError(f"{one.variable} {error}") from None
+    if name == "bootstrap" and (address := _configured_bootstrap("environment")):
+        return address, "command-config"
     found = profile_settings()
-    return (found[name], "profile") if name in found else (one.default, "default")
+    if name in found:
+        return found[name], "profile"
+    if name == "bootstrap" and (address := _configured_bootstrap("profile")):
+        return address, "command-config"
+    return one.default, "default"
+
+
+def _configured_bootstrap(source: str) -> str | None:
+    """`bootstrap.servers` of the file of Kafka's client.properties, if that was set by `source`."""
+    path, path_source = setting_with_source("command-config")
+    if path_source != source:
+        return None
+    from barnabas.cli.client_config import command_config
+
+    try:
+        return command_config(str(path)).get("bootstrap.servers")
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
 
 
 def override(word: str, text: str) -> None:
@@ -189,17 +216,39 @@ def _checked(content: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("profiles must be tables, as [profiles.local]")
     if not isinstance(content.get("profile", ""), str):
         raise ValueError(f"profile must be the name of a profile, not {content['profile']!r}")
-    for name, settings in profiles.items():
-        _no_other_keys(f"profiles.{name}.", settings, tuple(SETTINGS))
+    for name, given in profiles.items():
+        settings = profiles[name] = _flat(given)
+        secured = {key for key in settings if key.startswith(_SECURITY)}
+        _no_other_keys(f"profiles.{name}.", settings.keys() - secured, tuple(SETTINGS))
         for key, value in settings.items():
             try:
-                settings[key] = SETTINGS[key].checked(value)
+                settings[key] = _checked_security(key, value) if key in secured else SETTINGS[key].checked(value)
             except ValueError as error:
                 raise ValueError(f"profiles.{name}.{key} {error}") from None
     return content
 
 
-def _no_other_keys(where: str, found: Mapping[str, Any], known: tuple[str, ...]) -> None:
+_SECURITY = ("security.", "sasl.", "ssl.")
+"""How the keys of TLS and SASL begin."""
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A table whose keys with dots may be tables in TOML: `security.protocol = "SSL"`."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return found
+
+
+def _checked_security(key: str, value: object) -> str:
+    from barnabas.cli.client_config import checked_key
+
+    if checked_key(key) != key or not isinstance(value, str):
+        raise ValueError("must be a text, under Kafka's name")
+    return value
+
+
+def _no_other_keys(where: str, found: Iterable[str], known: tuple[str, ...]) -> None:
     for key in found:
         if key not in known:
             raise ValueError(f"unknown key {where}{key}{suggestion(key, known)}; there are {', '.join(known)}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from time import monotonic, sleep
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.client.connection import NodeConnection
 from barnabas.client.errors import ClientError, NotFound, TimedOut, Unreachable, is_retriable, no_such, raise_for
@@ -24,6 +24,9 @@ from barnabas.wire.messages.metadata import (
 )
 from barnabas.wire.schema import Message
 from barnabas.wire.types import Uuid
+
+if TYPE_CHECKING:
+    from barnabas.client.security.settings import Security
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Message)
@@ -81,12 +84,19 @@ class Cluster:
     """Connections to the nodes of one cluster, and its metadata. Close it after use."""
 
     def __init__(
-        self, bootstrap: str, *, client_id: str = "barnabas", software_version: str = "0", timeout_s: float = 30.0
+        self,
+        bootstrap: str,
+        *,
+        client_id: str = "barnabas",
+        software_version: str = "0",
+        timeout_s: float = 30.0,
+        security: Security | None = None,
     ) -> None:
         self.bootstrap = parse_addresses(bootstrap)
         self.client_id = client_id
         self.software_version = software_version
         self.timeout_s = timeout_s
+        self.security = security
         self.nodes: dict[int, MetadataResponseBroker] = {}
         self._connections: dict[tuple[str, int], NodeConnection] = {}
         self._topics: dict[str, Topic] = {}
@@ -142,7 +152,7 @@ class Cluster:
         connection = self._connections.get((host, port))
         if connection is not None and connection.is_open:
             return connection
-        connection = NodeConnection(host, port, self.client_id, self.software_version)
+        connection = NodeConnection(host, port, self.client_id, self.software_version, self.security)
         connection.open(deadline)
         self._connections[host, port] = connection
         self._was_reached = True

@@ -3,7 +3,8 @@
 A request is sent with a callback for its reply; `receive` delivers replies that have arrived; `call` sends and waits.
 Every wait has a deadline (monotonic seconds). After an error the connection is closed and all unanswered requests
 fail. A request is sent in the newest version that both sides support. The protocol is in `wire.connection`, socket and
-clock are here.
+clock are here; TLS and SASL are what `security` does with a new connection (`barnabas.client.security`). Before the
+lifetime of a log-in ends (KIP-368) a request waits until those before it are answered, and for the next log-in.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ from collections import deque
 from collections.abc import Callable
 from select import select
 from time import monotonic
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from barnabas.client.errors import ClientError, TimedOut, Unreachable
+from barnabas.client.errors import ClientError, TimedOut, TlsFailed, Unreachable
 from barnabas.wire.connection import Connection, ResponseReceived
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
+
+if TYPE_CHECKING:
+    from barnabas.client.security.settings import Security
+    from barnabas.client.security.tls import TlsSocket
 
 Reply = TypeVar("Reply", bound=Message)
 OnReply = Callable[[Message | None, ClientError | None], None]
@@ -34,13 +39,19 @@ SOFTWARE_NAME = "barnabas"
 class NodeConnection:
     """A blocking socket with the client side of the protocol."""
 
-    def __init__(self, host: str, port: int, client_id: str, software_version: str) -> None:
+    def __init__(
+        self, host: str, port: int, client_id: str, software_version: str, security: Security | None = None
+    ) -> None:
         self.host = host
         self.port = port
         self.client_id = client_id
         self.software_version = software_version
+        self.security = security
         self.versions: dict[int, ApiVersion] = {}
-        self._socket: socket.socket | None = None
+        self.explains_closing = True
+        """Whether a connection that is closed before any answer is explained with the help of another one."""
+        self._socket: socket.socket | TlsSocket | None = None
+        self._log_in_at = 0.0  # monotonic seconds; 0: never again
         self._protocol = _protocol(client_id)
         self._waiting: deque[OnReply] = deque()
 
@@ -70,31 +81,75 @@ class NodeConnection:
     # --- opening and closing
 
     def open(self, deadline: float) -> None:
-        """Connect and request the broker's API versions. Raises `Unreachable` or `TimedOut`."""
+        """Connect, request the broker's API versions, and log in.
+
+        Raises `Unreachable`, `TimedOut`, or another `ClientError` if TLS or SASL fails.
+        """
+        self._log_in_at = 0.0
         self._connect(deadline)
         try:
             self._negotiate(ApiVersionsRequest.max_version, deadline)
-        except TimedOut:
+        except (TimedOut, TlsFailed):
             raise
-        except ClientError:
-            # The broker does not know KIP-511: try version 0, which every version of ApiVersions supports.
-            self._connect(deadline)
-            try:
-                self._negotiate(0, deadline)
-            except Unreachable:
-                raise Unreachable(f"the server at {self.address} closes connections: is it a Kafka broker?") from None
+        except ClientError as error:
+            self._open_with_oldest(error, deadline)
+        if self.security is not None:
+            self._log_in(deadline)
+
+    def _open_with_oldest(self, first: ClientError, deadline: float) -> None:
+        """The broker may not know KIP-511: try version 0, which every version of ApiVersions supports."""
+        self._connect(deadline)
+        try:
+            self._negotiate(0, deadline)
+        except ClientError as error:
+            if self.security is not None and self.security.has_tls:
+                raise first from None
+            from barnabas.client.security.diagnosis import tls_missing
+
+            missing = tls_missing(self.host, self.port, self.address)
+            if missing is not None:
+                raise missing from None
+            if not isinstance(error, Unreachable) or self.security is not None:
+                raise
+            raise Unreachable(f"the server at {self.address} closes connections: is it a Kafka broker?") from None
+
+    def _log_in(self, deadline: float) -> None:
+        """Log in, now and before the log-in's lifetime ends. The connection is closed if that fails."""
+        assert self.security is not None
+        try:
+            again_in_s = self.security.authenticate(self, deadline)
+        except (ClientError, KafkaError):
+            self.close()
+            raise
+        self._log_in_at = monotonic() + again_in_s if again_in_s > 0 else 0.0
+
+    def _log_in_again(self, deadline: float) -> None:
+        """Requests are answered in order, and none may come between those of a log-in."""
+        self._log_in_at = 0.0
+        while self._waiting:
+            self._wait(deadline, "the requests before the next log-in")
+        self._log_in(deadline)
 
     def _connect(self, deadline: float) -> None:
+        self.close()
         self._protocol = _protocol(self.client_id)
         try:
             host = self.host.encode() if self.host.isascii() else self.host  # bytes: without importing the idna codec
             address: tuple[str, int] = (host, self.port)  # type: ignore[assignment]
-            self._socket = socket.create_connection(address, max(0.001, deadline - monotonic()))
+            plain = socket.create_connection(address, max(0.001, deadline - monotonic()))
         except TimeoutError:
             raise TimedOut(f"no broker answers at {self.address} (timed out while connecting)") from None
         except OSError as error:
             raise Unreachable(f"no broker answers at {self.address} ({_reason(error)})") from None
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self.security is None:
+            self._socket = plain
+            return
+        try:
+            self._socket = self.security.wrap(plain, self.host, self.address, deadline)
+        except ClientError:
+            plain.close()
+            raise
 
     def _negotiate(self, version: int, deadline: float) -> None:
         """Send ApiVersions; a broker that does not support `version` answers in version 0, with its newest."""
@@ -142,19 +197,21 @@ class NodeConnection:
         self._send(request, version, deadline - monotonic())
         self._waiting.append(lambda answer, error: outcome.append((answer, error)))
         while not outcome:
-            left = deadline - monotonic()
-            if left <= 0 or not select([self], [], [], left)[0]:
-                error = TimedOut(
-                    f"{self.address} did not answer {type(request).__name__.removesuffix('Request')} in time"
-                )
-                self.close(error)
-                raise error
-            self.receive()
+            self._wait(deadline, type(request).__name__.removesuffix("Request"))
         answer, failure = outcome[0]
         if failure is not None:
             raise failure
         assert isinstance(answer, reply)
         return answer
+
+    def _wait(self, deadline: float, what: str) -> None:
+        """Wait for data and deliver the replies that are complete; `TimedOut` at `deadline`, which closes."""
+        left = deadline - monotonic()
+        if left <= 0 or not select([self], [], [], left)[0]:
+            error = TimedOut(f"{self.address} did not answer {what} in time")
+            self.close(error)
+            raise error
+        self.receive()
 
     def send(
         self, request: Message, on_reply: OnReply, timeout_s: float = 30.0, max_version: int | None = None
@@ -177,6 +234,8 @@ class NodeConnection:
         return True
 
     def _send(self, request: Message, version: int, timeout_s: float) -> None:
+        if self._log_in_at and monotonic() >= self._log_in_at:
+            self._log_in_again(monotonic() + timeout_s)
         if self._socket is None:
             raise Unreachable(f"the connection to {self.address} was closed")
         frame = b"".join(map(chunk_bytes, self._protocol.send_request(request, version)))
@@ -196,18 +255,46 @@ class NodeConnection:
             return
         try:
             data = self._socket.recv(READ_SIZE)
+        except BlockingIOError:
+            return  # a part of a TLS record
+        except TlsFailed as error:
+            self.close(error)
+            return
         except OSError as error:
             self.close(Unreachable(f"the connection to {self.address} was lost ({_reason(error)})"))
             return
         if not data:
-            self.close(Unreachable(f"the broker at {self.address} closed the connection"))
+            self.close(self._why_closed())
             return
         try:
             self._protocol.receive_data(data)
             while isinstance(event := self._protocol.next_event(), ResponseReceived):
+                self.explains_closing = self.explains_closing and not self.versions
                 self._waiting.popleft()(event.response, None)
         except ProtocolError as error:
             self.close(ClientError(f"the server at {self.address} does not speak Kafka's protocol: {error}"))
+
+    def _why_closed(self) -> ClientError:
+        """A listener with SASL answers ApiVersions, and closes a connection that does not log in then."""
+        if self.explains_closing and self.versions and self._waiting:
+            missing = self._login_missing()
+            if missing is not None:
+                return missing
+        return Unreachable(f"the broker at {self.address} closed the connection")
+
+    def _login_missing(self) -> ClientError | None:
+        """The error of a listener with SASL, asked on another connection; None if it has none or does not answer."""
+        from barnabas.client.security.diagnosis import PATIENCE_S, login_missing
+
+        probe = NodeConnection(self.host, self.port, self.client_id, self.software_version, self.security)
+        probe.explains_closing = False
+        try:
+            probe.open(monotonic() + PATIENCE_S)
+            return login_missing(probe, self.security is not None and self.security.has_tls)
+        except (ClientError, KafkaError):
+            return None
+        finally:
+            probe.close()
 
 
 def _protocol(client_id: str) -> Connection:
@@ -217,4 +304,5 @@ def _protocol(client_id: str) -> Connection:
 def _reason(error: OSError) -> str:
     if isinstance(error, TimeoutError):
         return "timed out"
-    return (error.strerror or str(error)).lower()
+    text = error.strerror or str(error)
+    return text[:1].lower() + text[1:]

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from time import monotonic
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from barnabas.client import probe
 from barnabas.client.cluster import parse_addresses
 from barnabas.client.connection import NodeConnection
-from barnabas.client.errors import ClientError, TimedOut, Unreachable, raise_for
+from barnabas.client.errors import AuthenticationFailed, ClientError, TimedOut, TlsFailed, Unreachable, raise_for
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResponse
 from barnabas.wire.messages.fetch import FetchRequest
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
+
+if TYPE_CHECKING:
+    from barnabas.client.security.settings import Security
 
 BROKER_RESOURCE = 4
 OLDEST_FETCH = 10
@@ -41,11 +44,14 @@ Checks: TypeAlias = Generator[Check, None, T]
 class Doctor:
     """Examines the brokers at some addresses, and those that they advertise."""
 
-    def __init__(self, bootstrap: str, timeout_s: float, software_version: str) -> None:
+    def __init__(
+        self, bootstrap: str, timeout_s: float, software_version: str, security: Security | None = None
+    ) -> None:
         """`bootstrap` is HOST:PORT, several separated by commas (ValueError); each step takes `timeout_s` at most."""
         self.addresses = parse_addresses(bootstrap)
         self._timeout_s = timeout_s
         self._software_version = software_version
+        self._security = security
         self.was_reached = False
         """Whether a broker has described its cluster."""
 
@@ -110,9 +116,13 @@ class Doctor:
             return None
         if not advertised_by:
             yield Check("connect", True, f"{name} accepts connections")
-        connection = NodeConnection(host, port, "barnabas-doctor", self._software_version)
+        connection = NodeConnection(host, port, "barnabas-doctor", self._software_version, self._security)
         try:
             connection.open(monotonic() + self._timeout_s)
+        except (AuthenticationFailed, TlsFailed) as error:
+            connection.close()
+            yield Check("protocol", False, f"{advertised_by}{error}")
+            return None
         except FAILURES:
             connection.close()
             what = probe.what_listens(host, port, self._timeout_s)
@@ -158,7 +168,7 @@ class Doctor:
 
     def _identity(self, broker: MetadataResponseBroker, prefix: str) -> Check:
         """Whether the broker at an address is this one: only itself describes its configuration."""
-        connection = NodeConnection(broker.host, broker.port, "barnabas-doctor", self._software_version)
+        connection = NodeConnection(broker.host, broker.port, "barnabas-doctor", self._software_version, self._security)
         deadline = monotonic() + self._timeout_s
         try:
             connection.open(deadline)
@@ -177,10 +187,7 @@ class Doctor:
         return Check("advertised", True, f"{prefix}it answers there")
 
 
-_SASL = (
-    "closes the connection after ApiVersions: its listener requires SASL, which this client does not have; use the "
-    "address of a PLAINTEXT listener"
-)
+_SASL = "closes the connection after ApiVersions: if its listener requires SASL, security.protocol must say so"
 _ADVERTISED_REMEDY = (
     "; connect to the listener that is for clients here, or set advertised.listeners of the broker to an address that "
     "works from here"

@@ -22,6 +22,14 @@ class TimedOut(ClientError):  # noqa: N818 (conditions, named as such)
     """The deadline has passed."""
 
 
+class TlsFailed(ClientError):  # noqa: N818 (conditions, named as such)
+    """TLS cannot be spoken with a broker, or is missing; another attempt would fail as well."""
+
+
+class AuthenticationFailed(ClientError):  # noqa: N818 (conditions, named as such)
+    """A broker does not let the client in, or cannot be trusted; another attempt would fail as well."""
+
+
 class NotFound(ClientError):  # noqa: N818 (conditions, named as such)
     """The requested object does not exist. `kind` (topic, group ...) and `name` where a name may be misspelt.
 

@@ -43,8 +43,8 @@ def connect(host: str, port: int, timeout_s: float) -> socket.socket:
 def what_listens(host: str, port: int, timeout_s: float) -> str:
     """What answers at an address that does not speak Kafka's protocol: a part of a sentence about it."""
     try:
-        if _speaks_tls(host, port, timeout_s):
-            return "expects TLS, which this client does not have: use the address of a PLAINTEXT listener"
+        if speaks_tls(host, port, timeout_s):
+            return "expects TLS: set security.protocol to SSL or SASL_SSL"
         answer = _answer(host, port, HTTP_REQUEST, timeout_s)
     except ClientError as error:
         return f"closes connections ({error})"
@@ -59,7 +59,7 @@ def what_listens(host: str, port: int, timeout_s: float) -> str:
     )
 
 
-def _speaks_tls(host: str, port: int, timeout_s: float) -> bool:
+def speaks_tls(host: str, port: int, timeout_s: float) -> bool:
     """Whether a TLS handshake succeeds, or is refused by TLS; certificates are not checked, as nothing is sent."""
     import ssl
 

@@ -1,13 +1,12 @@
-"""Quotas of clients and addresses: read and change (KIP-546).
+"""Quotas of users, client ids and addresses (KIP-546).
 
-An entity is a mapping from `user`, `client-id` or `ip` to a name; None is the default of the type. Errors: `KafkaError`
-from the broker, `TimedOut`, `Unreachable`.
+Errors: `KafkaError` from the broker, `TimedOut`, `Unreachable`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import raise_for
@@ -22,60 +21,78 @@ from barnabas.wire.messages.quotas import (
     OpData,
 )
 
-Entity = dict[str, str | None]
-EXACT, DEFAULT, SPECIFIED = 0, 1, 2
+ENTITY_TYPES: Final = {"user": "user", "client": "client-id", "ip": "ip"}
+"""Ours and Kafka's names."""
+KEYS: Final = {
+    "producer_byte_rate": "bytes per second that are produced",
+    "consumer_byte_rate": "bytes per second that are fetched",
+    "request_percentage": "part of a request thread's time, in percent",
+    "controller_mutation_rate": "partitions per second that are created and deleted",
+    "connection_creation_rate": "connections per second of an address",
+}
+DEFAULT: Final = None
+"""The name of the entity that stands for all without a quota of their own."""
+EXACT, DEFAULT_MATCH, ANY = 0, 1, 2
+
+Entity = Mapping[str, str | None]
+"""`{"user": "alice", "client": None}`: the name of each type, DEFAULT for the default."""
 
 
-class AnyName:
-    """In a filter: every name of a type, the default included."""
+class Quotas(NamedTuple):
+    """The quotas of one entity, by key."""
+
+    entity: dict[str, str | None]
+    values: dict[str, float]
 
 
-ANY_NAME: Final = AnyName()
+def list_quotas(cluster: Cluster, wanted: Entity, *, every: Sequence[str] = (), strict: bool = False) -> list[Quotas]:
+    """The quotas of entities that have these components, `every` with any name; `strict`: these and no others."""
+    components = [
+        ComponentData(
+            entity_type=ENTITY_TYPES[kind], match_type=DEFAULT_MATCH if name is DEFAULT else EXACT, match=name
+        )
+        for kind, name in wanted.items()
+    ]
+    components += [ComponentData(entity_type=ENTITY_TYPES[kind], match_type=ANY, match=None) for kind in every]
+    request = DescribeClientQuotasRequest(components=components, strict=strict)
+    ours = {theirs: kind for kind, theirs in ENTITY_TYPES.items()}
 
-
-def describe_quotas(
-    cluster: Cluster, wanted: Mapping[str, str | AnyName | None]
-) -> list[tuple[Entity, dict[str, float]]]:
-    """The quotas of the entities that have these types and no others, with their settings."""
-    request = DescribeClientQuotasRequest(
-        components=[_component(kind, name) for kind, name in wanted.items()], strict=True
-    )
-
-    def attempt(deadline: float) -> list[tuple[Entity, dict[str, float]]]:
+    def attempt(deadline: float) -> list[Quotas]:
         answer = cluster.any_node(deadline).call(request, DescribeClientQuotasResponse, deadline)
         raise_for(answer.error_code, "quotas", answer.error_message)
-        return [
-            (
-                {part.entity_type: part.entity_name for part in entry.entity},
-                {setting.key: setting.value for setting in entry.values},
+        found = [
+            Quotas(
+                {ours.get(one.entity_type, one.entity_type): one.entity_name for one in entry.entity},
+                {one.key: one.value for one in sorted(entry.values, key=lambda value: value.key)},
             )
             for entry in answer.entries or ()
         ]
+        return sorted(found, key=lambda one: sorted((kind, name or "") for kind, name in one.entity.items()))
 
     return cluster.retry(attempt)
 
 
-def _component(kind: str, name: str | AnyName | None) -> ComponentData:
-    if isinstance(name, AnyName):
-        return ComponentData(entity_type=kind, match_type=SPECIFIED, match=None)
-    return ComponentData(entity_type=kind, match_type=DEFAULT if name is None else EXACT, match=name)
-
-
-def alter_quotas(cluster: Cluster, entity: Mapping[str, str | None], changes: Mapping[str, float | None]) -> None:
-    """Change settings of an entity, all or none; None removes one."""
+def alter_quotas(
+    cluster: Cluster, entity: Entity, changes: Mapping[str, float | None], *, validate_only: bool = False
+) -> None:
+    """Set quotas of one entity, or remove them (None). The broker refuses what is not a quota of the entity."""
     entry = AlterClientQuotasRequestEntryData(
         entity=[
-            AlterClientQuotasRequestEntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()
+            AlterClientQuotasRequestEntityData(entity_type=ENTITY_TYPES[kind], entity_name=name)
+            for kind, name in entity.items()
         ],
-        ops=[
-            OpData(key=key, value=0.0 if value is None else value, remove=value is None)
-            for key, value in changes.items()
-        ],
+        ops=[OpData(key=key, value=value or 0.0, remove=value is None) for key, value in changes.items()],
     )
-    request = AlterClientQuotasRequest(entries=[entry])
 
     def attempt(deadline: float) -> None:
-        (result,) = cluster.any_node(deadline).call(request, AlterClientQuotasResponse, deadline).entries
-        raise_for(result.error_code, "quotas", result.error_message)
+        request = AlterClientQuotasRequest(entries=[entry], validate_only=validate_only)
+        answer = cluster.any_node(deadline).call(request, AlterClientQuotasResponse, deadline)
+        for result in answer.entries:
+            raise_for(result.error_code, f"quotas of {entity_name(entity)}", result.error_message)
 
     cluster.retry(attempt)
+
+
+def entity_name(entity: Entity) -> str:
+    """`user alice, default client`, for sentences."""
+    return ", ".join(f"default {kind}" if name is DEFAULT else f"{kind} {name}" for kind, name in entity.items())

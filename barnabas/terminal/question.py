@@ -1,4 +1,4 @@
-"""Asks before something is lost: on a terminal only, so that no script ever waits for an answer."""
+"""Asks before something is lost, and for secrets: on a terminal only, so that no script ever waits for an answer."""
 
 from __future__ import annotations
 
@@ -26,3 +26,20 @@ def ask(question: str, yes: bool) -> None:
         sys.stderr.write("\n")  # the end of the input (Ctrl-D) leaves the cursor behind the question
     if answer.strip().lower() not in ("y", "yes"):
         raise Declined("nothing was changed")
+
+
+def ask_secret(question: str) -> str:
+    """Ask twice for a text that is not shown while it is typed; `Declined` if the two differ, or none is typed.
+
+    The caller has made sure that stdin and stderr are a terminal.
+    """
+    from getpass import getpass
+
+    try:
+        text = getpass(f"{question}: ", sys.stderr)
+        again = getpass(f"{question}, again: ", sys.stderr)
+    except EOFError:
+        raise Declined("nothing was changed") from None
+    if again != text:
+        raise Declined("the two are not the same; nothing was changed")
+    return text

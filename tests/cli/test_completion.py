@@ -102,7 +102,22 @@ def commands(command: click.Command, context: click.Context) -> list[click.Conte
     return found
 
 
-FREE = {"DATA", "EXPRESSION", "FORMAT", "HEX", "ID", "JSON", "N", "NAME", "PACK", "REGEX", "TEXT", "TIME"}
+FREE = {
+    "CLIENT",
+    "DATA",
+    "EXPRESSION",
+    "FORMAT",
+    "HEX",
+    "HOST",
+    "ID",
+    "JSON",
+    "N",
+    "NAME",
+    "PACK",
+    "REGEX",
+    "TEXT",
+    "TIME",
+}
 """Metavars of texts that only the user knows."""
 
 

@@ -208,7 +208,7 @@ def test_a_broker_that_is_too_old() -> None:
 
 def test_a_listener_that_requires_sasl() -> None:
     with serving(Broker(metadata(), sasl=True)) as address:
-        assert "its listener requires SASL" in failure(doctor(address), 3)
+        assert "if its listener requires SASL" in failure(doctor(address), 3)
 
 
 def test_a_web_server() -> None:

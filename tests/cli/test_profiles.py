@@ -42,6 +42,7 @@ def test_without_a_file_the_defaults_apply(command: Command) -> None:
         "bootstrap": ("127.0.0.1:9092", "default"),
         "timeout": (30, "default"),
         "output": ("table", "default"),
+        "command-config": ("", "default"),
         "colour": ("auto", "default"),
     }
     assert command("profile", "list").ok().stderr.startswith("no profiles; 'barnabas profile create NAME")

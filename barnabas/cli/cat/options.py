@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from barnabas.cli.client_config import is_security_key
 from barnabas.cli.escapes import unescape
 from barnabas.cli.parameters import connect
 from barnabas.terminal.notes import note
@@ -53,7 +54,8 @@ class Options:
 
     def connect(self) -> Cluster:
         """A client for the cluster."""
-        cluster = connect(self.bootstrap, self.timeout_s)
+        secured = {key: value for key, value in self.properties.items() if is_security_key(key)}
+        cluster = connect(self.bootstrap, self.timeout_s, secured)
         cluster.client_id = self.properties.get("client.id", cluster.client_id)
         return cluster
 

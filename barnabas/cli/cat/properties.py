@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from barnabas.cli.client_config import checked_key, is_security_key
 from barnabas.terminal.suggestion import suggestion
 
 PROPERTIES = {
@@ -40,13 +41,21 @@ def read_properties(file: Path | None, given: Sequence[str]) -> dict[str, str]:
         if text == "list":
             for name, meaning in PROPERTIES.items():
                 click.echo(f"{name:<22}{meaning}")
+            from barnabas.client.security.keys import KEYS
+
+            click.echo(f"{', '.join(KEYS)}: TLS and SASL")
             raise click.exceptions.Exit(0)
         name, equals, value = text.partition("=")
         if not equals:
             raise click.BadParameter(f"must be NAME=VALUE or list, not {text!r}", param_hint="-X")
         name = name.strip().removeprefix("topic.")
         name = ALIASES.get(name, name)
-        if name not in PROPERTIES:
+        if is_security_key(name):
+            try:
+                name = checked_key(name)
+            except ValueError as error:
+                raise click.BadParameter(str(error), param_hint="-X") from None
+        elif name not in PROPERTIES:
             raise click.BadParameter(
                 f"the property {name!r} is not served{suggestion(name, PROPERTIES)}; '-X list' lists those that are",
                 param_hint="-X",

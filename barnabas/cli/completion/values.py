@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from barnabas.cli.settings import SETTINGS, config_file, read_file, setting
+from barnabas.cli.security import security
+from barnabas.cli.settings import SETTINGS, SettingsError, config_file, read_file, setting
 from barnabas.terminal.tables import OUTPUTS
 
 if TYPE_CHECKING:
@@ -70,12 +71,18 @@ def _ask(ctx: click.Context, question: Callable[[Cluster], list[Item]]) -> list[
     from barnabas.client.cluster import Cluster
 
     address = ctx.params.get("bootstrap") or setting("bootstrap")
+    try:
+        secured = security()  # here, because click's context is this thread's
+    except SettingsError:
+        return []
     patience_s = float(os.environ.get(PATIENCE_VARIABLE) or PATIENCE_S)
     found: list[Item] = []
 
     def ask() -> None:
         try:
-            with Cluster(str(address), client_id="barnabas-completion", timeout_s=patience_s) as cluster:
+            with Cluster(
+                str(address), client_id="barnabas-completion", timeout_s=patience_s, security=secured
+            ) as cluster:
                 found.extend(question(cluster))
         except Exception:  # noqa: S110 - whatever is wrong, a TAB shows nothing
             pass
@@ -172,9 +179,48 @@ def _features(ctx: click.Context, incomplete: str) -> list[Item]:
     return _ask(ctx, question)
 
 
+def _users(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
+    """Users with SCRAM credentials."""
+
+    def question(cluster: Cluster) -> list[Item]:
+        from barnabas.client.users import list_credentials
+
+        return [Item(name) for name in dict.fromkeys(one.user for one in list_credentials(cluster))]
+
+    return _ask(ctx, question)
+
+
+def _tokens(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
+    def question(cluster: Cluster) -> list[Item]:
+        from barnabas.client.tokens import list_tokens
+
+        return [Item(one.token_id, help=one.owner) for one in list_tokens(cluster)]
+
+    return _ask(ctx, question)
+
+
+def _quotas(ctx: click.Context, incomplete: str) -> Iterator[Item]:
+    """`producer_byte_rate=`, or the name alone where it is removed."""
+    from barnabas.client.quotas import KEYS
+
+    ends = "" if ctx.info_name == "remove" else "="
+    if "=" not in incomplete:
+        yield from (Item(f"{key}{ends}", type="open" if ends else "plain", help=text) for key, text in KEYS.items())
+
+
+def _principals(ctx: click.Context, incomplete: str) -> list[Item]:
+    return [Item(f"User:{one.value}") for one in _users(ctx, incomplete)]
+
+
 def _resources(ctx: click.Context, incomplete: str) -> Iterable[Item]:
-    """NAME of `config get KIND NAME`."""
-    kinds: dict[object, Source] = {"topic": _topics, "group": _groups, "broker": _nodes}
+    """NAME of `config get KIND NAME` and `acl add KIND NAME`."""
+    kinds: dict[object, Source] = {
+        "topic": _topics,
+        "group": _groups,
+        "broker": _nodes,
+        "transactional-id": _transactional_ids,
+        "user": _users,
+    }
     source = kinds.get(ctx.params.get("kind"))
     return source(ctx, incomplete) if source else []
 
@@ -226,7 +272,9 @@ def _profiles(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: A
 
 def _settings(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG001
     if "=" not in incomplete:
-        yield from (Item(f"{name}=", type="open") for name in SETTINGS)
+        from barnabas.client.security.keys import KEYS
+
+        yield from (Item(f"{name}=", type="open") for name in (*SETTINGS, *KEYS))
     yield from (Item(f"output={name}") for name in OUTPUTS if "=" in incomplete)
 
 
@@ -293,6 +341,11 @@ SOURCES: dict[str, Source] = {
     "FROM:TO": _positions,
     "OFFSET": _positions,
     "WHERE": _positions,
+    "USER": _users,
+    "TYPE:NAME": _principals,
+    "QUOTA": _quotas,
+    "QUOTA=VALUE": _quotas,
+    "TOKEN-ID": _tokens,
     "CODEC": _codecs,
     "STATE": _states,
     "JOB": _jobs,

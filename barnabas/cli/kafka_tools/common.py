@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas import __version__
 from barnabas.cli.kafka_tools.arguments import Options, Usage
+from barnabas.cli.properties_file import read_properties as read_properties
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
+    from barnabas.client.security.settings import Security
 
 TIMEOUT_S = 60.0
 """Kafka's default.api.timeout.ms, seconds."""
-ACTED_ON = {"bootstrap.servers", "client.id", "default.api.timeout.ms", "security.protocol"}
+ACTED_ON = {"bootstrap.servers", "client.id", "default.api.timeout.ms"}
+SECURITY = ("security.", "sasl.", "ssl.")
+"""How the keys begin that `barnabas.client.security` acts on, or refuses."""
 INTERNAL_TOPICS = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
 
 
@@ -32,12 +35,9 @@ def connect(options: Options, *, timeout_s: float | None = None) -> Cluster:
 
 
 def connect_to(bootstrap: str, config: dict[str, str], timeout_s: float | None = None) -> Cluster:
-    """A client with a configuration of Kafka's clients. `Usage` for TLS and SASL, and for an address that is none."""
+    """A client with a configuration of Kafka's clients. `Usage` for a mistake in it, or in the address."""
     from barnabas.cli.kafka_tools.tool_cluster import ToolCluster
 
-    protocol = config.get("security.protocol", "PLAINTEXT")
-    if protocol.upper() != "PLAINTEXT":
-        raise Usage(f"security.protocol={protocol} is not possible: Barnabas' commands have neither TLS nor SASL")
     limit = float(config.get("default.api.timeout.ms", TIMEOUT_S * 1000)) / 1000
     try:
         return ToolCluster(
@@ -45,20 +45,19 @@ def connect_to(bootstrap: str, config: dict[str, str], timeout_s: float | None =
             client_id=config.get("client.id", "barnabas"),
             software_version=__version__,
             timeout_s=timeout_s or limit,
+            security=_security(config),
         )
     except ValueError as error:
         raise Usage(str(error)) from None
 
 
-def read_properties(path: str) -> dict[str, str]:
-    """A file of `key=value` lines; `#` and `!` begin comments. OSError if it cannot be read."""
-    found = {}
-    for line in Path(path).read_text(encoding="utf-8").splitlines():
-        text = line.strip()
-        if text and text[0] not in "#!":
-            key, _, value = text.partition("=")
-            found[key.strip()] = value.strip()
-    return found
+def _security(config: dict[str, str]) -> Security | None:
+    """TLS and SASL, if keys of the configuration are about them; ValueError for a mistake."""
+    if not any(key.startswith(SECURITY) for key in config):
+        return None
+    from barnabas.client.security.settings import security_from
+
+    return security_from(config)
 
 
 def key_values(texts: Iterable[str]) -> dict[str, str]:
@@ -74,7 +73,7 @@ def key_values(texts: Iterable[str]) -> dict[str, str]:
 
 def warn_of_unused(config: Iterable[str], acted_on: Iterable[str]) -> None:
     """Say on stderr which keys of a client's configuration have no effect."""
-    unused = sorted(set(config) - set(acted_on))
+    unused = sorted(key for key in set(config) - set(acted_on) if not key.startswith(SECURITY))
     if unused:
         print(f"WARN: no effect in Barnabas' commands: {', '.join(unused)}", file=sys.stderr)
 

@@ -1,4 +1,7 @@
-"""kafka-configs: show and change configs of topics, brokers, groups and client metrics; quotas: `quota_configs`."""
+"""kafka-configs: show and change configs of topics, brokers, groups and client metrics.
+
+Users, clients and ips are in `client_configs`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.cli.kafka_tools import quota_configs
+from barnabas.cli.kafka_tools import client_configs
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect, read_properties
 
@@ -50,8 +53,8 @@ PARSER = Parser(
         Option("describe", "Show configs that were set."),
         Option("alter", "Change configs."),
         Option("all", "With --describe: all configs, also defaults."),
-        Option("entity-type", f"One of {', '.join((*RESOURCES, *quota_configs.TYPES))}; users with clients.", "TYPE"),
-        Option("entity-name", "The name of the entity, or the id of a broker.", "NAME"),
+        Option("entity-type", f"One of {', '.join((*RESOURCES, *client_configs.TYPES))}.", "TYPE"),
+        Option("entity-name", "The name of a topic, group, user ..., or the id of a broker.", "NAME"),
         Option("entity-default", "The defaults of all brokers, users, clients or ips."),
         Option("add-config", "key=value,key=[a,b]: configs to set.", "CONFIGS"),
         Option("add-config-file", "File of key=value lines to set.", "FILE"),
@@ -62,12 +65,12 @@ PARSER = Parser(
         Option("broker-defaults", "The defaults of all brokers."),
         Option("group", "The group.", "GROUP"),
         Option("client-metrics", "The client metrics subscription.", "NAME"),
-        Option("user", "The user, for quotas.", "USER"),
-        Option("user-defaults", "The default quotas of users."),
-        Option("client", "The client id, for quotas.", "CLIENT-ID"),
-        Option("client-defaults", "The default quotas of client ids."),
-        Option("ip", "The address, for quotas.", "ADDRESS"),
-        Option("ip-defaults", "The default quotas of addresses."),
+        Option("user", "The user: quotas and SCRAM credentials.", "USER"),
+        Option("client", "The client id: quotas.", "CLIENT-ID"),
+        Option("ip", "The IP address: quotas.", "IP"),
+        Option("user-defaults", "The quotas of all users without their own."),
+        Option("client-defaults", "The quotas of all client ids without their own."),
+        Option("ip-defaults", "The quotas of all addresses without their own."),
         *(Option(name, "Not served by Barnabas.", "NAME") for name in NOT_SERVED),
     ],
 )
@@ -78,20 +81,18 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments:
         raise Usage(PURPOSE)
     options = PARSER.parse(arguments)
-    quotas = None
-    kind, name = "", None
-    if quota_configs.is_about_quotas(options):
-        quotas = _check_quotas(options, arguments)
-    else:
-        kind, name = _check(options)
+    _check_action(options)
+    clients = client_configs.entities(options, arguments)
+    kind, name = ("", None) if clients is not None else _entity(options)
+    _check(options, kind, name, clients)
     from barnabas.wire.errors import KafkaError
 
     try:
         with connect(options) as cluster:
-            if quotas is not None and options.has("describe"):
-                quota_configs.describe(cluster, quotas)
-            elif quotas is not None:
-                quota_configs.alter(cluster, quotas, _changes(options))
+            if clients is not None and options.has("describe"):
+                client_configs.describe(cluster, clients)
+            elif clients is not None:
+                client_configs.alter(cluster, clients, _changes(options))
             elif options.has("describe"):
                 _describe(cluster, options, kind, name)
             else:
@@ -99,30 +100,14 @@ def main(arguments: Sequence[str]) -> int:
     except KafkaError as error:
         from barnabas.cli.kafka_tools.errors import exception_of
 
-        print(f"Error while executing config command with args '{' '.join(arguments)}'", file=sys.stderr)
+        words = re.sub(r"(?<=password=)[^],]+", "(hidden)", " ".join(arguments))  # Kafka's tool shows it
+        print(f"Error while executing config command with args '{words}'", file=sys.stderr)
         print(exception_of(error), file=sys.stderr)
         return 1
     return 0
 
 
 # --- options
-
-
-def _check(options: Options) -> tuple[str, str | None]:
-    """The entity type and name; the name "" is that of brokers' defaults, None are all entities."""
-    _check_action(options)
-    kind, name = _entity(options)
-    _check_rest(options, kind, name)
-    return kind, name
-
-
-def _check_quotas(options: Options, arguments: Sequence[str]) -> quota_configs.Names:
-    """The types and names of users, clients or ips."""
-    _check_action(options)
-    names = quota_configs.entities(options, arguments)
-    for kind, name in names:
-        _check_rest(options, kind, name)
-    return names
 
 
 def _check_action(options: Options) -> None:
@@ -132,25 +117,28 @@ def _check_action(options: Options) -> None:
     options.refuse_with("describe", ("add-config", "add-config-file", "delete-config"))
 
 
-def _check_rest(options: Options, kind: str, name: str | None) -> None:
-    """What all entities need besides."""
+def _check(options: Options, kind: str, name: str | None, clients: client_configs.Entities | None) -> None:
     if not options.has("bootstrap-server", "bootstrap-controller"):
         raise Usage("Either --bootstrap-server or --bootstrap-controller must be specified.")
     if options.has("bootstrap-controller"):
         raise Usage(
             "--bootstrap-controller is not possible: Barnabas' controller is its broker, use --bootstrap-server"
         )
-    if options.has("alter"):
-        if name is None:
-            raise Usage(f"An entity name must be specified with --alter of {kind}")
-        if not options.has("add-config", "add-config-file", "delete-config"):
-            needed = "--add-config, --add-config-file, or --delete-config"
-            raise Usage(f"At least one of {needed} must be specified with --alter")
-        if options.has("add-config") and options.has("add-config-file"):
-            raise Usage("Only one of --add-config or --add-config-file must be specified")
+    if not options.has("alter"):
+        return
+    if clients is not None:
+        client_configs.check_named(clients)
+    elif name is None:
+        raise Usage(f"An entity name must be specified with --alter of {kind}")
+    if not options.has("add-config", "add-config-file", "delete-config"):
+        needed = "--add-config, --add-config-file, or --delete-config"
+        raise Usage(f"At least one of {needed} must be specified with --alter")
+    if options.has("add-config") and options.has("add-config-file"):
+        raise Usage("Only one of --add-config or --add-config-file must be specified")
 
 
 def _entity(options: Options) -> tuple[str, str | None]:
+    """The entity type and name; the name "" is that of brokers' defaults, None are all entities."""
     for option in NOT_SERVED:
         if options.has(option):
             raise Usage(_not_served(f"--{option}"))
@@ -177,7 +165,7 @@ def _entity(options: Options) -> tuple[str, str | None]:
 
 
 def _not_served(what: str) -> str:
-    return f"{what} is not possible here: use barnabas config set broker-logger"
+    return f"{what} is not possible: Barnabas has no loggers of brokers"
 
 
 # --- describe
@@ -249,7 +237,8 @@ def _alter(cluster: Cluster, options: Options, kind: str, name: str | None) -> N
     from barnabas.client.admin_configs import DELETE, SET, ConfigChange, alter_config
 
     assert name is not None
-    wanted = [ConfigChange(key, DELETE if value is None else SET, value) for key, value in _changes(options).items()]
+    changes = _changes(options)
+    wanted = [ConfigChange(key, DELETE if value is None else SET, value) for key, value in changes.items()]
     alter_config(cluster, _singular(kind), name, wanted)
     if name:
         print(f"Completed updating config for {_singular(kind)} {name}.")
@@ -258,7 +247,7 @@ def _alter(cluster: Cluster, options: Options, kind: str, name: str | None) -> N
 
 
 def _changes(options: Options) -> dict[str, str | None]:
-    """The configs to set, and with None those to reset."""
+    """The new values of keys; None for a key that is deleted."""
     changes: dict[str, str | None] = {}
     if options.has("add-config-file"):
         changes |= read_properties(options.only("add-config-file"))

@@ -14,6 +14,8 @@ TOOLS: dict[str, tuple[str, str]] = {
     "kafka-consumer-groups": ("consumer_groups", "List, describe and delete consumer groups, reset their offsets."),
     "kafka-configs": ("configs", "Show and change configs of topics, brokers and groups."),
     "kafka-client-metrics": ("client_metrics", "Show and change which metrics clients push."),
+    "kafka-acls": ("acls", "Add, remove and list ACLs."),
+    "kafka-delegation-tokens": ("delegation_tokens", "Create, renew, expire and describe delegation tokens."),
     "kafka-share-groups": ("share_groups", "List, describe and delete share groups, reset their offsets."),
     "kafka-groups": ("groups", "List the groups of every type."),
     "kafka-get-offsets": ("get_offsets", "Offsets of partitions at a time."),
@@ -33,8 +35,6 @@ TOOLS: dict[str, tuple[str, str]] = {
 """The tool's module in this package, and one line about it."""
 
 MISSING: dict[str, str] = {
-    "kafka-delegation-tokens": "the brokers serve its requests, but the command line has no SASL yet, which they need",
-    "kafka-acls": "Kafka's own tool works against Barnabas",
     "kafka-replica-verification": "Kafka's own tool works against Barnabas",
     "kafka-streams-application-reset": "Kafka's own tool works against Barnabas",
     "kafka-storage": "use 'barnabas storage'; 'barnabas serve' formats a new data directory itself",

@@ -12,6 +12,8 @@ from tests.cli.kafka_tools.transcript import Output
 
 FOLDER = ROOT / "compat" / "kafka-tools"
 CLASSES = {
+    "kafka-acls": "AclCommand",
+    "kafka-delegation-tokens": "DelegationTokenCommand",
     "kafka-broker-api-versions": "BrokerApiVersionsCommand",
     "kafka-client-metrics": "ClientMetricsCommand",
     "kafka-cluster": "ClusterTool",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,6 +35,19 @@ class Preparation:
         for name in list(self.members):
             self.leave(name)
         self.producers.clear()
+
+    def settle(self) -> None:
+        """Wait until the broker acts on all that its controller has accepted.
+
+        Metadata is applied in order, batch by batch: when the second of two new topics is seen, all before the first
+        has taken effect.
+        """
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        for name in (f"settled-{uuid.uuid4()}", f"settled-{uuid.uuid4()}"):
+            admin.create_topics([NewTopic(name, 1, 1)])[name].result(DEADLINE_S)
+            end = time.monotonic() + DEADLINE_S
+            while admin.list_topics(name, DEADLINE_S).topics[name].error is not None:
+                assert time.monotonic() < end
 
     def topic(self, name: str, partitions: str = "1") -> None:
         """Create a topic."""

@@ -37,7 +37,7 @@ def test_a_mistyped_tool_is_suggested():
     assert "did you mean kafka-topics?" in ran.stderr
 
 
-@pytest.mark.parametrize("name", ["kafka-acls", "kafka-replica-verification", "kafka-server-start.sh"])
+@pytest.mark.parametrize("name", ["kafka-client-metrics", "kafka-replica-verification", "kafka-server-start.sh"])
 def test_a_tool_that_is_not_here_says_why(name):
     ran = run_command(name, "--list")
     assert ran.code == 2
@@ -50,14 +50,14 @@ def test_a_broker_that_does_not_answer_is_an_error_at_once():
     assert "no broker answers at 127.0.0.1:1" in ran.stdout
 
 
-def test_tls_is_refused_and_unused_keys_are_named(broker, tmp_path):
+def test_mistakes_about_tls_are_told_and_unused_keys_are_named(broker, tmp_path):
     file = tmp_path / "client.properties"
-    file.write_text("security.protocol=SASL_SSL\nsasl.jaas.config=x\n", encoding="utf-8")
+    file.write_text("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config=x\nacks=1\n", encoding="utf-8")
     options = ("--bootstrap-server", broker.bootstrap, "--command-config", str(file))
     ran = run_command("kafka-topics", *options, "--list")
     assert ran.code == 1
-    assert "neither TLS nor SASL" in ran.stderr
-    assert "sasl.jaas.config" in ran.stderr
+    assert "sasl.jaas.config must be MODULE required" in ran.stderr
+    assert "no effect in Barnabas' commands: acks\n" in ran.stderr
 
 
 def test_the_console_consumer_ends_when_its_reader_has_ended(broker, run, topic_name):

@@ -16,6 +16,8 @@ from tests.cli.kafka_tools.jvm import KafkaTools
 from tests.cli.kafka_tools.player import play
 
 NAMES = sorted(path.stem for path in transcript.FOLDER.glob("*.txt"))
+SECURED_NAMES = sorted(f"secured/{path.stem}" for path in (transcript.FOLDER / "secured").glob("*.txt"))
+"""Against a broker with users, ACLs and tokens, which needs Java."""
 QUICK = {"topics", "consumer-groups", "configs"}
 """What Kafka's tools are run for in `make test`; all others in `make test-all`."""
 
@@ -33,9 +35,16 @@ def test_barnabas_prints_what_kafkas_tools_print(name, tmp_path):
 
 
 @pytest.mark.java
+@pytest.mark.parametrize("name", SECURED_NAMES)
+def test_barnabas_prints_what_kafkas_tools_print_to_a_secured_broker(name, tmp_path):
+    assert play(name, ours.run, tmp_path) == (transcript.FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.java
 @pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven")
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in NAMES]
+    "name",
+    [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in (*NAMES, *SECURED_NAMES)],
 )
 def test_the_transcripts_are_what_kafkas_tools_print(name, tmp_path, kafka_tools):
     assert play(name, kafka_tools.run, tmp_path) == (transcript.FOLDER / f"{name}.txt").read_text(encoding="utf-8")

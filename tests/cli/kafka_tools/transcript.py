@@ -29,6 +29,8 @@ JAVA_SETS = re.compile(
     r"(?<=\()'[^']*'(?:, '[^']*')+(?=\))"  # ('b', 'a')
     r"|\[[\w-]+\](?:, \[[\w-]+\])+"  # [b], [a]
     r"|(?<= are: )[\w-]+(?:, [\w-]+)+"  # Valid states are: b, a
+    r"|(?<=' are )[\w-]+=[\w.=]+(?:, [\w-]+=[\w.=]+)+"  # a=1, b=2
+    r"|(?<= supports operations \[)\w+(?:, \w+)+"  # b, a
 )
 """Sets, which are printed in no order."""
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -38,6 +40,10 @@ NEWER_THAN_TOOLS = re.compile(r" \[usable: \d+\],?|(?<=[nl]: )(?:UNKNOWN 33|4\.4
 NUMBER = re.compile(r"(?<![\w-])\d+(?:[-.:]\d+)*(?![\w-])")
 NEWER_APIS = re.compile(r"\t\w+\(9[34]\): ")
 """What Kafka's tools of 4.3 do not know of 4.4."""
+HMAC = re.compile(r"[A-Za-z0-9+/]{86}==")
+MINUTE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d\b")
+PASSWORD = re.compile(r"(?<=password=)[^],]+")
+"""Kafka's tool shows the password when it fails, ours does not."""
 MILLISECONDS = re.compile(r"(?<!\d)1[789]\d{11}(?!\d)")
 
 
@@ -117,8 +123,18 @@ def normal(output: Output, step: Step, values: Mapping[str, str]) -> Output:
     out = [_normal_line(line, values) for line in output.out if not NEWER_APIS.match(line)]
     if step.line.startswith("$#"):
         out = [NUMBER.sub("N", line) for line in out]
-    errors = [_normal_line(line, values) for line in _messages(output)]
+    if step.is_unordered:
+        out = [line.removeprefix(" ") for line in out]  # the first of a set is indented by one more
+    if any(line.startswith("Error while executing ACL command") for line in out):
+        out = [line for line in out if line and not NOISE.match(line) and not EXCEPTION.match(line)]
+    errors = [_normal_line(PASSWORD.sub("(hidden)", line), values) for line in _messages(output)]
     return Output(sorted(out) if step.is_unordered else out, errors, output.code)
+
+
+def secrets(output: Output) -> dict[str, str]:
+    """The HMAC of a new delegation token, by the word that stands for it in later commands."""
+    found = next(filter(None, map(HMAC.search, output.out)), None)
+    return {} if found is None else {"HMAC": found[0]}
 
 
 def _messages(output: Output) -> list[str]:
@@ -144,6 +160,7 @@ def _normal_line(line: str, values: Mapping[str, str]) -> str:
     line = JAVA_SETS.sub(lambda found: ", ".join(sorted(found[0].split(", "))), line)
     line = UUID.sub(lambda found: "u" * len(found[0]), line)
     line = BASE64_ID.sub(lambda found: "i" * len(found[0]), line)
+    line = MINUTE.sub(lambda found: "m" * len(found[0]), line)
     line = MILLISECONDS.sub("TIME_MILLISEC", line)
     line = DURATION.sub(lambda found: found[1] + "DURATION_MS".ljust(len(found[2])), line)
     return NEWER_THAN_TOOLS.sub("", line).rstrip()

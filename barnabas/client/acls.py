@@ -1,0 +1,176 @@
+"""ACLs (KIP-140, KIP-290): list, create, delete. Errors: `KafkaError` from the broker, `TimedOut`, `Unreachable`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import raise_for
+from barnabas.wire.messages.acls import (
+    AclCreation,
+    CreateAclsRequest,
+    CreateAclsResponse,
+    DeleteAclsFilter,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+)
+
+ANY: Final = "ANY"
+RESOURCE_TYPES: Final = {
+    ANY: 1,
+    "TOPIC": 2,
+    "GROUP": 3,
+    "CLUSTER": 4,
+    "TRANSACTIONAL_ID": 5,
+    "DELEGATION_TOKEN": 6,
+    "USER": 7,
+}
+PATTERNS: Final = {ANY: 1, "MATCH": 2, "LITERAL": 3, "PREFIXED": 4}
+OPERATIONS: Final = {
+    ANY: 1,
+    "ALL": 2,
+    "READ": 3,
+    "WRITE": 4,
+    "CREATE": 5,
+    "DELETE": 6,
+    "ALTER": 7,
+    "DESCRIBE": 8,
+    "CLUSTER_ACTION": 9,
+    "DESCRIBE_CONFIGS": 10,
+    "ALTER_CONFIGS": 11,
+    "IDEMPOTENT_WRITE": 12,
+    "CREATE_TOKENS": 13,
+    "DESCRIBE_TOKENS": 14,
+    "TWO_PHASE_COMMIT": 15,
+}
+PERMISSIONS: Final = {ANY: 1, "DENY": 2, "ALLOW": 3}
+CLUSTER_NAME: Final = "kafka-cluster"
+"""The name of the one resource of type CLUSTER."""
+
+
+class Acl(NamedTuple):
+    """Who may, or may not, do what with which resources. Types are Kafka's names."""
+
+    resource_type: str
+    name: str
+    """A name, the prefix of names, or `*`."""
+    pattern: str
+    """LITERAL or PREFIXED."""
+    principal: str
+    """`User:alice`, or `User:*`."""
+    host: str
+    """An address, or `*`."""
+    operation: str
+    permission: str
+    """ALLOW or DENY."""
+
+
+class AclFilter(NamedTuple):
+    """Which ACLs; ANY and None match all. The pattern MATCH is of all ACLs that concern the name."""
+
+    resource_type: str = ANY
+    name: str | None = None
+    pattern: str = ANY
+    principal: str | None = None
+    host: str | None = None
+    operation: str = ANY
+    permission: str = ANY
+
+
+def list_acls(cluster: Cluster, wanted: AclFilter = AclFilter()) -> list[Acl]:  # noqa: B008 - immutable
+    """The ACLs that a filter selects, sorted."""
+    request = DescribeAclsRequest(**_numbers(wanted))
+
+    def attempt(deadline: float) -> list[Acl]:
+        answer = cluster.any_node(deadline).call(request, DescribeAclsResponse, deadline)
+        raise_for(answer.error_code, "ACLs", answer.error_message)
+        return sorted(
+            Acl(
+                _name(RESOURCE_TYPES, resource.resource_type),
+                resource.resource_name,
+                _name(PATTERNS, resource.pattern_type),
+                one.principal,
+                one.host,
+                _name(OPERATIONS, one.operation),
+                _name(PERMISSIONS, one.permission_type),
+            )
+            for resource in answer.resources
+            for one in resource.acls
+        )
+
+    return cluster.retry(attempt)
+
+
+def create_acls(cluster: Cluster, acls: Sequence[Acl]) -> None:
+    """Create ACLs; those that exist already stay. The first that is refused is raised, others may be created."""
+    creations = [
+        AclCreation(
+            resource_type=RESOURCE_TYPES[acl.resource_type],
+            resource_name=acl.name,
+            resource_pattern_type=PATTERNS[acl.pattern],
+            principal=acl.principal,
+            host=acl.host,
+            operation=OPERATIONS[acl.operation],
+            permission_type=PERMISSIONS[acl.permission],
+        )
+        for acl in acls
+    ]
+
+    def attempt(deadline: float) -> None:
+        request = CreateAclsRequest(creations=creations)
+        answer = cluster.any_node(deadline).call(request, CreateAclsResponse, deadline)
+        for acl, result in zip(acls, answer.results, strict=True):
+            raise_for(result.error_code, f"ACL of {acl.principal} for {acl.name!r}", result.error_message)
+
+    cluster.retry(attempt)
+
+
+def delete_acls(cluster: Cluster, filters: Iterable[AclFilter]) -> list[Acl]:
+    """Delete the ACLs that filters select, and return them."""
+    request = DeleteAclsRequest(filters=[DeleteAclsFilter(**_numbers(one)) for one in filters])
+
+    def attempt(deadline: float) -> list[Acl]:
+        answer = cluster.any_node(deadline).call(request, DeleteAclsResponse, deadline)
+        deleted = []
+        for result in answer.filter_results:
+            raise_for(result.error_code, "ACLs", result.error_message)
+            for one in result.matching_acls:
+                raise_for(one.error_code, f"ACL of {one.principal} for {one.resource_name!r}", one.error_message)
+                deleted.append(
+                    Acl(
+                        _name(RESOURCE_TYPES, one.resource_type),
+                        one.resource_name,
+                        _name(PATTERNS, one.pattern_type),
+                        one.principal,
+                        one.host,
+                        _name(OPERATIONS, one.operation),
+                        _name(PERMISSIONS, one.permission_type),
+                    )
+                )
+        return sorted(deleted)
+
+    return cluster.retry(attempt)
+
+
+def exactly(acl: Acl) -> AclFilter:
+    """The filter of one ACL."""
+    return AclFilter(*acl)
+
+
+def _numbers(wanted: AclFilter) -> dict[str, Any]:
+    return {
+        "resource_type_filter": RESOURCE_TYPES[wanted.resource_type],
+        "resource_name_filter": wanted.name,
+        "pattern_type_filter": PATTERNS[wanted.pattern],
+        "principal_filter": wanted.principal,
+        "host_filter": wanted.host,
+        "operation": OPERATIONS[wanted.operation],
+        "permission_type": PERMISSIONS[wanted.permission],
+    }
+
+
+def _name(table: Mapping[str, int], number: int) -> str:
+    return next((name for name, one in table.items() if one == number), f"UNKNOWN_{number}")

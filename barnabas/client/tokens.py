@@ -1,0 +1,155 @@
+"""Delegation tokens (KIP-48). Errors: `KafkaError` from the broker, `NotFound`, `TimedOut`, `Unreachable`.
+
+A broker serves them only to clients that have logged in, and not to those that did so with a token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import no_such, raise_for
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.tokens import (
+    CreatableRenewers,
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+    DescribeDelegationTokenOwner,
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+    RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse,
+)
+
+UNLIMITED: Final = -1
+"""As long as the broker allows."""
+NOW: Final = -1
+"""A period of `expire_token`."""
+HINTS: Final = {
+    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "the broker has no delegation.token.secret.key",
+    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "only who has logged in otherwise may ask for tokens",
+    ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH: "only the owner and the renewers may do that",
+    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: "an ACL for DELEGATION_TOKEN or USER is missing",
+    ErrorCode.DELEGATION_TOKEN_EXPIRED: "it has expired",
+    ErrorCode.DELEGATION_TOKEN_NOT_FOUND: "there is no such token",
+}
+
+
+class Token(NamedTuple):
+    """A token. Who has the id and the HMAC may act as the owner. Times are in ms."""
+
+    token_id: str
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issued: int
+    expiry: int
+    max_time: int
+    hmac: bytes
+
+    def __repr__(self) -> str:
+        return f"<Token {self.token_id} of {self.owner}>"
+
+
+def create_token(
+    cluster: Cluster, *, owner: str | None = None, renewers: Sequence[str] = (), max_lifetime_ms: int = UNLIMITED
+) -> Token:
+    """Create a token; its owner is the client's principal, or `owner`. Principals are `User:alice`."""
+    named = [_principal(one) for one in renewers]
+    owner_type, owner_name = (None, None) if owner is None else _principal(owner)
+    request = CreateDelegationTokenRequest(
+        owner_principal_type=owner_type,
+        owner_principal_name=owner_name,
+        renewers=[CreatableRenewers(principal_type=kind, principal_name=name) for kind, name in named],
+        max_lifetime_ms=max_lifetime_ms,
+    )
+
+    def attempt(deadline: float) -> Token:
+        answer = cluster.any_node(deadline).call(request, CreateDelegationTokenResponse, deadline)
+        _check(answer.error_code, "a new token")
+        return Token(
+            answer.token_id,
+            f"{answer.principal_type}:{answer.principal_name}",
+            f"{answer.token_requester_principal_type}:{answer.token_requester_principal_name}",
+            tuple(renewers),
+            answer.issue_timestamp_ms,
+            answer.expiry_timestamp_ms,
+            answer.max_timestamp_ms,
+            bytes(answer.hmac),
+        )
+
+    return cluster.retry(attempt)
+
+
+def list_tokens(cluster: Cluster, owners: Sequence[str] | None = None) -> list[Token]:
+    """The tokens that the client may see, of all owners or of some, by the time of their issue."""
+    wanted = None
+    if owners is not None:
+        named = [_principal(one) for one in owners]
+        wanted = [DescribeDelegationTokenOwner(principal_type=kind, principal_name=name) for kind, name in named]
+    request = DescribeDelegationTokenRequest(owners=wanted)
+
+    def attempt(deadline: float) -> list[Token]:
+        answer = cluster.any_node(deadline).call(request, DescribeDelegationTokenResponse, deadline)
+        _check(answer.error_code, "tokens")
+        found = [
+            Token(
+                one.token_id,
+                f"{one.principal_type}:{one.principal_name}",
+                f"{one.token_requester_principal_type}:{one.token_requester_principal_name}",
+                tuple(f"{renewer.principal_type}:{renewer.principal_name}" for renewer in one.renewers),
+                one.issue_timestamp,
+                one.expiry_timestamp,
+                one.max_timestamp,
+                bytes(one.hmac),
+            )
+            for one in answer.tokens
+        ]
+        return sorted(found, key=lambda one: (one.issued, one.token_id))
+
+    return cluster.retry(attempt)
+
+
+def find_token(cluster: Cluster, token_id: str) -> Token:
+    """A token by its id; `NotFound` if there is none that the client may see."""
+    for one in list_tokens(cluster):
+        if one.token_id == token_id:
+            return one
+    raise no_such("token", token_id)
+
+
+def renew_token(cluster: Cluster, hmac: bytes, period_ms: int) -> int:
+    """Let a token live for a period from now, -1 for the broker's; the time of its expiry in ms."""
+    request = RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period_ms)
+
+    def attempt(deadline: float) -> int:
+        answer = cluster.any_node(deadline).call(request, RenewDelegationTokenResponse, deadline)
+        _check(answer.error_code, "the token")
+        return answer.expiry_timestamp_ms
+
+    return cluster.retry(attempt)
+
+
+def expire_token(cluster: Cluster, hmac: bytes, period_ms: int = NOW) -> int:
+    """Let a token expire after a period from now, or NOW; the time of its expiry in ms."""
+    request = ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period_ms)
+
+    def attempt(deadline: float) -> int:
+        answer = cluster.any_node(deadline).call(request, ExpireDelegationTokenResponse, deadline)
+        _check(answer.error_code, "the token")
+        return answer.expiry_timestamp_ms
+
+    return cluster.retry(attempt)
+
+
+def _check(code: int, about: str) -> None:
+    hint = HINTS.get(ErrorCode(code)) if code in ErrorCode._value2member_map_ else None
+    raise_for(code, about, hint=hint)
+
+
+def _principal(text: str) -> tuple[str, str]:
+    kind, _, name = text.partition(":")
+    return kind, name

@@ -1,0 +1,40 @@
+"""One secured broker for all tests of this process: a test uses users, topics and entities of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Ran, run_command
+from tests.client_security.secured import Secured
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    found = Secured(tmp_path_factory.mktemp("secured"))
+    with found.server:
+        yield found
+
+
+@pytest.fixture
+def admin(secured: Secured) -> Callable[..., Ran]:
+    """`admin("user", "list")` as the super user of the plaintext listener."""
+
+    def run(*arguments: str, **options: str) -> Ran:
+        return run_command(*arguments, bootstrap=secured.address("PLAINTEXT"), **options)
+
+    return run
+
+
+@pytest.fixture
+def config_file(tmp_path: Path) -> Callable[[dict[str, str]], str]:
+    """Writes a client.properties and returns its path."""
+
+    def write(properties: dict[str, str]) -> str:
+        path = tmp_path / "client.properties"
+        path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        return str(path)
+
+    return write

@@ -1,0 +1,184 @@
+"""A client's configuration: what is understood, what each mistake says, and that no sentence shows a secret."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from barnabas.client.security.jaas import JaasError, parse_jaas
+from barnabas.client.security.keys import SecurityError
+from barnabas.client.security.scram import ScramClient, ScramError
+from barnabas.client.security.settings import security_from
+from tests.client_security.certificates import Authority
+
+SECRET = "s3cr3t-of-the-test"
+
+
+def refusal(properties: dict[str, str]) -> str:
+    with pytest.raises(SecurityError) as refused:
+        security_from(properties)
+    assert SECRET not in str(refused.value)
+    return str(refused.value)
+
+
+# --- JAAS
+
+
+def test_a_line_of_jaas_has_its_options() -> None:
+    line = ' a.b.ScramLoginModule  required username="al\\"ice;=" password = x tokenauth=true ; '
+    assert parse_jaas(line) == ("a.b.ScramLoginModule", {"username": 'al"ice;=', "password": "x", "tokenauth": "true"})
+    assert parse_jaas("a.B required;").name == "B"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "a.B",
+        "a.B needed;",
+        f'a.B required password="{SECRET}"',
+        f'a.B required password="{SECRET};',
+        f"a.B required password {SECRET};",
+        f'a.B required password="{SECRET}"; c.D required;',
+        f'a.B required password;="{SECRET}";',
+    ],
+)
+def test_another_form_is_refused_without_its_password(line: str) -> None:
+    with pytest.raises(JaasError) as refused:
+        parse_jaas(line)
+    assert SECRET not in str(refused.value)
+
+
+# --- SCRAM
+
+
+def test_the_example_of_rfc_7677() -> None:
+    client = ScramClient("SCRAM-SHA-256", "user", "pencil", nonce="rOprNGfwEbeRWgbNEkqO")
+    assert client.first() == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
+    server = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+    assert client.answer(server) == (
+        b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+    )
+    client.check(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
+    with pytest.raises(ScramError, match="does not know the password"):
+        client.check(b"v=AAAATRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (b"r=other,s=AAAA,i=4096", "does not answer ours"),
+        (b"r=mine+,s=AAAA,i=1", "are not safe"),
+        (b"r=mine+,s=AAAA,i=999999999", "does not answer ours"),
+        (b"r=mine+,s=AAAA", "cannot be read"),
+        (b"\xff", "cannot be read"),
+    ],
+)
+def test_a_server_cannot_make_scram_weak(message: bytes, words: str) -> None:
+    with pytest.raises(ScramError, match=words):
+        ScramClient("SCRAM-SHA-256", "user", SECRET, nonce="mine").answer(message)
+
+
+def test_a_server_that_signs_nothing_is_found_out() -> None:
+    with pytest.raises(ScramError):
+        ScramClient("SCRAM-SHA-512", "user", SECRET).check(b"v=")
+
+
+# --- keys
+
+
+def test_without_keys_of_security_nothing_is_secured() -> None:
+    assert security_from({"acks": "all"}) is None
+    assert security_from({"security.protocol": "plaintext", "sasl.username": "x"}) is None
+
+
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ({"security.protocol": "TLS"}, "must be one of PLAINTEXT, SSL"),
+        ({"security.protocl": "SSL"}, "security.protocl is not among the keys"),
+        ({"ssl.cipher.suites": "x", "security.protocol": "SSL"}, "ssl.cipher.suites is not among"),
+        ({"sasl.password": SECRET}, "sasl.password has no effect with PLAINTEXT"),
+        ({"ssl.key.password": SECRET}, "ssl.key.password has no effect with PLAINTEXT"),
+        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism must be one of"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, "not GSSAPI"),
+        ({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}, "needs a user and a password"),
+        (
+            {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.jaas.config": f'x.ScramLoginModule required username="a" password="{SECRET}";',
+            },
+            "must have PlainLoginModule",
+        ),
+        (
+            {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "OAUTHBEARER",
+                "sasl.oauthbearer.token.endpoint.url": "https://idp.example/token",
+            },
+            "must be file:///PATH",
+        ),
+        ({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}, "OAUTHBEARER needs"),
+        ({"security.protocol": "SSL", "ssl.enabled.protocols": "TLSv1.1"}, "not 'TLSv1.1'"),
+        ({"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "LDAPS"}, "must be https or empty"),
+        ({"security.protocol": "SSL", "ssl.truststore.location": "/no/such.pem"}, "/no/such.pem: no such file"),
+        ({"security.protocol": "SSL", "ssl.truststore.certificates": SECRET}, "no certificates that can be read"),
+        ({"security.protocol": "SSL", "ssl.keystore.key": SECRET}, "are given together"),
+    ],
+)
+def test_a_mistake_is_one_sentence(properties: dict[str, str], words: str) -> None:
+    assert words in refusal(properties)
+
+
+# --- stores
+
+
+def test_a_jks_store_is_refused_with_the_command_that_converts_it(tmp_path: Path) -> None:
+    store = tmp_path / "trust.jks"
+    store.write_bytes(b"\xfe\xed\xfe\xed" + bytes(20))
+    text = refusal({"security.protocol": "SSL", "ssl.truststore.location": str(store)})
+    assert f"keytool -importkeystore -srckeystore {store}" in text
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [
+        ({}, "needs ssl.keystore.password"),
+        ({"ssl.keystore.password": SECRET}, "has another password"),
+        ({"ssl.keystore.type": "PEM"}, "is not a PEM store"),
+    ],
+)
+def test_a_pkcs12_store_needs_its_password(tmp_path: Path, own: dict[str, str], words: str) -> None:
+    store = Authority().sign("carol").pkcs12_file(tmp_path / "own.p12", "changeit")
+    properties = {"security.protocol": "SSL", "ssl.keystore.location": str(store)}
+    assert words in refusal(properties | own)
+    assert security_from(properties | {"ssl.keystore.password": "changeit"}) is not None
+
+
+def test_an_encrypted_key_needs_its_password(tmp_path: Path) -> None:
+    store = Authority().sign("carol").pem_file(tmp_path / "own.pem", "key-secret")
+    properties = {"security.protocol": "SSL", "ssl.keystore.location": str(store)}
+    assert "ssl.key.password is missing" in refusal(properties)
+    assert "another password" in refusal(properties | {"ssl.key.password": SECRET})
+    assert security_from(properties | {"ssl.key.password": "key-secret"}) is not None
+
+
+def test_a_key_of_another_certificate_is_refused() -> None:
+    authority = Authority()
+    carol, dave = authority.sign("carol"), authority.sign("dave")
+    properties = {"security.protocol": "SSL", "ssl.keystore.key": carol.key_pem()}
+    text = refusal(properties | {"ssl.keystore.certificate.chain": dave.certificate_pem})
+    assert "private key that is not the one of its certificate" in text
+    assert security_from(properties | {"ssl.keystore.certificate.chain": carol.certificate_pem}) is not None
+
+
+def test_names_are_checked_unless_that_is_turned_off() -> None:
+    for algorithm, checks in (("https", True), ("HTTPS", True), ("", False)):
+        security = security_from({"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": algorithm})
+        assert security is not None
+        assert security._context is not None
+        assert security._context.check_hostname is checks
+        assert security._context.verify_mode is ssl.CERT_REQUIRED

@@ -1,0 +1,58 @@
+"""`barnabas token`: a token lets its holder in, until it has ended. Only its creation shows the HMAC."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Ran, run_command
+
+pytestmark = pytest.mark.java
+
+
+@pytest.fixture
+def alice(secured, config_file):
+    """`alice("token", "list")` as the user alice."""
+    more = {"sasl_mechanism": "PLAIN", "sasl_username": "alice", "sasl_password": "alice-secret"}
+    file = config_file(secured.properties("SASL_SSL", **more))
+
+    def run(*arguments: str) -> Ran:
+        return run_command(*arguments, "-b", secured.address("SASL_SSL"), "--command-config", file)
+
+    return run
+
+
+def log_in(secured, tmp_path, token_id: str, hmac: str) -> Ran:
+    login = f'x.ScramLoginModule required username="{token_id}" password="{hmac}" tokenauth="true";'
+    properties = secured.properties("SASL_SSL", sasl_mechanism="SCRAM-SHA-256", sasl_jaas_config=login)
+    path = tmp_path / "token.properties"
+    path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+    return run_command("cluster", "info", "-b", secured.address("SASL_SSL"), "--command-config", str(path))
+
+
+def test_a_token_is_created_used_renewed_and_ended(secured, alice, tmp_path) -> None:
+    made = alice("token", "create", "--renewer", "bob", "--max-lifetime", "2h", "-o", "json").ok().json
+    assert (made["owner"], made["renewers"]) == ("User:alice", ["User:bob"])
+    assert log_in(secured, tmp_path, made["token_id"], made["hmac"]).code == 0
+
+    listed = alice("token", "list", "-o", "json").ok()
+    (row,) = [one for one in listed.json if one["token_id"] == made["token_id"]]
+    assert (row["owner"], row["expiry"]) == ("User:alice", made["expiry"])
+    assert made["hmac"] not in listed.stdout
+    assert alice("token", "list", "--owner", "nobody-else", "-o", "json").ok().json == []
+
+    renewed = alice("token", "renew", made["token_id"], "--for", "90m").ok()
+    expiry = renewed.stdout.split()[-1]
+    assert renewed.stdout.startswith(f"token {made['token_id']} expires at ")
+    assert made["expiry"] > expiry, "until the max_time, which is later than in 90 minutes"
+
+    assert alice("token", "expire", made["token_id"]).ok().stdout == f"token {made['token_id']} has ended\n"
+    refused = log_in(secured, tmp_path, made["token_id"], made["hmac"])
+    assert refused.code == 5
+    assert made["hmac"] not in refused.stderr
+    gone = alice("token", "renew", made["token_id"])
+    assert (gone.code, "there is no token" in gone.stderr) == (3, True)
+
+
+def test_a_client_without_a_log_in_is_refused(admin) -> None:
+    ran = admin("token", "create")
+    assert (ran.code, "only who has logged in" in ran.stderr) == (1, True), ran.stderr
