@@ -63,10 +63,14 @@ def test_connections_above_the_rate_are_closed_unserved(limited: Limited, rates:
 
 def test_refused_connections_do_not_count_for_the_rate(limited: Limited) -> None:
     limited.rates.follow({ADDRESS: 1.0})
-    for _ in range(30):
+    for _ in range(12):
         limited.dial()
     assert limited.take_turns() == 10
-    limited.advance(11.0)
+    for _ in range(10):
+        limited.dial()
+        limited.dial()
+        assert limited.advance(1.0) == 10
+    limited.advance(1.0)
     limited.dial()
     assert limited.take_turns() == 11
 

@@ -27,6 +27,7 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.page_mutants import PAGES
 from tests.mutants.pipeline_mutants import PIPELINE
 from tests.mutants.platform_mutants import PLATFORMS
+from tests.mutants.quota_mutants import QUOTAS
 from tests.mutants.replication_mutants import REPLICATION
 from tests.mutants.screen_mutants import SCREENS
 from tests.mutants.share_group_mutants import SHARE_GROUPS
@@ -63,6 +64,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *TURNS,
     *SCREENS,
     *LIMITS,
+    *QUOTAS,
     *DATA_COMMANDS,
     *CLI,
     *KAFKA_TOOLS,
