@@ -259,6 +259,7 @@ class Server:
             if listener.name in self.config.tls_listeners:
                 listener.tls = TlsListener(self.broker.loop, tls.identities[listener.name])
         self.broker.tls = tls
+        tls.use_dynamic_configs()
         self.broker.metadata.on_config_change.append(tls.configs_changed)
         tls.follow(self.broker.loop, self._flushes)
 
@@ -448,6 +449,8 @@ class Server:
         Its leaderships are those of an earlier incarnation until then, of which a crash may have taken records. Until
         then connections are refused, as by Kafka: clients that wait in a queue would not ask the other brokers.
         """
+        if self._tls is not None:
+            self._tls.use_dynamic_configs()  # a broker of a cluster has them now
         endpoints = {endpoint.name: endpoint for endpoint in self.addresses}
         for listener in self._listeners:
             if listener.name in endpoints:

@@ -80,6 +80,19 @@ class Tls:
             if wanted != self.identities[name].current.settings:
                 self.replacement(name, wanted)
 
+    def use_dynamic_configs(self) -> None:
+        """Use the dynamic configs of before this start, while nobody is connected; what cannot be used is logged."""
+        for name, wanted in self.settings_with(self._config).items():
+            if wanted == self.identities[name].current.settings:
+                continue
+            self._seen[name] = _stamps(wanted)
+            outcome: TlsIdentity | ConfigError
+            try:
+                outcome = self._load(name, wanted)
+            except ConfigError as error:
+                outcome = error
+            self._put(name, outcome)
+
     # -- changes
 
     def follow(self, loop: Loop, executor: DiskExecutor) -> None:

@@ -369,6 +369,9 @@ def test_a_dynamic_config_replaces_the_certificate_or_is_refused(tmp_path: Path)
                 alter(admin, name, value)
             assert refused.value.args[0].code() == KafkaError.INVALID_REQUEST
         assert secured.certificate() == renewed.der
+        secured.server.stop()
+        secured.server.start()
+        assert secured.certificate() == renewed.der
     finally:
         secured.server.stop()
 
