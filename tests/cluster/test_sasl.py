@@ -16,6 +16,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from bench.ports import free_port
 from tests.cluster.clusters import Cluster, wait_for
 from tests.cluster.conftest import KINDS
 
@@ -84,3 +85,36 @@ def test_a_user_of_scram_is_made_at_one_broker_and_known_to_all(secured: Cluster
 
     wait_for(in_sync, "both replicas are in sync")
     assert "secret" not in secured.log()
+
+
+def test_brokers_move_to_a_listener_with_sasl_one_by_one(tmp_path: Path) -> None:
+    """Both listeners are there from the start; each broker is restarted with the other one for its log-ins."""
+    cluster = Cluster(
+        tmp_path,
+        brokers=2,
+        config={
+            **SECURED,
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,INTERNAL:SASL_PLAINTEXT",
+            "listener.name.internal.plain.sasl.jaas.config": NODE,
+            "inter.broker.listener.name": "PLAINTEXT",
+        },
+    )
+    for node in cluster.brokers.values():
+        node.config["listeners"] = f"PLAINTEXT://{node.bootstrap},INTERNAL://127.0.0.1:{free_port()}"
+    with cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        (topic,) = admin.create_topics([NewTopic("t", 1, 2)]).values()
+        topic.result(30)
+        for node in cluster.brokers.values():
+            assert node.stop() == 0, cluster.log()
+            node.config["inter.broker.listener.name"] = "INTERNAL"
+            node.start()
+
+            def in_sync() -> bool:
+                (partition,) = admin.list_topics("t", timeout=5).topics["t"].partitions.values()
+                return sorted(partition.isrs) == [1, 2]
+
+            wait_for(in_sync, "both replicas are in sync")
+            producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
+            producer.produce("t", b"value")
+            assert producer.flush(30) == 0
