@@ -204,6 +204,9 @@ Kafka 4.4.0 register with Barnabas' controller. Which one it is makes no differe
   tests with Barnabas' controller, 4 of 4 with three of Kafka 4.4.0 (`tests/cluster/test_kafka_tools.py`).
 - **A client's own limit.** A transactional producer of librdkafka 2.16 can stay in `send_offsets_to_transaction` for
   ever when all brokers are killed at once while it runs: it sends nothing more. Java's goes on.
+- **A defect of the Java client 4.4.0**, against Kafka too. When `abortTransaction` comes right after `send` and before
+  the client's sender thread has seen the record, the abort may be done without it: the record's future is not done
+  then, and the next transaction of the producer sends it and commits it. `flush()` before the abort avoids it.
 - **As in Kafka, and not on a single broker.** Brokers learn of a new topic one after the other, so that a client that
   has created one may be answered UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER by its leader for a moment. They
   try again, but with acks=0 the records are lost. A record that is acknowledged with acks=1 can be read, found by its
