@@ -53,6 +53,7 @@ def _on(resource_type: ResourceType, *operations: Operation) -> tuple[Option, ..
 
 
 _T, _G, _C, _X = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER, ResourceType.TRANSACTIONAL_ID
+_U: Final = ResourceType.USER
 _O: Final = Operation
 _READ_TOPIC: Final = _need((_O.READ, _T))
 _WRITE_TOPIC: Final = _need((_O.WRITE, _T))
@@ -142,6 +143,25 @@ BROKER_RULES: Final[tuple[Rule, ...]] = (
     Rule(ApiKey.UPDATE_FEATURES, "", (_ALTER,)),
     Rule(ApiKey.DESCRIBE_CLUSTER, "", _NOTHING),
     Rule(ApiKey.UNREGISTER_BROKER, "", (_ALTER,)),
+    Rule(ApiKey.CREATE_DELEGATION_TOKEN, "of oneself", _NOTHING),
+    Rule(
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        "of somebody else",
+        (Need(_on(_U, _O.CREATE_TOKENS), ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED),),
+    ),
+    Rule(ApiKey.RENEW_DELEGATION_TOKEN, "by its owner or a renewer", _NOTHING),
+    Rule(ApiKey.EXPIRE_DELEGATION_TOKEN, "by its owner or a renewer", _NOTHING),
+    Rule(
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        "of somebody else",
+        (Need(((_O.DESCRIBE, ResourceType.DELEGATION_TOKEN), (_O.DESCRIBE_TOKENS, _U)), HIDDEN),),
+    ),
+    Rule(ApiKey.DESCRIBE_CLIENT_QUOTAS, "", (_need((_O.DESCRIBE_CONFIGS, _C)),)),
+    Rule(ApiKey.ALTER_CLIENT_QUOTAS, "", (_need((_O.ALTER_CONFIGS, _C)),)),
+    Rule(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, "", (_DESCRIBE,)),
+    Rule(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, "", (_ALTER,)),
+    Rule(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, "", _NOTHING),
+    Rule(ApiKey.PUSH_TELEMETRY, "", _NOTHING),
     Rule(ApiKey.DESCRIBE_PRODUCERS, "", (_READ_TOPIC,)),
     Rule(ApiKey.DESCRIBE_TRANSACTIONS, "", (_DESCRIBE_ID,)),
     Rule(ApiKey.LIST_TRANSACTIONS, "", (Need(_on(_X, _O.DESCRIBE), HIDDEN),)),

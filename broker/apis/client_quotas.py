@@ -14,6 +14,7 @@ from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.sliced_response import respond_in_steps
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.security.addresses import addresses_of, is_address
+from barnabas.coord.security.acls import Operation
 from barnabas.coord.security.quota_filter import QuotaFilter
 from barnabas.coord.security.quota_keys import IP
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -43,7 +44,7 @@ def _describing_failed(_request: DescribeClientQuotasRequest, error: KafkaError)
     return DescribeClientQuotasResponse(error_code=int(error.code), error_message=error.message, entries=None)
 
 
-@api(DescribeClientQuotasRequest, on_error=_describing_failed)
+@api(DescribeClientQuotasRequest, on_error=_describing_failed, requires=Operation.DESCRIBE_CONFIGS)
 def describe_client_quotas(
     ctx: RequestContext, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse | DelayedResponse:
@@ -81,7 +82,7 @@ def _altering_failed(request: AlterClientQuotasRequest, error: KafkaError) -> Al
     )
 
 
-@api(AlterClientQuotasRequest, on_error=_altering_failed)
+@api(AlterClientQuotasRequest, on_error=_altering_failed, requires=Operation.ALTER_CONFIGS)
 def alter_client_quotas(ctx: RequestContext, request: AlterClientQuotasRequest) -> DelayedResponse:
     """Change the quotas of each entity, or report its error."""
     hosts = {one.entity_name for entry in request.entries for one in entry.entity if one.entity_type == IP}

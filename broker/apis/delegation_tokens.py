@@ -1,6 +1,7 @@
 """CreateDelegationToken (38), RenewDelegationToken (39), ExpireDelegationToken (40), DescribeDelegationToken (41).
 
 KIP-48, KIP-373. Who is not authenticated, or only by a token, may not ask (`check_allowed`): a token makes no token.
+Owners and renewers may renew, expire and see their tokens; for those of others there are ACLs of users and tokens.
 Changes are the controller's, a description is of this broker's metadata. Source: Kafka 4.4 `KafkaApis`.
 """
 
@@ -15,6 +16,7 @@ from barnabas.broker.config.keys.general import (
     DELEGATION_TOKEN_MAX_LIFETIME_MS,
     DELEGATION_TOKEN_SECRET_KEY,
 )
+from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.coord.security.tokens import (
     NO_TIMESTAMP,
     Asked,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.coord.cluster.local_controller import Outcome
+    from barnabas.wire.messages.metadata_records import DelegationTokenRecord
     from barnabas.wire.schema import Message
 
 
@@ -63,8 +66,10 @@ def check_allowed(ctx: RequestContext) -> None:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
 
 
-def change(ctx: RequestContext, request: Message) -> DelayedResponse:
-    """Have the controller of this process change a token; who may ask was checked before."""
+def change(ctx: RequestContext, request: Message) -> Message | DelayedResponse:
+    """Have the controller of this process change a token; how the client is authenticated was checked before."""
+    if isinstance(request, CreateDelegationTokenRequest) and not _may_make(ctx, request):
+        return _failed(ctx, request, int(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED))
     broker = ctx.broker
     settings = token_settings(broker.config)
 
@@ -100,6 +105,12 @@ def refused(ctx: RequestContext, request: Message) -> Message | None:
     return None
 
 
+def _may_make(ctx: RequestContext, request: CreateDelegationTokenRequest) -> bool:
+    """Whether one may make tokens of this owner."""
+    owner = str(owner_of(request, ctx.principal))
+    return owner == str(ctx.principal) or ctx.is_allowed(Operation.CREATE_TOKENS, ResourceType.USER, owner)
+
+
 def _failed(ctx: RequestContext, request: Message, code: int) -> Message:
     if isinstance(request, CreateDelegationTokenRequest):
         return creation_response(owner_of(request, ctx.principal), ctx.principal, code)
@@ -112,9 +123,17 @@ def _failed(ctx: RequestContext, request: Message, code: int) -> Message:
 def describe_delegation_token(
     ctx: RequestContext, request: DescribeDelegationTokenRequest
 ) -> DescribeDelegationTokenResponse:
-    """The tokens of owners, with their HMACs."""
+    """The tokens of owners that one may see, with their HMACs."""
     check_allowed(ctx)
     secret = ctx.broker.config[DELEGATION_TOKEN_SECRET_KEY]
     if not secret:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
-    return describe_tokens(secret, ctx.broker.image.tokens, request)
+
+    def may_see(token: DelegationTokenRecord) -> bool:
+        return (
+            str(ctx.principal) in {token.owner, token.requester, *token.renewers}
+            or ctx.is_allowed(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)
+            or ctx.is_allowed(Operation.DESCRIBE_TOKENS, ResourceType.USER, token.owner)
+        )
+
+    return describe_tokens(secret, ctx.broker.image.tokens, request, may_see)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.registry import api
+from barnabas.coord.security.acls import Operation
 from barnabas.coord.security.scram_changes import describe_credentials, failed_alteration
 from barnabas.wire.messages.sasl import (
     AlterUserScramCredentialsRequest,
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from barnabas.broker.net.delayed_response import DelayedResponse
 
 
-@api(AlterUserScramCredentialsRequest, on_error=failed_alteration)
+@api(AlterUserScramCredentialsRequest, on_error=failed_alteration, requires=Operation.ALTER)
 def alter_user_scram_credentials(ctx: RequestContext, request: AlterUserScramCredentialsRequest) -> DelayedResponse:
     """Set and delete credentials, each user for himself."""
     controller = ctx.broker.controller
@@ -32,7 +33,7 @@ def alter_user_scram_credentials(ctx: RequestContext, request: AlterUserScramCre
     )
 
 
-@api(DescribeUserScramCredentialsRequest)
+@api(DescribeUserScramCredentialsRequest, requires=Operation.DESCRIBE)
 def describe_user_scram_credentials(
     ctx: RequestContext, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:

@@ -203,16 +203,22 @@ def _expiring_at(record: DelegationTokenRecord, expires_ms: int) -> DelegationTo
 
 
 def describe_tokens(
-    secret: str, tokens: Tokens, request: DescribeDelegationTokenRequest
+    secret: str,
+    tokens: Tokens,
+    request: DescribeDelegationTokenRequest,
+    may_see: Callable[[DelegationTokenRecord], bool],
 ) -> DescribeDelegationTokenResponse:
-    """The tokens that have to do with one of the owners; all of them for null, none for an empty list."""
+    """The tokens that have to do with one of the owners; all of them for null, none for an empty list.
+
+    `may_see` says whether who asks may see a token. Source: Kafka 4.4 `DelegationTokenManager.filterToken`.
+    """
     owners = None
     if request.owners is not None:
         owners = {str(KafkaPrincipal(one.principal_type, one.principal_name)) for one in request.owners}
     described = [
         _described(secret, one)
         for one in tokens.values()
-        if owners is None or not owners.isdisjoint({one.owner, one.requester, *one.renewers})
+        if (owners is None or not owners.isdisjoint({one.owner, one.requester, *one.renewers})) and may_see(one)
     ]
     return DescribeDelegationTokenResponse(tokens=described)
 

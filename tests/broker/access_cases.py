@@ -19,11 +19,14 @@ from barnabas.wire.messages import log_dirs as ld
 from barnabas.wire.messages import metadata as md
 from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages import produce as p
+from barnabas.wire.messages import quotas as q
 from barnabas.wire.messages import raft as r
 from barnabas.wire.messages import replication as rp
+from barnabas.wire.messages import sasl as s
 from barnabas.wire.messages import share_groups as sg
 from barnabas.wire.messages import share_state as ss
 from barnabas.wire.messages import streams_groups as st
+from barnabas.wire.messages import tokens as tk
 from barnabas.wire.messages import topics as tp
 from barnabas.wire.messages import transactions as t
 from barnabas.wire.principal import KafkaPrincipal
@@ -31,6 +34,7 @@ from barnabas.wire.schema import Message
 from tests.broker.memory_broker import batch
 
 TOPIC, GROUP, TXN = "orders", "the-group", "the-transaction"
+OWNER = KafkaPrincipal("User", "the-owner")
 TOPIC_CONFIGS, BROKER_CONFIGS, GROUP_CONFIGS = 2, 4, 32
 _numbers = itertools.count()
 
@@ -173,6 +177,36 @@ BROKER_CASES: dict[tuple[ApiKey, str], Case] = {
     (ApiKey.PRODUCE, "in a transaction"): _produce(TXN),
     (ApiKey.FETCH, "of consumers"): _fetch(-1),
     (ApiKey.FETCH, "of followers"): _fetch(7),
+    (ApiKey.CREATE_DELEGATION_TOKEN, "of somebody else"): lambda _: (
+        tk.CreateDelegationTokenRequest(
+            owner_principal_type="User", owner_principal_name="somebody", max_lifetime_ms=-1
+        ),
+        3,
+    ),
+    (ApiKey.DESCRIBE_DELEGATION_TOKEN, "of somebody else"): lambda _: (
+        tk.DescribeDelegationTokenRequest(owners=None),
+        3,
+    ),
+    (ApiKey.DESCRIBE_CLIENT_QUOTAS, ""): lambda _: (q.DescribeClientQuotasRequest(), 1),
+    (ApiKey.ALTER_CLIENT_QUOTAS, ""): lambda _: (
+        q.AlterClientQuotasRequest(
+            entries=[
+                q.AlterClientQuotasRequestEntryData(
+                    entity=[q.AlterClientQuotasRequestEntityData(entity_type="user", entity_name="bob")],
+                    ops=[q.OpData(key="producer_byte_rate", value=1e9)],
+                )
+            ]
+        ),
+        1,
+    ),
+    (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, ""): lambda _: (
+        s.DescribeUserScramCredentialsRequest(users=None),
+        0,
+    ),
+    (ApiKey.ALTER_USER_SCRAM_CREDENTIALS, ""): lambda _: (
+        s.AlterUserScramCredentialsRequest(deletions=[s.ScramCredentialDeletion(name="nobody", mechanism=1)]),
+        0,
+    ),
     (ApiKey.LIST_OFFSETS, ""): lambda _: (
         lo.ListOffsetsRequest(
             topics=[lo.ListOffsetsTopic(name=TOPIC, partitions=[lo.ListOffsetsPartition(timestamp=-1)])]

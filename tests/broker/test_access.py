@@ -17,12 +17,14 @@ from barnabas.wire.messages import acls as a
 from barnabas.wire.messages import consumer_groups as cg
 from barnabas.wire.messages import produce as p
 from barnabas.wire.messages import share_groups as sg
+from barnabas.wire.messages.tokens import CreateDelegationTokenRequest
 from barnabas.wire.principal import KafkaPrincipal
 from barnabas.wire.schema import Message, Struct
 from tests.broker.access_cases import (
     BROKER_CASES,
     CONTROLLER_CASES,
     GROUP,
+    OWNER,
     TOPIC,
     TXN,
     acl_creation,
@@ -35,13 +37,18 @@ ALICE = KafkaPrincipal("User", "alice")
 SETS = {
     "authorizer.class.name": "barnabas",
     "super.users": "User:ANONYMOUS",
+    "delegation.token.secret.key": "secret",
     "share.coordinator.state.topic.num.partitions": "1",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
 }
-NAMED = {ResourceType.TOPIC: TOPIC, ResourceType.GROUP: GROUP, ResourceType.TRANSACTIONAL_ID: TXN}
+NAMED = {
+    ResourceType.TOPIC: TOPIC,
+    ResourceType.GROUP: GROUP,
+    ResourceType.TRANSACTIONAL_ID: TXN,
+    ResourceType.USER: OWNER.name,
+}
 REFUSALS = {int(code) for code in ErrorCode if code.name.endswith("_AUTHORIZATION_FAILED")}
-WITHOUT_NEEDS = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.API_VERSIONS}
 WITH_A_SESSION = {ApiKey.SHARE_ACKNOWLEDGE}
 
 
@@ -80,6 +87,7 @@ class Asker:
     def ask(self, request: Message, version: int) -> Any:
         client = self.memory.client()
         client.connection.principal = ALICE
+        client.connection.security_protocol = "SASL_PLAINTEXT"  # tokens are for who is authenticated
         return _ask(client, request, version)
 
 
@@ -147,6 +155,10 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
             group_id="empty-shares", member_id="m", member_epoch=epoch, subscribed_topic_names=[TOPIC]
         )
         _ask(admin, leaving, 1)
+    owner = memory.client()
+    owner.connection.principal = OWNER
+    owner.connection.security_protocol = "SASL_PLAINTEXT"
+    assert not _ask(owner, CreateDelegationTokenRequest(max_lifetime_ms=-1), 3).error_code
     yield asker
     memory.close()
 
@@ -170,7 +182,7 @@ class ControllerClients:
 
 
 def _rows(rules: tuple[Rule, ...]) -> list[Any]:
-    tested = [rule for rule in rules if rule.api not in WITHOUT_NEEDS | WITH_A_SESSION]
+    tested = [rule for rule in rules if rule.needs and rule.api not in WITH_A_SESSION]
     return [pytest.param(rule, id=f"{rule.api.name} {rule.case}".strip()) for rule in tested]
 
 
