@@ -221,9 +221,9 @@ class BarnabasServer(Server):
         self._ready_file = self.data_dir.with_name(self.data_dir.name + ".ready")
         self._ready_file.unlink(missing_ok=True)
         command = [sys.executable, "-m", "barnabas", "serve"]
-        if self.listener == "PLAINTEXT":
+        if self.listener == "PLAINTEXT" and "listeners" not in self.config:
             command += ["--listen", f"{self.host}:{self.port}"]
-        else:
+        elif self.listener != "PLAINTEXT":
             command += ["--set", f"listeners={self.listener}://{self.host}:{self.port}"]
         command += ["--data-dir", str(self.data_dir), "--ready-file", str(self._ready_file)]
         for key, value in self.config.items():

@@ -1,7 +1,7 @@
 """A broker with a listener of each security protocol, an authorizer and delegation tokens.
 
-Its configuration is in Kafka's keys only, so that it may be of either kind: `KIND` says which. The anonymous user of
-the plaintext listener is a super user, who makes the others.
+Its configuration is in Kafka's keys only, so that it may be of either kind. The anonymous user of the plaintext
+listener is a super user, who makes the others.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from bench.real_kafka import KafkaServer
 from bench.servers import BarnabasServer, Server
 from tests.client_security.certificates import Authority
 
-KIND = "kafka"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MODULES = "org.apache.kafka.common.security"
 LOGINS = {
     "plain": f'{MODULES}.plain.PlainLoginModule required user_alice="alice-secret" user_admin="admin-secret";',
     "scram-sha-256": f"{MODULES}.scram.ScramLoginModule required;",
     "scram-sha-512": f"{MODULES}.scram.ScramLoginModule required;",
-    "oauthbearer": f'{MODULES}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="admin";',
+    "oauthbearer": f'{MODULES}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="admin" '
+    'unsecuredValidatorAllowableClockSkewMs="3000";',
 }
 VALIDATOR = f"{MODULES}.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 SESSION_MS = 3000
@@ -31,13 +31,15 @@ SMALL = ["-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 class Secured:
     """The broker, its certificates, and a client's properties for each listener."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kind: str) -> None:
+        """`kind` is `barnabas` or `kafka`."""
+        self.kind = kind
         self.folder = folder
         self.authority = Authority()
         self.ports = {protocol: free_port() for protocol in PROTOCOLS}
         self.ca = str(self.authority.pem_file(folder / "ca.pem"))
         self.server: Server
-        if KIND == "kafka":
+        if kind == "kafka":
             self.server = KafkaServer(folder / "data", config=self._config(), port=self.ports["PLAINTEXT"], heap=SMALL)
         else:
             self.server = BarnabasServer(folder / "data", config=self._config(), port=self.ports["PLAINTEXT"])
@@ -72,7 +74,7 @@ class Secured:
             for mechanism, login in LOGINS.items():
                 config[f"listener.name.{listener}.{mechanism}.sasl.jaas.config"] = login
             config[f"listener.name.{listener}.oauthbearer.sasl.server.callback.handler.class"] = VALIDATOR
-        if KIND == "kafka":
+        if self.kind == "kafka":
             config["controller.quorum.voters"] = f"1@{controller}"
             listeners.append(f"CONTROLLER://{controller}")
         names = ",".join(f"{name}:{name}" for name in PROTOCOLS)

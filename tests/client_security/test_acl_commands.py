@@ -5,9 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.conftest import Ran, run_command
-from tests.client_security.secured import KIND
-
-pytestmark = pytest.mark.java
 
 
 @pytest.fixture
@@ -52,7 +49,7 @@ def test_an_acl_is_added_enforced_listed_and_removed(admin, alice, topic: str) -
     assert "nothing was removed" in admin("acl", "remove", *resource).ok().stderr
 
 
-def test_the_decision_is_that_of_the_broker(admin, alice, topic_name) -> None:
+def test_the_decision_is_that_of_the_broker(admin, secured, alice, topic_name) -> None:
     """One question for each kind of rule: asked of `acl test`, and tried."""
     name = topic_name("decided")
     admin("topic", "create", name).ok()
@@ -77,7 +74,7 @@ def test_the_decision_is_that_of_the_broker(admin, alice, topic_name) -> None:
     admin("acl", "remove", "topic", "*", "--operation", "write").ok()
     admin("acl", "remove", "topic", name[:7]).ok()
     super_user = admin("acl", "test", "topic", name, "--user", "admin", "--operation", "write", "-o", "json")
-    if KIND == "kafka":
+    if secured.kind == "kafka":
         assert "the broker does not tell super.users" in super_user.stderr
     else:
         assert super_user.json["because"] == "User:admin is a super user"

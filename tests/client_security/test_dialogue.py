@@ -7,7 +7,6 @@ import pytest
 from tests.cli.screens.terminal import COMMAND, Terminal
 from tests.client_security.secured import Secured
 
-pytestmark = pytest.mark.java
 SECRET = "s3cr3t-of-the-test"
 
 

@@ -17,7 +17,6 @@ from tests.cli.conftest import run_command
 from tests.client_security.certificates import Authority
 from tests.client_security.secured import SESSION_MS, Secured
 
-pytestmark = pytest.mark.java
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 ADMIN = {"sasl_mechanism": "PLAIN", "sasl_username": "admin", "sasl_password": "admin-secret"}
 LOGIN = {"sasl_mechanism": "PLAIN", "sasl_username": "alice", "sasl_password": "alice-secret"}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.java
-
 
 def listed(admin, *options: str) -> list[tuple[object, ...]]:
     return [tuple(row.values()) for row in admin("quota", "list", *options, "-o", "json").ok().json]

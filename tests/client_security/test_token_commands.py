@@ -6,8 +6,6 @@ import pytest
 
 from tests.cli.conftest import Ran, run_command
 
-pytestmark = pytest.mark.java
-
 
 @pytest.fixture
 def alice(secured, config_file):

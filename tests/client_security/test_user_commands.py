@@ -6,7 +6,6 @@ import pytest
 
 from tests.cli.conftest import run_command
 
-pytestmark = pytest.mark.java
 SECRET = "s3cr3t-of-the-test"
 
 

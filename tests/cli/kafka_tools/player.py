@@ -22,7 +22,7 @@ def play(name: str, run: Run, folder: Path) -> str:
     (folder / "tmp").mkdir()
     values = {"TMP": str(folder / "tmp")}
     if name.startswith(SECURED):
-        secured = Secured(folder)
+        secured = Secured(folder, "kafka")
         values |= {"SECURED": secured.address("SASL_SSL"), **_client_files(secured, folder / "tmp")}
         server = secured.server
     else:
