@@ -44,6 +44,8 @@ from tests.clients.dump_tools import JVM, kafkas_dump  # noqa: E402
 DEADLINE_S = 120.0
 GROUP_RESOURCE = 32
 
+pytestmark = pytest.mark.timeout(600)
+
 
 def wait_until(holds, what):
     """Call `holds()` until its result is true, and return the result."""
