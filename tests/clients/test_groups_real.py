@@ -13,6 +13,8 @@ from tests.clients.live_group import PARTITIONS, live_groups, wait_until  # noqa
 
 LIBRARIES = ["confluent-kafka", "kafka-python", "aiokafka"]
 
+pytestmark = pytest.mark.timeout(600)
+
 
 @pytest.fixture
 def start_group(topic_name, tmp_path):

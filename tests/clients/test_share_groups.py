@@ -41,8 +41,10 @@ from compat.jars import classpath  # noqa: E402
 from tests.broker.raw_client import RawClient, coordinator_client  # noqa: E402
 from tests.clients.dump_tools import JVM, kafkas_dump  # noqa: E402
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 GROUP_RESOURCE = 32
+
+pytestmark = pytest.mark.timeout(600)
 
 
 def wait_until(holds, what):
