@@ -122,7 +122,7 @@ _CONTROLLER = {
         ({"listeners": "A://:1,A://:2"}, "Each listener must have a different name"),
         ({"listeners": "PLAINTEXT://:1,SSL://:1"}, "Each listener must have a different port"),
         ({"listeners": "MINE://:1"}, "No security protocol defined for listener MINE"),
-        ({"listeners": "SASL_SSL://:1"}, "Listener SASL_SSL has the protocol SASL_SSL, but Barnabas supports only"),
+        ({"listeners": "SASL_SSL://:1"}, "Listener SASL_SSL: sasl.enabled.mechanisms has GSSAPI"),
         ({"listeners": "CONTROLLER://:9093"}, "at least one listener for clients"),
         ({"listener.security.protocol.map": "PLAINTEXT"}, "not NAME:PROTOCOL"),
         ({"advertised.listeners": "OTHER://h:1"}, "OTHER is not in listeners"),

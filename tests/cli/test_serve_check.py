@@ -91,7 +91,7 @@ def test_keys_without_an_effect_are_notes(node: Node) -> None:
         ({"authorizer_class_name": "A"}, "authorizer.class.name=A: Barnabas runs no Java classes"),
         ({"remote_log_storage_system_enable": "true"}, "no tiered storage"),
         ({"config_providers": "file"}, "does not look values up"),
-        ({"listener_security_protocol_map": "PLAINTEXT:SASL_SSL,CONTROLLER:SSL"}, "Barnabas supports only"),
+        ({"listener_security_protocol_map": "PLAINTEXT:SASL_SSL,CONTROLLER:SSL"}, "has GSSAPI"),
         (
             {"listener_security_protocol_map": "PLAINTEXT:SSL,CONTROLLER:PLAINTEXT", "ssl_keystore_location": "/x.jks"},
             "TLS of the listener PLAINTEXT: SSL key store is specified, but key store password is not specified",

@@ -104,8 +104,7 @@ def kafka_acls(open_broker: Server) -> Iterator[Callable[..., str]]:
 
     tools = Tools(open_broker.bootstrap)
     yield lambda *arguments: tools.run("AclCommand", *arguments)
-    tools.process.kill()
-    tools.process.wait()
+    tools.close()
 
 
 @pytest.mark.java

@@ -41,6 +41,9 @@ def entities(options: Options, arguments: Sequence[str]) -> Entities | None:
     types += [kind for option, kind in (SHORT | DEFAULTS).items() if options.has(option)]
     if not any(kind in TYPES for kind in types):
         return None
+    twice = sorted({kind for kind in types if types.count(kind) > 1})
+    if twice:
+        raise Usage(f"Duplicate entity type(s) specified: {','.join(twice)}")
     if len(types) > 1 and set(types) != {"users", "clients"}:
         raise Usage("Only 'users' and 'clients' entity types may be specified together")
     names = _names_in_order(arguments, options)

@@ -37,7 +37,7 @@ def test_a_mistyped_tool_is_suggested():
     assert "did you mean kafka-topics?" in ran.stderr
 
 
-@pytest.mark.parametrize("name", ["kafka-client-metrics", "kafka-replica-verification", "kafka-server-start.sh"])
+@pytest.mark.parametrize("name", ["kafka-e2e-latency", "kafka-replica-verification", "kafka-server-start.sh"])
 def test_a_tool_that_is_not_here_says_why(name):
     ran = run_command(name, "--list")
     assert ran.code == 2
