@@ -49,6 +49,8 @@ def entities(options: Options, arguments: Sequence[str]) -> Entities | None:
     names = _names_in_order(arguments, options)
     names += [str(options.only(option)) for option in SHORT if options.has(option)]
     names += ["" for option in DEFAULTS if options.has(option)]
+    if len(names) > len(types):
+        raise Usage("More entity names specified than entity types")
     if "ips" in types:
         for name in filter(None, names):
             _check_host(name)
