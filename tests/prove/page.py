@@ -25,6 +25,7 @@ def page(calls: Sequence[Call], version: str, steps: Sequence[Step] = STEPS) -> 
         _figures(now, before),
         _steps(steps, now),
         _failures(now, version),
+        (HERE / "runs_beside.md").read_text().strip(),
         (HERE / "anomalies.md").read_text().strip(),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
