@@ -47,6 +47,7 @@ class SecureFolder:
         wanted = list(dict.fromkeys(hosts))
         with _errors():
             self.path.mkdir(0o700, parents=True, exist_ok=True)
+            self.path.chmod(0o700)  # also one that was there
             if not self.ca.exists():
                 made = Authority.new(f"Barnabas CA of {os.uname().nodename}"[:64])
                 self.write(self.ca_key, made.key_pem)

@@ -128,9 +128,12 @@ def test_a_lost_folder_is_made_again(tmp_path: Path) -> None:
     with SecureServe(tmp_path) as first:
         secured = first.python("confluent-kafka")
     first.files.rename(tmp_path / "lost")
+    first.files.mkdir()
+    first.files.chmod(0o755)
     with SecureServe(tmp_path) as second:
         anew = second.python("confluent-kafka")
         assert anew["sasl.password"] != secured["sasl.password"]
+        assert stat.S_IMODE(second.files.stat().st_mode) == 0o700
         assert can_log_in(anew)
 
 
