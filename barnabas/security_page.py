@@ -47,6 +47,9 @@ An ACL names a principal (`User:alice`, or `User:*` for everybody), a host (an a
 without `::`, as Java does: `2001:db8:0:0:0:0:0:1`. Ranges need the metadata version 4.4-IV1. Who may READ, WRITE,
 DELETE or ALTER may DESCRIBE; who may ALTER_CONFIGS may DESCRIBE_CONFIGS. A denial denies nothing but its operation.
 
+`barnabas serve --secure` sets all this up for one broker: TLS, a CA, a super user, and the authorizer
+([operations.md](operations.md#tls-users-and-acls-in-one-step)).
+
 Who connects without authentication is `User:ANONYMOUS`. The brokers and the controllers of a cluster use each other's
 listeners too: their principals must be super users, or be allowed CLUSTER_ACTION on the cluster. What a client asks
 of a broker that only the controller can do is decided by the controller, for the client.

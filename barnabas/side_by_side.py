@@ -412,6 +412,8 @@ SECURITY: Final = (
         "kafka-acls --remove --allow-principal User:alice --topic orders",
     ),
     Row("who decides?", "barnabas acl test topic orders --user alice --operation write"),
+    Row("a broker with TLS, users and ACLs", "barnabas serve --secure --data-dir data"),
+    Row("certificates", "barnabas cert show --data-dir data\nbarnabas cert renew --data-dir data"),
     Row(
         "set a quota",
         "barnabas quota set --user alice producer_byte_rate=1048576",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from barnabas.broker.config.listeners import Endpoint
+    from barnabas.broker.config.options import Secured
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
@@ -50,19 +51,21 @@ def announce(
     *,
     in_container: bool = False,
     protocols: Mapping[str, str] | None = None,
+    secured: Secured | None = None,
 ) -> None:
     """Write the ready file, then the ready line and client examples for each listener to stdout.
 
-    `protocols` has the security protocols of the listeners. The ready line is a log line as well, unless stdout and
-    stderr are the same file, such as one terminal.
+    `protocols` has the security protocols of the listeners, `secured` has the examples of `--secure`. The ready line
+    is a log line as well, unless stdout and stderr are the same file, such as one terminal.
     """
     bound = ",".join(str(address) for address in addresses)
     ways = entrances(addresses, advertised, in_container=in_container, protocols=protocols)
+    examples = [secured.tell(way.clients, way.dial) if secured else _client_configuration(way) for way in ways]
     _write_ready_file(ready_file, ways[0].local)
     sys.stdout.write(
         f"[{_now()}] INFO [KafkaServer id={node_id}] started on {bound} (Kafka Server started; "
         "Transitioning from RECOVERY to RUNNING; Started Kafka API server) (kafka.server.KafkaServer)\n"
-        + "".join(map(_client_configuration, ways))
+        + "".join(examples)
     )
     sys.stdout.flush()
     if not _is_same_file():

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
-    from barnabas.broker.config.options import ServeOptions
+    from barnabas.broker.config.options import Secured, ServeOptions
     from barnabas.broker.context import Broker
     from barnabas.broker.net.outgoing import Connect, Outgoing
     from barnabas.broker.security.ip_rates import IpRates
@@ -133,7 +133,10 @@ async def _serve(config: ServerConfig, options: ServeOptions, descriptors: int) 
                 remove_ready_file(ready_file)
             except PermissionError as error:
                 raise StartError(str(error)) from error
+        if options.secured is not None and not config.is_standalone:
+            raise StartError("--secure is for one broker that is its own controller, without process.roles")
         server = Server(config, descriptors, is_temporary=options.is_temporary)
+        server.secured = options.secured
         server.start()
         try:
             async with trio.open_nursery() as nursery:
@@ -190,6 +193,7 @@ class Server:
         self._has_logs = True
         self._is_closed = False
         self._ip_rates: IpRates | None = None
+        self.secured: Secured | None = None
         self.mistake: StartError | None = None
         """Why this broker could not join its cluster, if the user can fix it."""
         self.is_clean = True
@@ -225,6 +229,8 @@ class Server:
         if self.config.is_standalone:
             self._accept_clients()
             with _data_errors(",".join(log_dir.path for log_dir in broker.log_dirs.dirs)):
+                if self.secured is not None:
+                    broker.controller.set_passwords(self.secured.mechanism, self.secured.users, broker.random_bytes)
                 broker.controller.register_broker(self.addresses)
 
     def _secure(self, controllers: Collection[str]) -> None:
@@ -477,6 +483,7 @@ class Server:
                 ready_file,
                 in_container=in_container,
                 protocols=config.security_protocols,
+                secured=self.secured,
             )
         else:
             announce_controller(config.node_id, self.controller_addresses, ready_file)

@@ -33,6 +33,7 @@ COMMANDS: Table = {
     "acl": ("barnabas.cli.acl:acl", "List, add, remove and test ACLs."),
     "quota": ("barnabas.cli.quota:quota", "Quotas of users, client ids and addresses."),
     "token": ("barnabas.cli.token:token", "Create, list, renew and expire delegation tokens."),
+    "cert": ("barnabas.cli.cert:cert", "Certificates of a broker with --secure, and of its clients."),
     "cluster": ("barnabas.cli.cluster:cluster", "Brokers, controller, features; partitions that are not served."),
     "log-dirs": ("barnabas.cli.log_dirs:log_dirs", "Sizes by log directory, topic or partition."),
     "txn": ("barnabas.cli.txn:txn", "List, describe and abort transactions."),

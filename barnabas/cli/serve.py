@@ -64,10 +64,14 @@ def serve(arguments: Sequence[str]) -> int:
         return run_command(["serve", "--help"])
     try:
         given = _parsed(arguments)
-        if given.brokers is not None:
+        if given.brokers is not None and not given.secure:
             if given.check:
                 raise UsageError("--check is for one broker, whose --config it reads; it cannot be used with --brokers")
             return _serve_cluster(given)
+        if given.secure or given.user:
+            from barnabas.cli.serve_secure import check_secure
+
+            check_secure(given)
         options = serve_options(arguments, os.environ)
         if given.check:
             return _check(options)
@@ -88,14 +92,21 @@ def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
             raise UsageError(f"{option} is for a cluster; --brokers N says how many brokers it has")
     from barnabas.broker.config.options import ServeOptions
 
+    keys = _kafka_keys(given)
+    secured = None
+    if given.secure:
+        from barnabas.cli.serve_secure import secure
+
+        secured = secure(given, keys, environment)
     return ServeOptions(
-        sets=_kafka_keys(given),
+        sets=keys,
         config_file=given.config,
         environment=environment,
         profile=given.profile or "dev",
         ready_file=given.ready_file,
         log_level=given.log_level,
         in_container=given.in_container,
+        secured=secured,
     )
 
 
@@ -142,6 +153,22 @@ def parser() -> _Parser:
         action="append",
         default=[],
         help="Set any Kafka broker key; may be repeated. In a cluster 2:KEY=VALUE sets it for node 2 only.",
+    )
+    made.add_argument(
+        "--secure",
+        action="store_true",
+        help="Serve with TLS, users and ACLs only. The first start with a --data-dir makes a CA, a certificate and a "
+        "user 'admin', kept in DIR-secure beside it, and prints client configurations with the password; later starts "
+        "use them again.",
+    )
+    made.add_argument(
+        "--user",
+        metavar="NAME[:PASSWORD]",
+        action="append",
+        default=[],
+        help="With --secure, a user and the password to set at this start (SCRAM-SHA-512); may be repeated. Others on "
+        "this machine can see it in the list of processes. Without a password it is that of the variable "
+        "BARNABAS_USER_PASSWORD, or asked for.",
     )
     option(
         "--profile",

@@ -41,6 +41,7 @@ NOT_SETTINGS: Final = frozenset(
         "BARNABAS_PROFILE",
         "BARNABAS_SPARK_JARS",
         "BARNABAS_TIMEOUT",
+        "BARNABAS_USER_PASSWORD",
     }
 )
 """Variables of the command line, the tests and the pipeline that are not config keys."""

@@ -6,7 +6,22 @@ are texts in `sets`; `broker.config.load` parses them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+
+class Secured:
+    """What `--secure` adds to the config keys: users, and what is told to clients.
+
+    `users` are passwords by name, for SCRAM's `mechanism`. `tell` is called once, when the broker serves, with a
+    sentence that says which clients can use an address, and the address; it returns what is written to stdout.
+    """
+
+    __slots__ = ("mechanism", "tell", "users")
+
+    def __init__(self, users: Mapping[str, str], mechanism: str, tell: Callable[[str, str], str]) -> None:
+        self.users = users
+        self.mechanism = mechanism
+        self.tell = tell
 
 
 class ServeOptions:
@@ -15,7 +30,7 @@ class ServeOptions:
     `sets` has the config keys of the command line: those of `--set`, and those set by `--listen` (listeners) and
     `--data-dir` (log.dirs). `environment` is the whole environment of the process.
     `defaults` are weaker than every setting of the user; `is_temporary`: the data is removed at the end, by whoever
-    starts this node. A supervisor of a cluster sets both.
+    starts this node. A supervisor of a cluster sets both. `secured` is there with `--secure`.
     """
 
     __slots__ = (
@@ -28,6 +43,7 @@ class ServeOptions:
         "log_level",
         "profile",
         "ready_file",
+        "secured",
         "sets",
     )
 
@@ -44,6 +60,7 @@ class ServeOptions:
         in_container: bool = False,
         defaults: Mapping[str, str] | None = None,
         is_temporary: bool = False,
+        secured: Secured | None = None,
     ) -> None:
         self.sets: Mapping[str, str] = {} if sets is None else sets
         self.config_file = config_file
@@ -55,3 +72,4 @@ class ServeOptions:
         self.in_container = in_container
         self.defaults: Mapping[str, str] = {} if defaults is None else defaults
         self.is_temporary = is_temporary
+        self.secured = secured

@@ -159,6 +159,13 @@ class Controller:
         )
         run_in_place(self._log.write(records))
 
+    def set_passwords(self, mechanism: str, passwords: Mapping[str, str], random_bytes: Callable[[int], bytes]) -> None:
+        """Make credentials of SCRAM, by user, unless they have these passwords already; part of the start."""
+        from barnabas.coord.security.scram_changes import password_records
+
+        records = password_records(self.image.scram, mechanism, passwords, self.image.metadata_version, random_bytes)
+        run_in_place(self._log.write(records, False))
+
     def close(self) -> int:
         """Fence this node, which stops serving; returns the broker epoch of its registration, -1 if there is none.
 

@@ -6,11 +6,12 @@ request names twice is not changed. Source: Kafka 4.4 `ScramControlManager`, `Sc
 
 from __future__ import annotations
 
+import hmac
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from barnabas.coord.security.scram import MAX_ITERATIONS, SCRAM_BY_ID
+from barnabas.coord.security.scram import MAX_ITERATIONS, SCRAM_BY_ID, SCRAM_MECHANISMS
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from barnabas.wire.messages.sasl import (
@@ -29,6 +30,8 @@ from barnabas.wire.schema import Message
 Credentials: TypeAlias = Mapping[tuple[str, int], UserScramCredentialRecord]
 """The records by user and id of the mechanism."""
 
+SALT_BYTES: Final = 32
+"""The length of the salts that are made here."""
 FIRST_METADATA_VERSION: Final = 11
 """metadata.version 3.5-IV2, the first with SCRAM."""
 
@@ -56,6 +59,41 @@ def alter_credentials(
             errors[one.name] = error
     changed = [AlterUserScramCredentialsResult(user=name, error_message=None) for name in named if name not in errors]
     return records, AlterUserScramCredentialsResponse(results=changed + [_failed(*one) for one in errors.items()])
+
+
+def password_records(
+    credentials: Credentials,
+    mechanism: str,
+    passwords: Mapping[str, str],
+    metadata_version: int,
+    random_bytes: Callable[[int], bytes],
+) -> list[Message]:
+    """The records that give users these passwords; none for a user who has it. KafkaError if that is not possible."""
+    scram = SCRAM_MECHANISMS[mechanism]
+    wanted = []
+    for name, password in passwords.items():
+        old = credentials.get((name, scram.id))
+        if old is not None:
+            salted = scram.salted_password(password, bytes(old.salt), old.iterations)
+            if hmac.compare_digest(scram.stored_key(salted), bytes(old.stored_key)):
+                continue
+        salt = random_bytes(SALT_BYTES)
+        wanted.append(
+            ScramCredentialUpsertion(
+                name=name,
+                mechanism=scram.id,
+                iterations=scram.min_iterations,
+                salt=salt,
+                salted_password=scram.salted_password(password, salt, scram.min_iterations),
+            )
+        )
+    records, response = alter_credentials(
+        credentials, AlterUserScramCredentialsRequest(upsertions=wanted), metadata_version
+    )
+    for result in response.results:
+        if result.error_code:
+            raise KafkaError(ErrorCode(result.error_code), result.error_message)
+    return records
 
 
 def failed_alteration(

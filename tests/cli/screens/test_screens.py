@@ -22,6 +22,7 @@ from tests.cli.screens.many import END
 from tests.cli.screens.terminal import Terminal
 
 MANY = str(Path(__file__).with_name("many.py"))
+CERTIFICATE = str(Path(__file__).with_name("certificate.pem"))
 TOPIC = "screens.of-orders.with-a-long-name"
 GROUP = "screens-readers-with-a-long-name"
 SETUP = [
@@ -76,6 +77,10 @@ COMMANDS = {
     "help of cat": ["cat", "-h"],
     "help of acl list": ["acl", "list", "-h"],
     "help of quota": ["quota", "-h"],
+    "cert show": ["cert", "show", CERTIFICATE],
+    "help of cert show": ["cert", "show", "-h"],
+    "no such certificates": ["cert", "show", "--data-dir", "/no-such-folder/data"],
+    "serve with a user alone": ["serve", "--user", "alice:secret"],
     "wrong security": ["topic", "list", "-X", "security.protocol=TLS"],
     "no such quota": ["quota", "set", "--user", "alice", "producer_byte_rat=1"],
     "wrong acl": ["acl", "add", "group", "readers", "--user", "alice", "--operation", "write"],

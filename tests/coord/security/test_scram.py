@@ -19,8 +19,11 @@ from barnabas.coord.security.scram import (
     parse_server_first,
     unescaped,
 )
+from barnabas.coord.security.scram_changes import password_records
 from barnabas.coord.security.scram_client import ScramClient
 from barnabas.coord.security.scram_server import Credential, FakeCredentials, ScramExchange, TokenCredential
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.metadata_records import UserScramCredentialRecord
 from barnabas.wire.principal import KafkaPrincipal
 
 SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
@@ -197,3 +200,18 @@ def test_any_bytes_are_a_message_or_refused(token: bytes) -> None:
             parse(token)
         except InvalidCredentials:
             pass
+
+
+def test_passwords_become_records_only_where_they_are_new() -> None:
+    def random_bytes(size: int) -> bytes:
+        return b"s" * size
+
+    made = password_records({}, "SCRAM-SHA-512", {"alice": "secret", "bob": "other"}, 30, random_bytes)
+    kept = {(record.name, record.mechanism): record for record in made if isinstance(record, UserScramCredentialRecord)}
+    assert list(kept) == [("alice", 2), ("bob", 2)]
+    (changed,) = password_records(kept, "SCRAM-SHA-512", {"alice": "changed", "bob": "other"}, 30, random_bytes)
+    assert isinstance(changed, UserScramCredentialRecord)
+    assert changed.name == "alice"
+    assert changed.stored_key != kept["alice", 2].stored_key
+    with pytest.raises(KafkaError, match="does not support SCRAM"):
+        password_records({}, "SCRAM-SHA-512", {"alice": "secret"}, 10, random_bytes)
