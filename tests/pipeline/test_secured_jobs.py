@@ -146,6 +146,11 @@ def test_notebooks(spark: Any, secured: Secured, topic_name: Any, tmp_path: Path
     write_topic(spark.createDataFrame([("v",)], "value STRING"), topic, security=secured.keys(), **where)
     found = read_topic(topic, security=properties, spark=spark, **where)
     assert [bytes(row.value) for row in found.collect()] == [b"v"]
+    stream = read_topic(topic, security=properties, stream=True, spark=spark, **where)
+    plan = found._jdf.queryExecution().toString()
+    assert "Relation" in plan
+    assert "secret" not in plan
+    assert "kafka.sasl.jaas.config=*********(redacted)" in stream._jdf.queryExecution().toString()
     with pytest.raises(
         MistakeError, match=r"security: there is no key or table sasl\.pasword; did you mean sasl\.password"
     ):

@@ -57,7 +57,9 @@ class Target(TopicOutput):
     """The target topic."""
 
     bootstrap: str = Field("", description="Address of another cluster. Default: the source's.")
-    security: SecurityTable | None = Field(None, description="TLS and SASL of the other cluster: keys of `[security]`.")
+    security: SecurityTable | None = Field(
+        None, description="TLS and SASL of the other cluster, with the keys of `[security]`. Default: neither."
+    )
     keep_partition: bool = Field(False, description="Write each record to the partition with the same number.")
 
     @model_validator(mode="after")
