@@ -18,7 +18,7 @@ from barnabas.pipeline.errors import BrokerSilentError, MistakeError, NotAuthori
 from barnabas.pipeline.security import SecurityTable, secured_broker
 from bench.servers import BarnabasServer, Server
 from tests.broker.secure_broker import PLAIN_USERS
-from tests.pipeline.runs import Process, consume, run_here, toml
+from tests.pipeline.runs import Process, consume, produce, run_here, toml
 from tests.security.certificates import Authority
 
 WAIT_S = 60.0
@@ -87,9 +87,9 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     broker.server.stop()
 
 
-def lines(keys: dict[str, str]) -> list[str]:
+def lines(keys: dict[str, str], table: str = "security") -> list[str]:
     """The keys as a table of a job's file."""
-    return ["[security]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items())]
+    return [f"[{table}]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items())]
 
 
 def values(secured: Secured, topic: str) -> list[bytes]:
@@ -136,6 +136,22 @@ def test_reading_and_dead_letters(
     run_here(spark, "etl", secured.server.bootstrap, config)
     assert spark.read.parquet(f"{tmp_path}/out").count() == 1
     assert values(secured, dead) == [b"nothing"]
+
+
+@pytest.mark.slow
+def test_a_copy_to_a_cluster_with_security_of_its_own(
+    spark: Any, secured: Secured, broker: Server, create: Any, topic_name: Any, tmp_path: Path
+) -> None:
+    source, target = create(), topic_name()
+    produce(broker, source, [(b"k", b"v")])
+    config = toml(
+        tmp_path / "job.toml",
+        [f'checkpoint = "{tmp_path}/checkpoint"', "[source]", f'topic = "{source}"', "[target]",
+         f'topic = "{target}"', 'delivery = "transactional"', f'bootstrap = "{secured.server.bootstrap}"',
+         *lines(secured.keys(), "target.security")],
+    )  # fmt: skip
+    run_here(spark, "copy", broker.bootstrap, config)
+    assert values(secured, target) == [b"v"]
 
 
 def test_notebooks(spark: Any, secured: Secured, topic_name: Any, tmp_path: Path) -> None:
