@@ -129,11 +129,11 @@ def demo(
 def status(path: Path | None, checkpoint: str | None, bootstrap: str, output: str) -> int:
     """Show the progress of a job, from its checkpoint and the broker."""
     from barnabas.pipeline.errors import PipelineError
-    from barnabas.pipeline.status import checkpoint_of, status_rows
+    from barnabas.pipeline.status import broker_at, checkpoint_of, status_rows
 
     try:
         where = checkpoint or checkpoint_of(path)
-        show_rows(status_rows(where, bootstrap), output)
+        show_rows(status_rows(where, broker_at(bootstrap, path)), output)
     except PipelineError as error:
         note(f"barnabas pipeline: {error}")
         return error.exit_code

@@ -7,8 +7,8 @@ from pathlib import Path
 
 def read_properties(path: str) -> dict[str, str]:
     """The properties of a file. OSError if it cannot be read, ValueError, a sentence, if it is in another form."""
-    from barnabas.broker.config.properties import parse_properties
     from barnabas.wire.configdef import ConfigError
+    from barnabas.wire.properties import parse_properties
 
     try:
         found = parse_properties(Path(path).read_text(encoding="utf-8"))

@@ -10,12 +10,14 @@ import logging
 import re
 import socket
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
+from barnabas.pipeline.broker import Broker, broker_of
 from barnabas.pipeline.errors import (
     BrokerSilentError,
     BrokerUnavailableError,
@@ -34,6 +36,8 @@ RETRY_S = 0.2
 """Interval between two attempts to reach a broker, seconds."""
 CONNECT_TIMEOUT_S = 2.0
 """Timeout of a connection that only shows whether something listens, seconds."""
+MOST_REPORTS = 16
+"""How many of librdkafka's latest errors are kept."""
 ADDRESS = re.compile(r"(\w+://)?([^\s:/]+|\[[0-9a-fA-F:.]+\]):\d{1,5}")
 COMMITTED_TIMEOUT_S = 60.0
 """Timeout for reading committed offsets, seconds."""
@@ -69,24 +73,32 @@ SILENT.propagate = False
 class Cluster:
     """A connection to one cluster."""
 
-    def __init__(self, bootstrap: str) -> None:
-        """Sends nothing yet. MistakeError for a malformed address."""
+    def __init__(self, broker: str | Broker) -> None:
+        """Sends nothing yet. MistakeError for a malformed address, and for keys and certificates that do not load."""
+        broker = broker_of(broker)
+        bootstrap = broker.bootstrap
         for address in bootstrap.split(","):
             if not ADDRESS.fullmatch(address.strip()):
                 raise MistakeError(f"{address!r} is not a broker address: write HOST:PORT, several separated by commas")
         self.bootstrap = bootstrap
         self._config: dict[str, Any] = {
-            "bootstrap.servers": bootstrap,
+            **broker.for_librdkafka(),
             "socket.connection.setup.timeout.ms": 4000,
             "reconnect.backoff.max.ms": RECONNECT_MS,
         }
-        self._admin = AdminClient(self._config, logger=SILENT)
+        self._protocol = broker.security.protocol
+        self._reports: deque[KafkaError] = deque(maxlen=MOST_REPORTS)
+        try:
+            self._admin = AdminClient({**self._config, "error_cb": self._reports.append}, logger=SILENT)
+        except KafkaException as error:
+            raise MistakeError(f"[security] cannot be used: {error.args[0].str()}") from None
 
     def topics(self) -> dict[str, int]:
         """Every topic and its number of partitions; BrokerUnavailableError when no broker answers in 5 seconds."""
         try:
             return self._topics(REQUEST_TIMEOUT_S)
         except KafkaException as error:
+            self._raise_refused_login()
             raise self._unavailable() from error
 
     def wait_for_topics(self, wait_s: float, on_wait: Callable[[str], None]) -> dict[str, int]:
@@ -101,6 +113,7 @@ class Cluster:
             try:
                 return self._topics(REQUEST_TIMEOUT_S if is_first else min(REQUEST_TIMEOUT_S, max(left_s, 0.1)))
             except KafkaException as error:
+                self._raise_refused_login()
                 if time.monotonic() >= deadline:
                     raise self._unavailable(wait_s) from error
                 if is_first:
@@ -112,12 +125,24 @@ class Cluster:
         metadata = self._admin.list_topics(timeout=timeout_s)
         return {name: len(topic.partitions) for name, topic in metadata.topics.items()}
 
+    def _raise_refused_login(self) -> None:
+        """NotAuthorizedError if the broker has refused the user."""
+        self._admin.poll(0)  # delivers the reports
+        for report in self._reports:
+            if report.code() == KafkaError._AUTHENTICATION:
+                raise NotAuthorizedError(f"{self.bootstrap} refuses the log-in of [security]: {report.str()}")
+
+    def _tls_failure(self) -> str:
+        """Why TLS has failed, if it has."""
+        failed = next((one for one in self._reports if one.code() == KafkaError._SSL), None)
+        return "" if failed is None else f" ({failed.str().strip().splitlines()[0]})"
+
     def _unavailable(self, waited_s: float = 0) -> BrokerUnavailableError:
         waited = f", tried for {waited_s:g} s" if waited_s else ""
         if any(_accepts(address) for address in self.bootstrap.split(",")):
             return BrokerSilentError(
                 f"{self.bootstrap} accepts connections and does not answer{waited}: is it a Kafka broker's address, "
-                "without TLS and SASL?"
+                f"of a listener with {self._protocol} ([security] security.protocol)?{self._tls_failure()}"
             )
         return BrokerUnavailableError(
             f"no broker answers at {self.bootstrap}{waited}: is it running, and is the address right? "

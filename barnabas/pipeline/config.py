@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 
 from barnabas.pipeline.ddl import unknown_type
 from barnabas.pipeline.errors import MistakeError
+from barnabas.pipeline.security import SECRETS, SecurityTable
 from barnabas.terminal.suggestion import suggestion
 
 
@@ -44,7 +45,7 @@ Delivery = Literal["at_least_once", "transactional"]
 class Table(BaseModel):
     """A table of the file; unknown keys are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 class Source(Table):
@@ -161,6 +162,7 @@ class JobConfig(Table):
         "exit code 1, or 4 if something accepts connections there.",
     )
     spark: SparkTable = Field(SparkTable(), description="Settings of Spark.")
+    security: SecurityTable = Field(SecurityTable(), description="TLS and SASL.")
 
 
 Config = TypeVar("Config", bound=JobConfig)
@@ -174,11 +176,27 @@ def read_config(path: Path, kind: type[Config]) -> Config:
         raise MistakeError(f"{path}: {_sentence(error, kind)}") from error
 
 
+class _AnyJob(JobConfig):
+    """A job's file of which only the keys of every job are read."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
+
+
+def read_security(path: Path) -> SecurityTable:
+    """The [security] of a file, whichever job it is for. MistakeError with one sentence for a mistake."""
+    return read_config(path, _AnyJob).security
+
+
 def argument_mistake(error: ValidationError) -> MistakeError:
     """The first mistake of a table that was made from a function's arguments."""
     first = error.errors(include_url=False)[0]
     key = str(first["loc"][0]) if first["loc"] else "topic"
     return MistakeError(f"{key}: {EXPECTED.get(key, first['msg'])}, not {_shown(first['input'])}")
+
+
+def security_mistake(error: ValidationError) -> str:
+    """The first mistake of a [security] that was made from a function's argument."""
+    return _sentence(error, SecurityTable)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -191,7 +209,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise MistakeError(f"{path} is not TOML: {error}") from error
 
 
-def _sentence(error: ValidationError, kind: type[JobConfig]) -> str:
+def _sentence(error: ValidationError, kind: type[BaseModel]) -> str:
     """The first mistake, with its table and key."""
     errors = error.errors(include_url=False)
     first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])  # report a misspelt key first
@@ -212,9 +230,9 @@ def _sentence(error: ValidationError, kind: type[JobConfig]) -> str:
         whole = f"[{'.'.join(where)}] " if where else ""
         return f"{whole}{message}"
     if first["type"] in ("model_type", "model_attributes_type"):
-        return f"{key} is a table, [{'.'.join(where)}], not {first['input']!r}"
+        return f"{key} is a table, [{'.'.join(where)}]" + ("" if key == "security" else f", not {first['input']!r}")
     message = EXPECTED.get(key, message[:1].lower() + message[1:])
-    return f"{place}{key}: {message}, not {_shown(first['input'])}"
+    return f"{place}{key}: {message}" + ("" if key in SECRETS else f", not {_shown(first['input'])}")
 
 
 EXPECTED = {

@@ -29,6 +29,10 @@ KNOWN: tuple[tuple[str, str], ...] = (
         "a topic does not exist any more at {bootstrap}: create it again, and name a new checkpoint",
     ),
     (
+        r"SaslAuthenticationException|SslAuthenticationException|SSLHandshakeException|Failed to load PEM",
+        "the broker at {bootstrap} cannot be used with these keys of TLS and SASL: {detail}",
+    ),
+    (
         r"TimeoutException|DisconnectException|new KafkaAdminClient|_TRANSPORT|_TIMED_OUT|_ALL_BROKERS_DOWN",
         "the broker at {bootstrap} does not answer: start it, and run the job again; it continues from its checkpoint",
     ),

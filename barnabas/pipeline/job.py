@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from barnabas.pipeline.broker import Broker
 from barnabas.pipeline.config import DeadLetters, JobConfig, Source, TopicOutput
 from barnabas.pipeline.schema import dead_letters
 from barnabas.pipeline.sinks import Sink, TopicSink
@@ -35,8 +36,8 @@ class TopicToMake:
     topic: str
     partitions: int = 1
     config: Mapping[str, str] = field(default_factory=dict)
-    bootstrap: str = ""
-    """The cluster's address; empty for the source's."""
+    broker: Broker | None = None
+    """The cluster; None for the source's."""
 
 
 def dead_letter_flow(records: DataFrame, where: DeadLetters) -> Flow:
@@ -63,7 +64,7 @@ class Job:
     name: str
     summary: str
     config: type[JobConfig]
-    flows: Callable[[SparkSession, str, Any], list[Flow]] = lambda *_: []
+    flows: Callable[[SparkSession, Broker, Any], list[Flow]] = lambda *_: []
     """From the session, the source's broker and the file: the queries to start."""
     topics: Callable[[Any], list[TopicToMake]] = lambda _: []
     """The topics that it writes to."""
@@ -73,7 +74,7 @@ class Job:
     """The output, for the checkpoint's owner."""
     files: Callable[[Any], tuple[str, str] | None] = lambda _: None
     """For a job that writes files: the flow's name and the directory."""
-    run: Callable[[SparkSession, str, Any], BatchCounts] | None = None
+    run: Callable[[SparkSession, Broker, Any], BatchCounts] | None = None
     """For a batch job: runs it."""
 
     def source(self, config: JobConfig) -> Source | None:

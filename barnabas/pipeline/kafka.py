@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from barnabas.pipeline.broker import Broker, broker_of
 from barnabas.pipeline.cluster import Cluster, Offsets
 from barnabas.pipeline.config import Source, Start
 from barnabas.pipeline.errors import MistakeError
@@ -27,34 +28,34 @@ WRITTEN = ("key", "value", "headers", "topic", "partition")
 """The columns that Spark's sink takes."""
 
 
-def read_source(spark: SparkSession, bootstrap: str, source: Source, *, end: Start | None = None) -> DataFrame:
+def read_source(spark: SparkSession, broker: str | Broker, source: Source, *, end: Start | None = None) -> DataFrame:
     """The records of a source as a stream; as a batch if `end` is given (`latest`, a time or offsets).
 
     Columns: key, value (binary), headers, topic, partition, offset, timestamp, timestampType.
     """
-    options = source_options(bootstrap, source)
+    options = source_options(broker, source)
     if end is None:
         if source.max_records_per_batch is not None:
             options["maxOffsetsPerTrigger"] = str(source.max_records_per_batch)
         return spark.readStream.format("kafka").options(**options).load()
-    options |= _position("ending", end, bootstrap, source)
+    options |= _position("ending", end, broker, source)
     return spark.read.format("kafka").options(**options).load()
 
 
-def source_options(bootstrap: str, source: Source) -> dict[str, str]:
+def source_options(broker: str | Broker, source: Source) -> dict[str, str]:
     """The options of Spark's source."""
     where = {"subscribePattern": source.pattern} if source.pattern else {"subscribe": ",".join(source.topics)}
     return {
-        "kafka.bootstrap.servers": bootstrap,
+        **broker_of(broker).for_spark(),
         **where,
         "includeHeaders": "true",
         "failOnDataLoss": str(source.fail_on_data_loss).lower(),
         "kafka.isolation.level": "read_uncommitted" if source.read_uncommitted else "read_committed",
-        **_position("starting", source.start, bootstrap, source),
+        **_position("starting", source.start, broker, source),
     }
 
 
-def _position(which: str, at: Start, bootstrap: str, source: Source) -> dict[str, str]:
+def _position(which: str, at: Start, broker: str | Broker, source: Source) -> dict[str, str]:
     """The options for one end of a read; `which` is `starting` or `ending`."""
     if isinstance(at, datetime):
         time_ms = round(at.timestamp() * 1000)
@@ -62,7 +63,7 @@ def _position(which: str, at: Start, bootstrap: str, source: Source) -> dict[str
         return {f"{which}Timestamp": str(time_ms), **strategy}  # a partition without later records starts at its end
     if isinstance(at, dict):
         default = EARLIEST if which == "starting" else LATEST
-        return {f"{which}Offsets": json.dumps(_filled(at, Cluster(bootstrap), source, default))}
+        return {f"{which}Offsets": json.dumps(_filled(at, Cluster(broker), source, default))}
     return {f"{which}Offsets": at}
 
 

@@ -47,7 +47,7 @@ def execute(
         check_writable(report)
     run = Run(found, config, bootstrap)
     failure: PipelineError | None = None
-    with Screen(bootstrap, progress) as screen:
+    with Screen(run.broker, progress) as screen:
         run.on_wait = screen.waiting
         try:
             run_job(run, once=once, every=interval, watch=screen.watch)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
@@ -17,16 +18,19 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from barnabas.pipeline.broker import Broker
 from barnabas.pipeline.cluster import Cluster
-from barnabas.pipeline.config import Source, Start, argument_mistake
+from barnabas.pipeline.config import Source, Start, argument_mistake, security_mistake
 from barnabas.pipeline.errors import MistakeError, PipelineError
 from barnabas.pipeline.failures import sentence_of
 from barnabas.pipeline.kafka import deduplicated, read_source, with_event_id
+from barnabas.pipeline.security import SecurityTable, secured_broker
 from barnabas.pipeline.spark import check_machine, log_file, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SecurityArgument = Mapping[str, str] | str | Path | None
 TYPES = {
     "value": ("STRING or BINARY", ("string", "binary")),
     "key": ("STRING or BINARY", ("string", "binary")),
@@ -45,11 +49,13 @@ def read_topic(
     end: Start = "latest",
     stream: bool = False,
     once_each: bool = False,
+    security: SecurityArgument = None,
     spark: SparkSession | None = None,
 ) -> DataFrame:
     """The records of a topic: a DataFrame up to `end`, or a stream.
 
-    `once_each` removes duplicates (`deduplicated`). MistakeError for wrong arguments, NotFoundError if there is no such
+    `once_each` removes duplicates (`deduplicated`). `security`: keys of a job's `[security]`, or the path of a
+    client.properties. MistakeError for wrong arguments, NotFoundError if there is no such
     topic, BrokerUnavailableError if no broker answers within 5 seconds.
     """
     with _sentences(bootstrap):
@@ -58,29 +64,36 @@ def read_topic(
             last = Source(topic=topic, start=end).start
         except ValidationError as error:
             raise argument_mistake(error) from error
-        _cluster(bootstrap).matching(source.topics, "")
-        frame = read_source(spark or _session(), bootstrap, source, end=None if stream else last)
+        broker = _broker(bootstrap, security)
+        Cluster(broker).matching(source.topics, "")
+        frame = read_source(spark or _session(), broker, source, end=None if stream else last)
         return deduplicated(frame) if once_each else frame
 
 
 def write_topic(
-    frame: DataFrame, topic: str, *, bootstrap: str = "127.0.0.1:9092", options: Mapping[str, str] | None = None
+    frame: DataFrame,
+    topic: str,
+    *,
+    bootstrap: str = "127.0.0.1:9092",
+    security: SecurityArgument = None,
+    options: Mapping[str, str] | None = None,
 ) -> None:
     """Append a DataFrame's rows to a topic: columns value and optionally key, headers, event_id, partition.
 
     Without a value column, every column becomes a field of a JSON object. A topic that does not exist is created.
-    `options`: further options of Spark's sink. Errors are those of `read_topic`.
+    `options`: further options of Spark's sink. `security` and errors are those of `read_topic`.
     """
     with _sentences(bootstrap):
         _check_frame(frame)
         if not isinstance(topic, str) or not topic:
             raise MistakeError(f"topic: it should be a name, not {topic!r}")
-        if _cluster(bootstrap).create_missing(topic):
+        broker = _broker(bootstrap, security)
+        if Cluster(broker).create_missing(topic):
             print(f"created topic {topic}", file=sys.stderr)
         if "value" not in frame.columns:
             key = ["key"] if "key" in frame.columns else []
             frame = frame.select(*key, f.to_json(f.struct(*[c for c in frame.columns if c != "key"])).alias("value"))
-        writer = with_event_id(frame).write.format("kafka").option("kafka.bootstrap.servers", bootstrap)
+        writer = with_event_id(frame).write.format("kafka").options(**broker.for_spark())
         writer.options(**(options or {})).option("topic", topic).save()
 
 
@@ -97,10 +110,17 @@ def _sentences(bootstrap: str) -> Iterator[None]:
         raise failure from None
 
 
-def _cluster(bootstrap: str) -> Cluster:
+def _broker(bootstrap: str, security: SecurityArgument) -> Broker:
     if not isinstance(bootstrap, str):
         raise MistakeError(f"bootstrap: it should be HOST:PORT, not {bootstrap!r}")
-    return Cluster(bootstrap)
+    if security is None:
+        return Broker(bootstrap)
+    given = security if isinstance(security, Mapping) else {"file": str(security)}
+    try:
+        table = SecurityTable.model_validate(dict(given))
+    except ValidationError as error:
+        raise MistakeError(f"security: {security_mistake(error)}") from None
+    return secured_broker(bootstrap, table, "security:")
 
 
 def _session() -> SparkSession:

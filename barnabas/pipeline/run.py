@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
 from barnabas.pipeline.activity import say
+from barnabas.pipeline.broker import Broker
 from barnabas.pipeline.checkpoint import Checkpoint, Owner
 from barnabas.pipeline.cluster import Cluster
 from barnabas.pipeline.config import JobConfig, Source
@@ -30,6 +32,7 @@ from barnabas.pipeline.errors import MistakeError, PipelineError
 from barnabas.pipeline.failures import WorkerNotStartedError, sentence_of
 from barnabas.pipeline.job import BatchCounts, Flow, Job
 from barnabas.pipeline.progress import ROWS, Batch, Progress
+from barnabas.pipeline.security import secured_broker
 from barnabas.pipeline.spark import ATTEMPTS, check_machine, log_file, session
 
 if TYPE_CHECKING:
@@ -71,6 +74,11 @@ class Run:
     def name(self) -> str:
         """The name of the run."""
         return self.config.name or self.job.name
+
+    @cached_property
+    def broker(self) -> Broker:
+        """The broker of the job. MistakeError if [security] is wrong."""
+        return secured_broker(self.bootstrap, self.config.security)
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
@@ -161,7 +169,7 @@ def _attempt(
 ) -> None:
     try:
         if run.job.run is not None:
-            run.counts = run.job.run(spark, run.bootstrap, run.config)
+            run.counts = run.job.run(spark, run.broker, run.config)
         else:
             assert checkpoint is not None
             _stream(run, spark, checkpoint, trigger, watch)
@@ -173,7 +181,7 @@ def prepare(run: Run) -> Checkpoint | None:
     """All checks before Spark starts; creates the topics that the job writes to."""
     config, job = run.config, run.job
     _check_loops(run)
-    cluster = Cluster(run.bootstrap)
+    cluster = Cluster(run.broker)
     known = cluster.wait_for_topics(config.broker_wait_s, run.on_wait)
     source = job.source(config)
     topics = _topics(cluster, source) if source else {}
@@ -186,8 +194,8 @@ def prepare(run: Run) -> Checkpoint | None:
         _check_output(run, checkpoint)
         checkpoint.claim(_owner(run, source, cluster.topic_ids(topics)))
     for wanted in job.topics(config):
-        if wanted.bootstrap:
-            other = Cluster(wanted.bootstrap)
+        if wanted.broker:
+            other = Cluster(wanted.broker)
             other.wait_for_topics(config.broker_wait_s, run.on_wait)
             other.create(wanted.topic, wanted.partitions, wanted.config)
         elif wanted.topic not in known:
@@ -200,7 +208,7 @@ def _check_loops(run: Run) -> None:
     source = run.job.source(run.config)
     seen: set[str] = set()
     for wanted in run.job.topics(run.config):
-        elsewhere = wanted.bootstrap not in ("", run.bootstrap)
+        elsewhere = wanted.broker is not None and wanted.broker.bootstrap != run.bootstrap
         if source is not None and wanted.topic in source.topics and not elsewhere:
             raise MistakeError(f"the job {run.name} would read its own output: {wanted.topic} is its source and output")
         if wanted.topic in seen:
@@ -254,7 +262,7 @@ def _stream(run: Run, spark: SparkSession, checkpoint: Checkpoint, trigger: dict
     queries: list[StreamingQuery] = []
     with _stopped_by_signals(stopping):
         try:
-            flows = run.job.flows(spark, run.bootstrap, run.config)
+            flows = run.job.flows(spark, run.broker, run.config)
             run.outputs = {flow.name: flow.sink.where for flow in flows}
             queries.extend(_start(run, flow, checkpoint, trigger) for flow in flows)
             _watch(run, queries, watch, stopping)
@@ -274,7 +282,7 @@ def _start(run: Run, flow: Flow, checkpoint: Checkpoint, trigger: dict[str, Any]
         .option("checkpointLocation", checkpoint.flow(flow.name))
         .trigger(**trigger)
     )
-    return flow.sink.start(writer, run.bootstrap)
+    return flow.sink.start(writer, run.broker)
 
 
 def _watch(run: Run, queries: list[StreamingQuery], watch: Watcher, stopping: Stop) -> None:

@@ -19,6 +19,7 @@ from rich.live import Live
 from rich.text import Text
 
 from barnabas.pipeline import activity, results
+from barnabas.pipeline.broker import Broker
 from barnabas.pipeline.cluster import Cluster
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.numbers import column_texts, is_number
@@ -40,9 +41,9 @@ MOST_REASONS = 5
 class Screen:
     """Shows one run; a context manager."""
 
-    def __init__(self, bootstrap: str, form: str = "auto") -> None:
+    def __init__(self, broker: str | Broker, form: str = "auto") -> None:
         """`form`: `live`, `text`, `json`, or `auto`, which is live on a terminal and text elsewhere."""
-        self._cluster = Cluster(bootstrap)
+        self._cluster = Cluster(broker)
         self._console = Console(stderr=True)
         self._form = ("live" if self._console.is_terminal else "text") if form == "auto" else form
         self._live = Live(console=self._console, auto_refresh=False) if self._form == "live" else None

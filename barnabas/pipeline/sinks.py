@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from barnabas.pipeline.broker import Broker
 from barnabas.pipeline.config import FileOutput, TopicOutput
 from barnabas.pipeline.kafka import with_event_id
 from barnabas.pipeline.transactions import Target, write_batch
@@ -33,7 +34,7 @@ class Sink(Protocol):
     def ready(self, frame: DataFrame) -> DataFrame:
         """The rows in the form that the sink needs."""
 
-    def start(self, writer: DataStreamWriter, bootstrap: str) -> StreamingQuery:
+    def start(self, writer: DataStreamWriter, broker: Broker) -> StreamingQuery:
         """Start the query; name, checkpoint and trigger are set."""
 
 
@@ -52,65 +53,65 @@ class ParquetSink:
         """The rows unchanged."""
         return frame
 
-    def start(self, writer: DataStreamWriter, bootstrap: str) -> StreamingQuery:  # noqa: ARG002 - knows no broker
+    def start(self, writer: DataStreamWriter, broker: Broker) -> StreamingQuery:  # noqa: ARG002 - knows no broker
         """Start the query."""
         return writer.format("parquet").partitionBy(*self.output.partition_by).start(self.output.path)
 
 
 @dataclass(frozen=True)
 class TopicSink:
-    """A topic; `bootstrap` if it is in another cluster than the source."""
+    """A topic; `broker` if it is in another cluster than the source."""
 
     output: TopicOutput
-    bootstrap: str = ""
+    broker: Broker | None = None
 
     @property
     def where(self) -> str:
         """The topic."""
-        return f"topic {self.output.topic}" + (f" at {self.bootstrap}" if self.bootstrap else "")
+        return f"topic {self.output.topic}" + (f" at {self.broker.bootstrap}" if self.broker else "")
 
     def ready(self, frame: DataFrame) -> DataFrame:
         """Rows as `with_event_id` needs them; transactions keep more columns than Spark's sink."""
         return frame if self.output.delivery == "transactional" else with_event_id(frame)
 
-    def start(self, writer: DataStreamWriter, bootstrap: str) -> StreamingQuery:
+    def start(self, writer: DataStreamWriter, broker: Broker) -> StreamingQuery:
         """Start the query."""
         if self.output.delivery == "transactional":
-            return writer.foreachBatch(lambda batch, batch_id: self.write(batch, batch_id, bootstrap)).start()
-        return writer.format("kafka").options(**self._options(bootstrap)).start()
+            return writer.foreachBatch(lambda batch, batch_id: self.write(batch, batch_id, broker)).start()
+        return writer.format("kafka").options(**self._options(broker)).start()
 
-    def write(self, batch: DataFrame, batch_id: int, bootstrap: str) -> None:
+    def write(self, batch: DataFrame, batch_id: int, broker: Broker) -> None:
         """Write one micro-batch."""
         if self.output.delivery == "transactional":
             query_id = batch.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
-            topic, where = self.output.topic, self.bootstrap or bootstrap
+            topic, where = self.output.topic, self.broker or broker
             write_batch(batch, batch_id, Target(where, topic, f"barnabas-{query_id}-{topic}"))
             return
-        with_event_id(batch).write.format("kafka").options(**self._options(bootstrap)).save()
+        with_event_id(batch).write.format("kafka").options(**self._options(broker)).save()
 
-    def _options(self, bootstrap: str) -> dict[str, str]:
-        return {"kafka.bootstrap.servers": self.bootstrap or bootstrap, "topic": self.output.topic}
+    def _options(self, broker: Broker) -> dict[str, str]:
+        return {**(self.broker or broker).for_spark(), "topic": self.output.topic}
 
 
 @dataclass(frozen=True)
 class BatchSink:
     """Several uses of the same rows, computed once: calls `uses` with each micro-batch, its id and the broker."""
 
-    uses: tuple[Callable[[DataFrame, int, str], None], ...]
+    uses: tuple[Callable[[DataFrame, int, Broker], None], ...]
     where: str = ""
 
     def ready(self, frame: DataFrame) -> DataFrame:
         """The rows unchanged; each use transforms them."""
         return frame
 
-    def start(self, writer: DataStreamWriter, bootstrap: str) -> StreamingQuery:
+    def start(self, writer: DataStreamWriter, broker: Broker) -> StreamingQuery:
         """Start the query."""
 
         def each(batch: DataFrame, batch_id: int) -> None:
             batch.persist()
             try:
                 for use in self.uses:
-                    use(batch, batch_id, bootstrap)
+                    use(batch, batch_id, broker)
             finally:
                 batch.unpersist()
 

@@ -32,6 +32,7 @@ ATTEMPTS = 4
 ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 EVERYWHERE = {
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.redaction.options.regex": "(?i)url|sasl[.]|ssl[.]",  # options of [security], in plans that are shown
     "spark.sql.ansi.enabled": "false",  # an expression that fails on a record gives null instead of failing the job
     "spark.sql.streaming.stateStore.providerClass": ROCKS_DB,  # transformWithState needs it
 }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from barnabas.pipeline.broker import Broker, broker_of
 from barnabas.pipeline.checkpoint import Checkpoint, Position
 from barnabas.pipeline.cluster import Cluster
-from barnabas.pipeline.config import read_toml
+from barnabas.pipeline.config import read_security, read_toml
 from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.progress import lag
+from barnabas.pipeline.security import secured_broker
 
 Row = dict[str, object]
 
@@ -23,7 +25,12 @@ def checkpoint_of(path: Path | None) -> str:
     return checkpoint
 
 
-def status_rows(path: str, bootstrap: str) -> list[Row]:
+def broker_at(bootstrap: str, path: Path | None) -> Broker:
+    """The broker at an address, with the [security] of a job's file if there is a file. MistakeError if it is wrong."""
+    return broker_of(bootstrap) if path is None else secured_broker(bootstrap, read_security(path))
+
+
+def status_rows(path: str, broker: str | Broker) -> list[Row]:
     """A row for each query and partition: last batch and its time, the next offset, the topic's end, and the lag.
 
     MistakeError if this is not a pipeline's checkpoint, PipelineError if no broker answers.
@@ -35,7 +42,7 @@ def status_rows(path: str, bootstrap: str) -> list[Row]:
     positions = checkpoint.positions()
     if not positions:
         raise MistakeError(f"the job {owner.name} has not started: its checkpoint {path} has no batch")
-    cluster = Cluster(bootstrap)
+    cluster = Cluster(broker)
     return [row for position in positions for row in _rows(owner.name, position, cluster)]
 
 

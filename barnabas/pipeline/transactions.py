@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from pyspark.sql import functions as f
 
+from barnabas.pipeline.broker import Broker, broker_of
 from barnabas.pipeline.cluster import SILENT, Cluster, committed_by
 from barnabas.pipeline.errors import PipelineError
 from barnabas.pipeline.kafka import with_event_id
@@ -41,9 +42,13 @@ _fenced: set[Target] = set()
 class Target(NamedTuple):
     """The target of one query."""
 
-    bootstrap: str
+    broker: str | Broker
     topic: str
     group: str
+
+    def client_config(self) -> dict[str, Any]:
+        """The configuration of a client of librdkafka, as far as it is about the connections."""
+        return dict(broker_of(self.broker).for_librdkafka())
 
 
 class Row(NamedTuple):
@@ -65,7 +70,7 @@ class TransactionalWriter:
         self._task = task
         self._producer = Producer(
             {
-                "bootstrap.servers": target.bootstrap,
+                **target.client_config(),
                 "transactional.id": f"{target.group}-{task}",
                 "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
                 "partitioner": "murmur2_random",  # as in the Java client
@@ -75,7 +80,7 @@ class TransactionalWriter:
             logger=SILENT,
         )
         self._producer.init_transactions(TIMEOUT_S)
-        self._consumer = Consumer({"bootstrap.servers": target.bootstrap, "group.id": target.group}, logger=SILENT)
+        self._consumer = Consumer({**target.client_config(), "group.id": target.group}, logger=SILENT)
 
     def position(self) -> int:
         """The position in the last committed transaction; -1 before the first."""
@@ -160,12 +165,13 @@ def _number_of_tasks(batch_id: int, target: Target) -> int:
 
     It is committed before the first task starts, by a group outside the transactions.
     """
-    partitions = Cluster(target.bootstrap).topics().get(target.topic)
+    cluster = Cluster(target.broker)
+    partitions = cluster.topics().get(target.topic)
     if not partitions:
         raise PipelineError(
-            f"topic {target.topic} does not exist any more at {target.bootstrap}: create it again, and run again"
+            f"topic {target.topic} does not exist any more at {cluster.bootstrap}: create it again, and run again"
         )
-    planner = Consumer({"bootstrap.servers": target.bootstrap, "group.id": f"{target.group}-plan"}, logger=SILENT)
+    planner = Consumer({**target.client_config(), "group.id": f"{target.group}-plan"}, logger=SILENT)
     try:
         (begun,) = committed_by(planner, [TopicPartition(target.topic, 0)])
         if begun.offset == batch_id:

@@ -12,9 +12,9 @@ from barnabas.broker.config.keys import BROKER_KEYS
 from barnabas.broker.config.keys.general import PROCESS_ROLES
 from barnabas.broker.config.keys.network import LISTENERS
 from barnabas.broker.config.profiles import CONTAINER, KAFKA
-from barnabas.broker.config.properties import parse_properties
 from barnabas.broker.config.server_config import UNUSED, ServerConfig, base_key
 from barnabas.wire.configdef import ConfigError
+from barnabas.wire.properties import parse_properties
 
 COMMAND_LINE: Final = "command line"
 ENVIRONMENT: Final = "environment"

@@ -32,7 +32,7 @@ EXCEPTIONS: dict[str, dict[str, int]] = {
     "docs/migrating-from-kafka.md": {"skip": 3},
     "docs/mixed-clusters.md": {"skip": 1},
     "docs/operations.md": {"skip": 2},
-    "docs/pipeline.md": {"targets": 1, "slow": 2, "skip": 3},
+    "docs/pipeline.md": {"targets": 1, "slow": 2, "skip": 5},
     "docs/platforms.md": {"skip": 1},
     "docs/profiles.md": {"skip": 1},
     "docs/proof.md": {"skip": 1},

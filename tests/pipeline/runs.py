@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +105,10 @@ def create(broker: Server, topic: str, partitions: int = 1) -> str:
     return topic
 
 
-def consume(broker: Server, topic: str, isolation: str = "read_committed") -> list[Any]:
-    """All records of a topic up to its current end.
+def consume(
+    broker: Server, topic: str, isolation: str = "read_committed", more: Mapping[str, str] | None = None
+) -> list[Any]:
+    """All records of a topic up to its current end. `more`: further configs of the consumer.
 
     For read_committed it waits for the markers of ended transactions, which a coordinator writes after its answer.
     """
@@ -114,7 +116,7 @@ def consume(broker: Server, topic: str, isolation: str = "read_committed") -> li
 
     consumer = Consumer(
         {"bootstrap.servers": broker.bootstrap, "group.id": "check", "enable.auto.commit": False,
-         "isolation.level": isolation, "enable.partition.eof": True}
+         "isolation.level": isolation, "enable.partition.eof": True, **(more or {})}
     )  # fmt: skip
     try:
         partitions = list(consumer.list_topics(topic, timeout=30).topics[topic].partitions)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, model_validator
 from pyspark.sql import functions as f
 
+from barnabas.pipeline.broker import Broker
 from barnabas.pipeline.config import DeadLetters, JobConfig, Schema, Source, Table, TopicOutput
 from barnabas.pipeline.job import Flow, Job, TopicToMake, dead_letter_flow, output_topic
 from barnabas.pipeline.kafka import read_source
@@ -86,17 +87,17 @@ def transform(records: DataFrame, config: AnalyticsConfig) -> DataFrame:
     )
 
 
-def flows(spark: SparkSession, bootstrap: str, config: AnalyticsConfig) -> list[Flow]:
+def flows(spark: SparkSession, broker: Broker, config: AnalyticsConfig) -> list[Flow]:
     """One query for the results, one for the dead letters."""
-    records = parsed(read_source(spark, bootstrap, config.source), timed_schema(config))
+    records = parsed(read_source(spark, broker, config.source), timed_schema(config))
     results = transform(fitting(records), config)
     sink, name = TopicSink(config.output), config.name or JOB.name
     identity = ["window_start", *config.keys]
 
-    def write(batch: DataFrame, batch_id: int, where: str) -> None:
+    def write(batch: DataFrame, batch_id: int, where: Broker) -> None:
         sink.write(as_json_records(batch, name, identity, CHANGES), batch_id, where)
 
-    def print_rows(batch: DataFrame, batch_id: int, where: str) -> None:  # noqa: ARG001 - signature of every use
+    def print_rows(batch: DataFrame, batch_id: int, where: Broker) -> None:  # noqa: ARG001 - signature of every use
         show(batch.drop(CHANGES), config.console, order=["window_start", *config.keys])
 
     uses = (write, print_rows) if config.console else (write,)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from barnabas.pipeline.broker import Broker
 from barnabas.pipeline.config import FileOutput, JobConfig, Source, Table
 from barnabas.pipeline.job import Flow, Job
 from barnabas.pipeline.kafka import read_source
@@ -40,10 +41,10 @@ def transform(records: DataFrame) -> DataFrame:
     return records.select(*COLUMNS)
 
 
-def flows(spark: SparkSession, bootstrap: str, config: ArchiveConfig) -> list[Flow]:
+def flows(spark: SparkSession, broker: Broker, config: ArchiveConfig) -> list[Flow]:
     """One query with a Parquet sink."""
     output = FileOutput(path=config.archive.path, partition_by=["topic"])
-    return [Flow("archive", transform(read_source(spark, bootstrap, config.source)), ParquetSink(output))]
+    return [Flow("archive", transform(read_source(spark, broker, config.source)), ParquetSink(output))]
 
 
 def output(config: ArchiveConfig) -> str:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from pydantic import Field, model_validator
 from pyspark.sql import functions as f
 
+from barnabas.pipeline.broker import Broker
 from barnabas.pipeline.config import JobConfig, Source, Table, TopicOutput
 from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.functions import load
 from barnabas.pipeline.job import Flow, Job, TopicToMake
 from barnabas.pipeline.kafka import event_id, read_source, source_position
+from barnabas.pipeline.security import SecurityTable, secured_broker
 from barnabas.pipeline.sinks import TopicSink
 from barnabas.pipeline.sql import sql
 
@@ -55,7 +57,16 @@ class Target(TopicOutput):
     """The target topic."""
 
     bootstrap: str = Field("", description="Address of another cluster. Default: the source's.")
+    security: SecurityTable | None = Field(
+        None, description="TLS and SASL of the other cluster, with the keys of `[security]`. Default: neither."
+    )
     keep_partition: bool = Field(False, description="Write each record to the partition with the same number.")
+
+    @model_validator(mode="after")
+    def _elsewhere(self) -> Target:
+        if self.security is not None and not self.bootstrap:
+            raise ValueError("has a table security, which is for another cluster: set bootstrap, or use [security]")
+        return self
 
 
 class CopyConfig(JobConfig):
@@ -105,15 +116,22 @@ def _check_types(changed: DataFrame) -> None:
             raise MistakeError(f"[transform] {name} is {types[name].upper()} and should be {wanted}: CAST it")
 
 
-def flows(spark: SparkSession, bootstrap: str, config: CopyConfig) -> list[Flow]:
+def flows(spark: SparkSession, broker: Broker, config: CopyConfig) -> list[Flow]:
     """One query."""
-    sink = TopicSink(config.target, config.target.bootstrap)
-    return [Flow("copy", transform(read_source(spark, bootstrap, config.source), config), sink)]
+    sink = TopicSink(config.target, _elsewhere(config.target))
+    return [Flow("copy", transform(read_source(spark, broker, config.source), config), sink)]
+
+
+def _elsewhere(target: Target) -> Broker | None:
+    """The target's broker, if it is in another cluster. MistakeError if its [target.security] is wrong."""
+    if not target.bootstrap:
+        return None
+    return secured_broker(target.bootstrap, target.security, "[target.security]")
 
 
 def topics(config: CopyConfig) -> list[TopicToMake]:
     """The target."""
-    return [TopicToMake(config.target.topic, config.target.partitions, bootstrap=config.target.bootstrap)]
+    return [TopicToMake(config.target.topic, config.target.partitions, broker=_elsewhere(config.target))]
 
 
 def output(config: CopyConfig) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from barnabas.pipeline.broker import Broker
 from barnabas.pipeline.config import DeadLetters, FileOutput, JobConfig, Schema, Source
 from barnabas.pipeline.job import Flow, Job, TopicToMake, dead_letter_flow
 from barnabas.pipeline.kafka import read_source
@@ -36,9 +37,9 @@ def transform(records: DataFrame, config: EtlConfig) -> DataFrame:
     return derived.select(*[named(name) for name in derived.columns if name not in origin], *origin)
 
 
-def flows(spark: SparkSession, bootstrap: str, config: EtlConfig) -> list[Flow]:
+def flows(spark: SparkSession, broker: Broker, config: EtlConfig) -> list[Flow]:
     """Two queries on the topic: one for matching records, one for dead letters."""
-    records = parsed(read_source(spark, bootstrap, config.source), config.record)
+    records = parsed(read_source(spark, broker, config.source), config.record)
     return [
         Flow("parquet", transform(fitting(records), config), ParquetSink(config.output)),
         dead_letter_flow(records, config.dead_letters),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field, model_validator
 from pyspark.sql import functions as f
 
+from barnabas.pipeline.broker import Broker
 from barnabas.pipeline.config import DeadLetters, JobConfig, Schema, Source, Table, TopicOutput
 from barnabas.pipeline.fold import SNAPSHOT, Folding, fold_of
 from barnabas.pipeline.job import Flow, Job, TopicToMake, dead_letter_flow, output_topic
@@ -87,9 +88,9 @@ def as_records(snapshots: DataFrame, name: str) -> DataFrame:
     return snapshots.select("key", f.col("state").alias("value"), id_.alias("event_id"))
 
 
-def flows(spark: SparkSession, bootstrap: str, config: EventsConfig) -> list[Flow]:
+def flows(spark: SparkSession, broker: Broker, config: EventsConfig) -> list[Flow]:
     """One query for the states, one for the dead letters."""
-    records = parsed(read_source(spark, bootstrap, config.source), keyed_schema(config))
+    records = parsed(read_source(spark, broker, config.source), keyed_schema(config))
     snapshots = as_records(transform(fitting(records), config), config.name or JOB.name)
     return [
         Flow("snapshots", snapshots, TopicSink(config.output), "update"),

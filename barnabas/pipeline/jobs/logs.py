@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import functions as f
 
+from barnabas.pipeline.broker import Broker
 from barnabas.pipeline.config import DeadLetters, JobConfig, Source, Table, TopicOutput
 from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.job import Flow, Job, TopicToMake, dead_letter_flow, output_topic
@@ -186,22 +187,22 @@ def alerts(results: DataFrame, when: Alerts) -> DataFrame:
     return with_reason.where((f.col("requests") >= when.min_requests) & f.col("reason").isNotNull())
 
 
-def flows(spark: SparkSession, bootstrap: str, config: LogsConfig) -> list[Flow]:
+def flows(spark: SparkSession, broker: Broker, config: LogsConfig) -> list[Flow]:
     """One query for results and alerts, one for the dead letters."""
     check_pattern(spark, config.lines)
-    lines = parsed_lines(read_source(spark, bootstrap, config.source), config.lines)
+    lines = parsed_lines(read_source(spark, broker, config.source), config.lines)
     name, identity = config.name or JOB.name, ["window_start", "service"]
     result_sink = TopicSink(config.output)
     alert_sink = TopicSink(TopicOutput(topic=config.alerts.topic, delivery=config.output.delivery))
 
-    def write(batch: DataFrame, batch_id: int, where: str) -> None:
+    def write(batch: DataFrame, batch_id: int, where: Broker) -> None:
         result_sink.write(as_json_records(batch, name, identity, CHANGES), batch_id, where)
 
-    def alert(batch: DataFrame, batch_id: int, where: str) -> None:
+    def alert(batch: DataFrame, batch_id: int, where: Broker) -> None:
         found = alerts(batch, config.alerts)
         alert_sink.write(as_json_records(found, f"{name}-alert", identity, CHANGES), batch_id, where)
 
-    def print_rows(batch: DataFrame, batch_id: int, where: str) -> None:  # noqa: ARG001 - signature of every use
+    def print_rows(batch: DataFrame, batch_id: int, where: Broker) -> None:  # noqa: ARG001 - signature of every use
         show(batch.drop(CHANGES), config.console, order=identity)
 
     where = f"{result_sink.where}, alerts in {alert_sink.where}"

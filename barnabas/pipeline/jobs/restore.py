@@ -17,6 +17,7 @@ from pydantic import Field
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as f
 
+from barnabas.pipeline.broker import Broker
 from barnabas.pipeline.cluster import Cluster
 from barnabas.pipeline.config import JobConfig, Table
 from barnabas.pipeline.errors import MistakeError
@@ -70,7 +71,7 @@ def transform(archive: DataFrame, config: RestoreConfig) -> DataFrame:
     return chosen.select("key", "value", "headers", "partition", "offset", at)
 
 
-def run(spark: SparkSession, bootstrap: str, config: RestoreConfig) -> BatchCounts:
+def run(spark: SparkSession, broker: Broker, config: RestoreConfig) -> BatchCounts:
     """Write the remaining records. MistakeError if there is no such archive, or the target has other records."""
     records = transform(_read(spark, config), config)
     bounds = records.agg(f.max("partition"), f.min("timestamp_ms")).first()
@@ -78,7 +79,7 @@ def run(spark: SparkSession, bootstrap: str, config: RestoreConfig) -> BatchCoun
         raise MistakeError(f"there are no records of topic {config.archive.topic} in {config.archive.path}")
     partitions = bounds[0] + 1
     name = config.target.topic or config.archive.topic
-    target = Target(bootstrap, name, _group(config, name))
+    target = Target(broker, name, _group(config, name))
     _prepare(target, partitions, bounds[1], append=config.target.append)
     shared = records.repartition(partitions, "partition").sortWithinPartitions("partition", "offset")
 
@@ -105,7 +106,7 @@ def _group(config: RestoreConfig, topic: str) -> str:
 
 def _prepare(target: Target, partitions: int, oldest_ms: int, *, append: bool) -> None:
     """Create or check the target: its retention must not delete the old records."""
-    cluster = Cluster(target.bootstrap)
+    cluster = Cluster(target.broker)
     if not cluster.create(target.topic, partitions, KEEP):
         _check_topic(cluster, target, partitions, append=append)
         _check_retention(cluster, target.topic, oldest_ms)

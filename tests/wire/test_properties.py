@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.broker.config.properties import parse_properties
 from barnabas.wire.configdef import ConfigError
+from barnabas.wire.properties import parse_properties
 
 
 @pytest.mark.parametrize(
