@@ -212,6 +212,7 @@ class BarnabasServer(Server):
         checkout: Path = ROOT,
         listener: str = "PLAINTEXT",
     ) -> None:
+        """`listener` is the security protocol of the only listener; empty if `config` has `listeners`."""
         super().__init__(data_dir, config=config, port=port)
         self.checkout = checkout
         self.listener = listener
@@ -221,9 +222,9 @@ class BarnabasServer(Server):
         self._ready_file = self.data_dir.with_name(self.data_dir.name + ".ready")
         self._ready_file.unlink(missing_ok=True)
         command = [sys.executable, "-m", "barnabas", "serve"]
-        if self.listener == "PLAINTEXT" and "listeners" not in self.config:
+        if self.listener == "PLAINTEXT":
             command += ["--listen", f"{self.host}:{self.port}"]
-        elif self.listener != "PLAINTEXT":
+        elif self.listener:
             command += ["--set", f"listeners={self.listener}://{self.host}:{self.port}"]
         command += ["--data-dir", str(self.data_dir), "--ready-file", str(self._ready_file)]
         for key, value in self.config.items():

@@ -42,7 +42,9 @@ class Secured:
         if kind == "kafka":
             self.server = KafkaServer(folder / "data", config=self._config(), port=self.ports["PLAINTEXT"], heap=SMALL)
         else:
-            self.server = BarnabasServer(folder / "data", config=self._config(), port=self.ports["PLAINTEXT"])
+            self.server = BarnabasServer(
+                folder / "data", config=self._config(), port=self.ports["PLAINTEXT"], listener=""
+            )
 
     def address(self, protocol: str, host: str = "127.0.0.1") -> str:
         """`host:port` of a listener."""
