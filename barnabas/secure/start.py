@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from barnabas.broker.config.options import Secured
-from barnabas.broker.config.properties import parse_properties
 from barnabas.client.security.jaas import JaasError, parse_jaas
 from barnabas.secure.client_texts import MECHANISM, PROTOCOL, Login, configurations, properties_file
 from barnabas.secure.errors import SecureError
 from barnabas.secure.folder import SecureFolder
 from barnabas.wire.configdef import ConfigError
+from barnabas.wire.properties import parse_properties
 
 ADMIN: Final = "admin"
 """The first user, who may do everything."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from barnabas.broker.config.properties import parse_properties
+from barnabas.wire.properties import parse_properties
 from tests.cli.conftest import COMMAND, clean_environment
 
 STOP_TIMEOUT_S = 30
