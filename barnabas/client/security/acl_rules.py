@@ -1,24 +1,17 @@
-"""Which ACL decides whether a principal may do something: the rules of Kafka 4.4.0's StandardAuthorizer.
+"""Which ACL decides whether a principal may do something, by the rules of the broker's own authorizer.
 
-A super user may do everything. Otherwise a DENY that matches comes before any ALLOW; ALLOW of some operations implies
-DESCRIBE or DESCRIBE_CONFIGS. Nothing matches: denied, unless the resource has no ACL at all and
-`allow.everyone.if.no.acl.found` is true.
+The ACLs are those that a broker has listed. The one that is named is the one in the broker's audit log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from barnabas.client.acls import Acl
-
-WILDCARD: Final = "*"
-EVERYONE: Final = "User:*"
-IMPLIES: Final = {
-    "DESCRIBE": {"DESCRIBE", "READ", "WRITE", "DELETE", "ALTER"},
-    "DESCRIBE_CONFIGS": {"DESCRIBE_CONFIGS", "ALTER_CONFIGS"},
-}
-"""Operations whose ALLOW is one of the operation."""
+from barnabas.coord.security import acls as rules
+from barnabas.coord.security.host_patterns import java_host
+from barnabas.coord.security.standard_authorizer import DEFAULT_ALLOW, SUPER_USER, StandardAuthorizer
 
 
 class Question(NamedTuple):
@@ -43,39 +36,37 @@ def decide(
     question: Question, acls: Iterable[Acl], super_users: Collection[str] = (), *, allow_if_no_acl: bool = False
 ) -> Decision:
     """The decision of an authorizer with these ACLs."""
-    if question.principal in super_users:
+    authorizer = StandardAuthorizer(filter(None, super_users), allows_without_acls=allow_if_no_acl)
+    listed = {_rule(acl): acl for acl in acls}
+    for rule in listed:
+        authorizer.index.add(rule)
+    resource_type = rules.ResourceType[question.resource_type]
+    found = authorizer.decide(
+        question.principal,
+        java_host(question.host),
+        rules.Operation[question.operation],
+        resource_type,
+        question.name,
+    )
+    if found.rule == SUPER_USER:
         return Decision(True, None, f"{question.principal} is a super user")
-    concerned = sorted((acl for acl in acls if is_of_resource(acl, question)), key=_order, reverse=True)
-    matching = [acl for acl in concerned if _matches(acl, question)]
-    denials = [acl for acl in matching if acl.permission == "DENY"]
-    if denials:
-        return Decision(False, denials[0], "an ACL denies it, whatever others allow")
-    if matching:
-        return Decision(True, matching[0], "an ACL allows it, and none denies it")
-    if concerned:
-        return Decision(False, None, "the resource has ACLs, but none of them is about this")
-    if allow_if_no_acl:
+    if found.acl is not None:
+        why = "an ACL allows it, and none denies it" if found.is_allowed else "an ACL denies it, whatever others allow"
+        return Decision(found.is_allowed, listed[found.acl], why)
+    if found.rule == DEFAULT_ALLOW:
         return Decision(True, None, "the resource has no ACL, and allow.everyone.if.no.acl.found is true")
-    return Decision(False, None, "the resource has no ACL")
+    has_acls = any(True for _ in authorizer.index.buckets_of(resource_type, question.name))
+    why = "the resource has ACLs, but none of them is about this" if has_acls else "the resource has no ACL"
+    return Decision(False, None, why)
 
 
-def is_of_resource(acl: Acl, question: Question) -> bool:
-    """Whether an ACL is about the resource, whoever and whatever it names."""
-    if acl.resource_type != question.resource_type:
-        return False
-    if acl.pattern == "PREFIXED":
-        return question.name.startswith(acl.name)
-    return acl.name in (question.name, WILDCARD)
-
-
-def _matches(acl: Acl, question: Question) -> bool:
-    if acl.principal not in (question.principal, EVERYONE) or acl.host not in (question.host, WILDCARD):
-        return False
-    if acl.operation in ("ALL", question.operation):
-        return True
-    return acl.permission == "ALLOW" and acl.operation in IMPLIES.get(question.operation, ())
-
-
-def _order(acl: Acl) -> tuple[bool, str, bool]:
-    """The most specific comes last: `*`, prefixes, longer prefixes, the name itself."""
-    return (acl.name != WILDCARD or acl.pattern == "PREFIXED", acl.name, acl.pattern == "LITERAL")
+def _rule(acl: Acl) -> rules.Acl:
+    return rules.Acl(
+        rules.ResourceType[acl.resource_type],
+        acl.name,
+        rules.PatternType[acl.pattern],
+        acl.principal,
+        acl.host,
+        rules.Operation[acl.operation],
+        rules.Permission[acl.permission],
+    )
