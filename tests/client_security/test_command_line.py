@@ -44,7 +44,7 @@ def test_a_file_of_kafkas_is_used(tmp_path: Path) -> None:
     ran = run_command("topic", "list", "--command-config", str(path))
     assert ran.code == 2
     assert "no effect in commands: acks" in ran.stderr
-    assert "ends in a semicolon" in ran.stderr
+    assert "not terminated by semi-colon" in ran.stderr
     assert SECRET not in ran.stderr
     path.write_text("bootstrap.servers=127.0.0.1:1\n")
     for ran in (

@@ -56,7 +56,7 @@ def test_mistakes_about_tls_are_told_and_unused_keys_are_named(broker, tmp_path)
     options = ("--bootstrap-server", broker.bootstrap, "--command-config", str(file))
     ran = run_command("kafka-topics", *options, "--list")
     assert ran.code == 1
-    assert "sasl.jaas.config must be MODULE required" in ran.stderr
+    assert "Login module control flag not specified in JAAS config: it must be MODULE required" in ran.stderr
     assert "no effect in Barnabas' commands: acks\n" in ran.stderr
 
 
