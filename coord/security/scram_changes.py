@@ -104,6 +104,10 @@ def failed_alteration(
     return AlterUserScramCredentialsResponse(results=[_failed(name, error) for name in names])
 
 
+MOST_SHOWN: Final = 1000
+"""Characters of a name in the text of an error, which has to fit into a string."""
+
+
 def describe_credentials(
     credentials: Credentials, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
@@ -119,13 +123,13 @@ def describe_credentials(
         if times > 1:
             result.error_code = int(ErrorCode.DUPLICATE_RESOURCE)
             result.error_message = (
-                f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
+                f"Cannot describe SCRAM credentials for the same user twice in a single request: {name[:MOST_SHOWN]}"
             )
         elif name in by_user:
             result.credential_infos = by_user[name]
         else:
             result.error_code = int(ErrorCode.RESOURCE_NOT_FOUND)
-            result.error_message = f"Attempt to describe a user credential that does not exist: {name}"
+            result.error_message = f"Attempt to describe a user credential that does not exist: {name[:MOST_SHOWN]}"
         results.append(result)
     return DescribeUserScramCredentialsResponse(error_message="", results=results)
 

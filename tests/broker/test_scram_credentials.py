@@ -138,3 +138,14 @@ def test_an_error_of_the_controller_is_that_of_each_user() -> None:
     request = AlterUserScramCredentialsRequest(deletions=[deletion()], upsertions=[upsertion("bob")])
     answer = failed_alteration(request, KafkaError(ErrorCode.NOT_CONTROLLER))
     assert [(one.user, one.error_code) for one in answer.results] == [("alice", 41), ("bob", 41)]
+
+
+def test_the_longest_name_fits_into_an_error(tmp_path: Path) -> None:
+    memory = MemoryBroker(tmp_path)
+    longest = "u" * 32_767
+    (code, text, _) = describe(memory, longest)[longest]
+    assert code == ErrorCode.RESOURCE_NOT_FOUND
+    assert text is not None
+    assert text.endswith(f"does not exist: {'u' * 1000}")
+    assert describe(memory, longest, longest)[longest][0] == ErrorCode.DUPLICATE_RESOURCE
+    memory.close()
