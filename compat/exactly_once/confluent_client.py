@@ -125,6 +125,16 @@ def next_offsets(messages: list[Message]) -> list[TopicPartition]:
     return [TopicPartition(*partition, offset) for partition, offset in offsets.items()]
 
 
+def known_offset(message: Message) -> int:
+    """The offset of a delivered message, -1 if librdkafka was not told it.
+
+    When the response to an idempotent batch is lost and a later batch succeeds, librdkafka reports the first as
+    delivered without an offset, for which confluent-kafka returns None: the sequences prove that it was appended.
+    """
+    offset = message.offset()
+    return -1 if offset is None else offset
+
+
 def rows_of(partitions: list[TopicPartition]) -> list[list[Any]]:
     """Partitions with offsets as rows of a history."""
     return [[partition.topic, partition.partition, partition.offset] for partition in partitions]
@@ -139,7 +149,7 @@ def write(client: Client) -> None:
     def delivered(error: KafkaError | None, message: Message) -> None:
         value = message.value().decode()
         if error is None:
-            where = {"topic": topic, "partition": message.partition(), "offset": message.offset()}
+            where = {"topic": topic, "partition": message.partition(), "offset": known_offset(message)}
             client.history.write("sent", value=value, **where)
         else:
             client.history.write("note", text=f"{value}: {error}")
@@ -225,7 +235,7 @@ class Copy:
 
         def delivered(error: KafkaError | None, report: Message) -> None:
             if error is None:
-                self.history.write("sent", offset=report.offset(), txn=txn, **fields)
+                self.history.write("sent", offset=known_offset(report), txn=txn, **fields)
 
         self.history.write("send", txn=txn, **fields)
         producer.produce(fields["topic"], message.value(), partition=fields["partition"], on_delivery=delivered)

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Message
 
 from compat.checker.__main__ import check
 from compat.checker.history import HistoryError, Writer, events_of, read
+from compat.exactly_once.confluent_client import known_offset
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMITTED = {"isolation": "read_committed"}
@@ -426,3 +428,14 @@ class TestFiles:
 
     def test_an_empty_history_exits_with_2(self, tmp_path):
         assert self.run(tmp_path).returncode == 2
+
+
+@pytest.mark.parametrize(("offset", "written"), [(5, 5), (0, 0), (None, -1)])
+def test_a_delivery_whose_offset_librdkafka_was_not_told_is_a_sent_event(tmp_path: Path, offset, written) -> None:
+    where = {} if offset is None else {"offset": offset}
+    message = Message(topic="t", partition=0, value=b"v", **where)
+    writer = Writer(tmp_path / "w.jsonl", "w")
+    writer.write("sent", topic="t", partition=0, value="v", offset=known_offset(message))
+    writer.close()
+    (event,) = read([tmp_path])
+    assert event["offset"] == written
