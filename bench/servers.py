@@ -21,6 +21,7 @@ from types import TracebackType
 import psutil
 
 from bench.ports import free_port
+from compat.secure import ClientSettings, Security
 
 ROOT = Path(__file__).resolve().parent.parent
 START_TIMEOUT_S = 90.0
@@ -54,6 +55,10 @@ class Server(ABC):
         self.config = dict(config or {})
         self.host = "127.0.0.1"
         self.port = port
+        self.security: Security | None = None
+        """How clients connect to `port`; None: without security."""
+        self.plaintext_port = 0
+        """The port of a listener without security, if `port` is one of a secured listener."""
         self.process: subprocess.Popen[bytes] | None = None
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self.log_path = self.data_dir.with_name(self.data_dir.name + ".log")
@@ -62,6 +67,16 @@ class Server(ABC):
     def bootstrap(self) -> str:
         """`host:port` for clients."""
         return f"{self.host}:{self.port}"
+
+    @property
+    def clients(self) -> ClientSettings:
+        """What clients are configured with."""
+        return ClientSettings(self.bootstrap, self.security)
+
+    @property
+    def plaintext(self) -> str:
+        """`host:port` for what the tests themselves ask, without security."""
+        return f"{self.host}:{self.plaintext_port}" if self.plaintext_port else self.bootstrap
 
     @property
     def addresses(self) -> list[str]:

@@ -3,6 +3,7 @@
     compat/kcat/run [--against kafka] [pytest's own arguments]      # the same as: compat/run kcat ...
     compat/run all [--against kafka | --brokers 3 [--controllers kafka]]
     compat/run transactions --brokers 3 --kill-every 20 [--kill-seed 7] [--rounds 3]
+    compat/run kcat --secure SASL_SSL/SCRAM-SHA-256|all [--rotate 2]
 
 `compat/NAME/tests.allow` lists the tests of `tests/clients/test_NAME.py` and `test_NAME_*.py` that pass against
 Barnabas and Apache Kafka, by their names in pytest. A listed test must pass, so that a skipped or lost test is noticed,
@@ -11,6 +12,10 @@ clients of several libraries; they have no list.
 
 With `--kill-every` a broker of the cluster is killed every so many seconds meanwhile (`compat.killer`). Tests marked
 `uninterrupted` are skipped then.
+
+With `--secure` the clients use a secured listener (`compat.secure`); `all` is every combination that the client has,
+one after the other. With `--rotate` the listener's certificate is replaced every so many seconds meanwhile
+(`compat.rotator`). Tests marked `plaintext` are skipped then.
 """
 
 from __future__ import annotations
@@ -25,6 +30,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compat.killer import Killer
+from compat.rotator import Rotator
+from compat.secure import OF_CLIENT, combination
 
 if TYPE_CHECKING:
     import pytest
@@ -34,6 +41,8 @@ NAMES = sorted(path.parent.name for path in (ROOT / "compat").glob("*/tests.allo
 SHARED = ("consumer_protocol", "groups_real", "share_groups", "transactions")
 """Suites with clients of several libraries."""
 TIMEOUT_OF_A_KILLED_TEST_S = 400
+REASONS = ("needs an uninterrupted cluster", "needs a listener without security")
+"""Of tests that a run cannot have."""
 BROKERS_OF_A_KILLED_CLUSTER = 3
 """With fewer, what needs two replicas in sync fails while one is down."""
 
@@ -56,7 +65,9 @@ class Outcomes:
         self.ran: set[str] = set()
         self.broken: set[str] = set()
         self.deselected: set[str] = set()
-        """Also those that are skipped because a broker is killed meanwhile."""
+        """Also those that are skipped because a broker is killed meanwhile, or because the listener is secured."""
+        self.skipped: set[str] = set()
+        """Those of them that are skipped."""
 
     @property
     def passed(self) -> set[str]:
@@ -67,8 +78,9 @@ class Outcomes:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         name = _test_name(report.nodeid)
-        if report.skipped and "needs an uninterrupted cluster" in str(report.longrepr):
+        if report.skipped and any(why in str(report.longrepr) for why in REASONS):
             self.deselected.add(name)
+            self.skipped.add(name)
         elif not report.passed:
             self.broken.add(name)
         elif report.when == "call":
@@ -85,10 +97,10 @@ def complaints(listed: Sequence[str], passed: set[str], deselected: set[str]) ->
     return missed + [f"passed, but is not listed: {name}" for name in sorted(passed - set(listed))]
 
 
-def run(name: str, arguments: Sequence[str], killer: Killer | None = None) -> int:
+def run(name: str, arguments: Sequence[str], meanwhile: Killer | Rotator | None = None) -> int:
     """Run one suite in this process; returns 0 if pytest passes and the outcome matches the allow list, if it has one.
 
-    The cluster of the tests is given to `killer`.
+    The broker of the tests is given to `meanwhile`.
     """
     try:
         import pytest
@@ -96,7 +108,7 @@ def run(name: str, arguments: Sequence[str], killer: Killer | None = None) -> in
         print("The suites need pytest and the clients: `make test` sets them up.", file=sys.stderr)
         return 2
     outcomes = Outcomes()
-    plugins = [outcomes] if killer is None else [outcomes, killer]
+    plugins = [outcomes] if meanwhile is None else [outcomes, meanwhile]
     code = int(pytest.main([*map(str, test_files(name)), "-q", *arguments], plugins=plugins))
     if name in SHARED:
         print(f"{name}: {len(outcomes.passed)} of {len(outcomes.ran | outcomes.broken)} tests passed")
@@ -105,7 +117,8 @@ def run(name: str, arguments: Sequence[str], killer: Killer | None = None) -> in
     found = complaints(listed, outcomes.passed, outcomes.deselected)
     for complaint in found:
         print(f"{name}: {complaint}")
-    print(f"{name}: {len(outcomes.passed & set(listed))} of {len(listed)} listed tests passed")
+    skipped = f", {len(outcomes.skipped)} skipped with a reason" if outcomes.skipped else ""
+    print(f"{name}: {len(outcomes.passed & set(listed))} of {len(listed)} listed tests passed{skipped}")
     return code or int(bool(found))
 
 
@@ -127,6 +140,44 @@ def run_killed(name: str, arguments: Sequence[str], options: argparse.Namespace)
     return code or int(bool(killer.findings))
 
 
+def run_rotated(name: str, arguments: Sequence[str], every_s: float) -> int:
+    """Run one suite while certificates are replaced; 1 if a rotation failed, or if there was none."""
+    output = os.dup(sys.stdout.fileno())
+
+    def say(text: str) -> None:
+        os.write(output, f"{text}\n".encode())
+
+    with Rotator(every_s, say) as rotator:
+        code = run(name, arguments, rotator)
+    findings = rotator.findings
+    if not rotator.rotations.total():
+        findings.append(f"no certificate was rotated in {every_s:g} s: choose a shorter --rotate")
+    for finding in findings:
+        print(f"{name}: {finding}")
+    print(f"{name}: {rotator.summary}")
+    return code or int(bool(findings))
+
+
+def run_all_secured(name: str, arguments: Sequence[str]) -> int:
+    """Run one suite over every combination that the client has, each in a process of its own, and print a line each.
+
+    What pytest printed is shown if a combination fails.
+    """
+    code = 0
+    for one in OF_CLIENT[name]:
+        command = [sys.executable, "-m", "compat.suite", name, "--secure", str(one), *arguments]
+        done = subprocess.run(
+            command, cwd=ROOT, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        if done.returncode:
+            print(done.stdout)
+        results = [line.removeprefix(f"{name}: ") for line in done.stdout.splitlines() if line.startswith(f"{name}: ")]
+        verdict = "; ".join(results) if done.returncode == 0 else f"FAILED: {'; '.join(results)}"
+        print(f"{name} {one}: {verdict}", flush=True)
+        code = max(code, done.returncode)
+    return code
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="compat/run",
@@ -140,18 +191,48 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--kill-every", type=float, metavar="SECONDS", help="kill a broker of the cluster so often")
     parser.add_argument("--kill-seed", type=int, metavar="SEED", help="the order of the kills")
     parser.add_argument("--rounds", type=int, default=1, metavar="N", help="how often the suite is run under kills")
+    parser.add_argument(
+        "--secure",
+        type=lambda text: text if text == "all" else combination(text),
+        metavar="PROTOCOL[/MECHANISM]|all",
+        help="a secured listener",
+    )
+    parser.add_argument("--rotate", type=float, metavar="SECONDS", help="replace its certificate so often")
     options, rest = parser.parse_known_args(arguments)
-    if options.kill_every is not None and (options.brokers < BROKERS_OF_A_KILLED_CLUSTER or options.against == "kafka"):
-        parser.error(f"--kill-every needs --brokers {BROKERS_OF_A_KILLED_CLUSTER} of Barnabas")
+    if mistake := _mistake(options):
+        parser.error(mistake)
     if options.name == "all":  # each in its own process, with its own broker
         command = [sys.executable, "-m", "compat.suite"]
-        own = [argument for argument in arguments if argument != "all"]
+        own = list(arguments)
+        own.remove("all")
         return max(subprocess.run([*command, one, *own], cwd=ROOT, check=False).returncode for one in NAMES)
     given = [f"--brokers={options.brokers}", *rest]
     given += [f"--{key}={value}" for key in ("against", "controllers") if (value := getattr(options, key))]
+    if options.secure == "all":
+        own = [*given, *([] if options.rotate is None else [f"--rotate={options.rotate}"])]
+        return run_all_secured(options.name, own)
+    if options.secure is not None:
+        given.append(f"--secure={options.secure}")
+        if options.rotate is not None and options.secure.has_tls:
+            return run_rotated(options.name, given, options.rotate)
     if options.kill_every is not None:
         return run_killed(options.name, given, options)
     return run(options.name, given)
+
+
+def _mistake(options: argparse.Namespace) -> str | None:
+    """What cannot be, as a sentence."""
+    if options.kill_every is not None and (options.brokers < BROKERS_OF_A_KILLED_CLUSTER or options.against == "kafka"):
+        return f"--kill-every needs --brokers {BROKERS_OF_A_KILLED_CLUSTER} of Barnabas"
+    if options.secure is None:
+        return None if options.rotate is None else "--rotate needs --secure"
+    if options.name in SHARED:
+        return f"--secure is for the suites of one client: {', '.join(NAMES)}"
+    if options.brokers > 1:
+        return "--secure is for one broker"
+    if options.secure != "all" and options.name != "all" and options.secure not in OF_CLIENT[options.name]:
+        return f"{options.name} does not have {options.secure}: it has {', '.join(map(str, OF_CLIENT[options.name]))}"
+    return None
 
 
 if __name__ == "__main__":

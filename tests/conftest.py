@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,6 +29,11 @@ from bench.real_kafka import KafkaServer  # noqa: E402 - needs the path above
 from bench.servers import BarnabasServer, Server  # noqa: E402
 from compat.killer import SETTINGS as KILLED_SETTINGS  # noqa: E402
 from compat.killer import Killer  # noqa: E402
+from compat.rotator import Rotator  # noqa: E402
+from compat.secure import Combination, combination  # noqa: E402
+
+if TYPE_CHECKING:
+    from tests.clients.secured_broker import SecuredBroker
 
 pytest_plugins = ["tests.parallel"]
 
@@ -55,8 +61,15 @@ def _killer(config: pytest.Config) -> Killer | None:
     return next((one for one in config.pluginmanager.get_plugins() if isinstance(one, Killer)), None)
 
 
+def _rotator(config: pytest.Config) -> Rotator | None:
+    """What replaces certificates during this run (`compat/run NAME --secure SSL --rotate 2`), or None."""
+    return next((one for one in config.pluginmanager.get_plugins() if isinstance(one, Rotator)), None)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip the tests that need Java and Maven where these are not installed, and those that no kill may disturb."""
+    """Skip the tests that need Java and Maven where these are not installed, and those that this run cannot have."""
+    if (mark := item.get_closest_marker("plaintext")) and item.config.getoption("--secure") is not None:
+        pytest.skip(f"needs a listener without security: {mark.args[0]}")
     if (mark := item.get_closest_marker("uninterrupted")) and _killer(item.config) is not None:
         pytest.skip(f"needs an uninterrupted cluster: {mark.args[0]}")
     if item.get_closest_marker("java") or item.get_closest_marker("spark"):
@@ -76,6 +89,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
     parser.addoption("--brokers", type=int, default=1, help="how many brokers of Barnabas: a cluster if more than one")
     parser.addoption("--controllers", choices=("ours", "kafka"), default="ours", help="the controllers of that cluster")
+    parser.addoption(
+        "--secure",
+        type=combination,
+        metavar="PROTOCOL[/MECHANISM]",
+        help="clients use a listener of this security protocol, such as SASL_SSL/SCRAM-SHA-256",
+    )
 
 
 @pytest.fixture(scope="session")
@@ -104,10 +123,17 @@ class Brokers:
         self._count = int(config.getoption("--brokers"))
         self._controllers = str(config.getoption("--controllers"))
         self._killer = _killer(config)
+        self._rotator = _rotator(config)
+        self._secure: Combination | None = config.getoption("--secure")
+        self._secured: dict[Server, SecuredBroker] = {}
+        if self._secure is not None and self._count > 1:
+            raise pytest.UsageError("--secure is for one broker")
 
     def start(self, data_dir: Path, keys: Mapping[str, str]) -> Server:
         """A started broker, or cluster."""
         server: Server
+        if self._secure is not None:
+            return self._start_secured(self._secure, data_dir, keys)
         if self.kind == "kafka":
             server = KafkaServer(data_dir, config=dict(keys))
         elif self._count > 1:
@@ -122,9 +148,22 @@ class Brokers:
             self._killer.take(server)
         return server
 
+    def _start_secured(self, secure: Combination, data_dir: Path, keys: Mapping[str, str]) -> Server:
+        from tests.clients.secured_broker import SecuredBroker
+
+        secured = SecuredBroker(self.kind, data_dir, keys, secure)
+        _live[self._name(data_dir)] = secured.server
+        secured.start()
+        if self._rotator is not None and secure.has_tls:
+            self._rotator.take(secured)
+            self._secured[secured.server] = secured
+        return secured.server
+
     def stop(self, server: Server) -> None:
         """Stop it. AssertionError if one of its brokers was killed and has not come back."""
         try:
+            if self._rotator is not None and server in self._secured:
+                self._rotator.leave(self._secured.pop(server))
             if self._killer is not None and isinstance(server, BarnabasCluster):
                 self._killer.leave(server)
         finally:

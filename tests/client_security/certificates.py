@@ -34,6 +34,10 @@ class Identity:
         self.ca = ca
 
     @property
+    def der(self) -> bytes:
+        return self.certificate.public_bytes(Encoding.DER)
+
+    @property
     def certificate_pem(self) -> str:
         return self.certificate.public_bytes(Encoding.PEM).decode()
 

@@ -61,24 +61,36 @@ class Secured:
         listeners = [f"{protocol}://{self.address(protocol)}" for protocol in PROTOCOLS]
         config = {
             "advertised.listeners": ",".join(listeners),
-            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": "User:ANONYMOUS;User:admin",
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": str(own),
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": self.ca,
-            "ssl.client.auth": "requested",
-            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+            **common_keys(own, self.ca),
             "delegation.token.secret.key": "a-key-of-the-tests",
             "listener.name.sasl_plaintext.connections.max.reauth.ms": str(SESSION_MS),
         }
         for listener in ("sasl_plaintext", "sasl_ssl"):
-            for mechanism, login in LOGINS.items():
-                config[f"listener.name.{listener}.{mechanism}.sasl.jaas.config"] = login
-            config[f"listener.name.{listener}.oauthbearer.sasl.server.callback.handler.class"] = VALIDATOR
+            config |= login_keys(listener)
         if self.kind == "kafka":
             config["controller.quorum.voters"] = f"1@{controller}"
             listeners.append(f"CONTROLLER://{controller}")
         names = ",".join(f"{name}:{name}" for name in PROTOCOLS)
         config["listener.security.protocol.map"] = f"{names},CONTROLLER:PLAINTEXT"
         return config | {"listeners": ",".join(listeners)}
+
+
+def common_keys(key_store: Path, ca: str) -> dict[str, str]:
+    """Keys of the authorizer, of TLS and of SASL for all listeners."""
+    return {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS;User:admin",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(key_store),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": ca,
+        "ssl.client.auth": "requested",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+    }
+
+
+def login_keys(listener: str) -> dict[str, str]:
+    """Keys of each mechanism for a listener; the tokens of OAUTHBEARER are unsecured."""
+    prefix = f"listener.name.{listener}."
+    found = {f"{prefix}{mechanism}.sasl.jaas.config": login for mechanism, login in LOGINS.items()}
+    return found | {f"{prefix}oauthbearer.sasl.server.callback.handler.class": VALIDATOR}

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import time
 
+from bench.servers import Server
+
 DEADLINE_S = 60.0
 
 
-def wait_for_leaders(bootstrap: str, topic: str, partitions: int) -> None:
+def wait_for_leaders(broker: Server, topic: str, partitions: int) -> None:
     """Return once the leader of each partition serves it."""
     from confluent_kafka import KafkaException, TopicPartition
     from confluent_kafka.admin import AdminClient, OffsetSpec
 
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient(broker.clients.librdkafka())
     asked = {TopicPartition(topic, index): OffsetSpec.latest() for index in range(partitions)}
     deadline = time.monotonic() + DEADLINE_S
     while True:

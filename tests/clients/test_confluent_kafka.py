@@ -48,7 +48,7 @@ Name = Callable[..., str]
 @pytest.fixture(scope="module")
 def admin(broker: Server) -> AdminClient:
     """An admin client of the shared broker."""
-    return AdminClient({"bootstrap.servers": broker.bootstrap})
+    return AdminClient(broker.clients.librdkafka())
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def create(broker: Server, admin: AdminClient, topic_name: Name) -> Callable[...
         deadline = time.monotonic() + DEADLINE_S
         while not is_known(name):  # Kafka answers before the broker knows the topic
             assert time.monotonic() < deadline, "the new topic did not appear"
-        wait_for_leaders(broker.bootstrap, name, partitions)
+        wait_for_leaders(broker, name, partitions)
         return name
 
     def is_known(name: str) -> bool:
@@ -75,8 +75,8 @@ def create(broker: Server, admin: AdminClient, topic_name: Name) -> Callable[...
 class Produced:
     """A producer that keeps the delivery report of each record."""
 
-    def __init__(self, bootstrap: str, **config: object) -> None:
-        settings = {"bootstrap.servers": bootstrap, "linger.ms": 5} | {
+    def __init__(self, broker: Server, **config: object) -> None:
+        settings = {**broker.clients.librdkafka(), "linger.ms": 5} | {
             key.replace("_", "."): value for key, value in config.items()
         }
         self.producer = Producer(settings)
@@ -106,7 +106,7 @@ def consumer(broker: Server) -> Iterator[Callable[..., Consumer]]:
 
     def consume(group: str = "unused", **config: object) -> Consumer:
         settings = {
-            "bootstrap.servers": broker.bootstrap,
+            **broker.clients.librdkafka(),
             "group.id": group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
@@ -146,7 +146,7 @@ def test_records_are_read_unchanged_in_every_codec(codec, broker, create, consum
         (f"key-{n}".encode(), (b"value-%d " % n) * 20, [("n", b"%d" % n), ("empty", b""), ("null", None)])
         for n in range(500)
     ]
-    produced = Produced(broker.bootstrap, compression_type=codec, acks="all")
+    produced = Produced(broker, compression_type=codec, acks="all")
     for n, (key, value, headers) in enumerate(sent):
         produced.send(topic, value, key=key, headers=headers, timestamp=EPOCH + n)
     produced.flush()
@@ -161,7 +161,7 @@ def test_records_are_read_unchanged_in_every_codec(codec, broker, create, consum
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
 def test_every_acks_setting_stores_the_records(acks, broker, create, consumer) -> None:
     topic = create()
-    produced = Produced(broker.bootstrap, acks=acks)
+    produced = Produced(broker, acks=acks)
     for n in range(300):
         produced.send(topic, b"%d" % n)
     produced.flush()
@@ -171,9 +171,7 @@ def test_every_acks_setting_stores_the_records(acks, broker, create, consumer) -
 
 def test_idempotent_producer_keeps_the_order(broker, create, consumer) -> None:
     topic = create()
-    produced = Produced(
-        broker.bootstrap, enable_idempotence=True, batch_num_messages=7, max_in_flight_requests_per_connection=5
-    )
+    produced = Produced(broker, enable_idempotence=True, batch_num_messages=7, max_in_flight_requests_per_connection=5)
     for n in range(2000):
         produced.send(topic, b"%d" % n)
     produced.flush()
@@ -183,7 +181,7 @@ def test_idempotent_producer_keeps_the_order(broker, create, consumer) -> None:
 
 def test_null_key_null_value_and_empty_value_are_distinguished(broker, create, consumer) -> None:
     topic = create()
-    produced = Produced(broker.bootstrap)
+    produced = Produced(broker)
     for key, value in [(None, b""), (b"", None), (None, None), (b"k", b"v")]:
         produced.send(topic, value, key=key)
         produced.flush()
@@ -198,7 +196,7 @@ def test_null_key_null_value_and_empty_value_are_distinguished(broker, create, c
 def test_record_just_below_the_limit_is_stored_and_a_bigger_one_refused(broker, create, consumer) -> None:
     """L11: max.message.bytes, error 10 MESSAGE_TOO_LARGE."""
     topic = create(config={"max.message.bytes": "200000"})
-    produced = Produced(broker.bootstrap, message_max_bytes=10_000_000)
+    produced = Produced(broker, message_max_bytes=10_000_000)
     produced.send(topic, bytes(199_000))
     produced.flush()
     produced.send(topic, bytes(201_000))
@@ -211,7 +209,7 @@ def test_record_just_below_the_limit_is_stored_and_a_bigger_one_refused(broker, 
 def test_records_of_several_megabytes_if_the_topic_allows_them(broker, create, consumer) -> None:
     topic = create(config={"max.message.bytes": "8000000"})
     value = os.urandom(5_000_000)
-    produced = Produced(broker.bootstrap, message_max_bytes=8_000_000)
+    produced = Produced(broker, message_max_bytes=8_000_000)
     for _ in range(3):
         produced.send(topic, value)
     produced.flush()
@@ -222,7 +220,7 @@ def test_records_of_several_megabytes_if_the_topic_allows_them(broker, create, c
 
 def test_keys_spread_over_partitions_and_keep_their_order(broker, create, consumer) -> None:
     topic = create(6)
-    produced = Produced(broker.bootstrap, partitioner="murmur2_random")
+    produced = Produced(broker, partitioner="murmur2_random")
     for n in range(600):
         produced.send(topic, b"%d" % n, key=b"key-%d" % (n % 50))
     produced.flush()
@@ -238,7 +236,7 @@ def test_keys_spread_over_partitions_and_keep_their_order(broker, create, consum
 
 def test_offsets_are_found_by_timestamp(broker, create, consumer) -> None:
     topic = create()
-    produced = Produced(broker.bootstrap)
+    produced = Produced(broker)
     for n in range(100):
         produced.send(topic, b"%d" % n, timestamp=EPOCH + 1000 * n)
     produced.flush()
@@ -257,7 +255,7 @@ def test_offsets_are_found_by_timestamp(broker, create, consumer) -> None:
 
 def test_seek_backwards_and_forwards(broker, create, consumer) -> None:
     topic = create()
-    produced = Produced(broker.bootstrap)
+    produced = Produced(broker)
     for n in range(100):
         produced.send(topic, b"%d" % n)
     produced.flush()
@@ -271,7 +269,7 @@ def test_seek_backwards_and_forwards(broker, create, consumer) -> None:
 
 def test_reading_beyond_the_end_follows_the_reset_policy(broker, create, consumer) -> None:
     topic = create()
-    produced = Produced(broker.bootstrap)
+    produced = Produced(broker)
     produced.send(topic, b"only")
     produced.flush()
     assert [m.value() for m in read_from(consumer(auto_offset_reset="earliest"), topic, 1, offset=1000)] == [b"only"]
@@ -279,7 +277,7 @@ def test_reading_beyond_the_end_follows_the_reset_policy(broker, create, consume
 
 def test_end_of_partition_is_reported(broker, create, consumer) -> None:
     topic = create()
-    produced = Produced(broker.bootstrap)
+    produced = Produced(broker)
     produced.send(topic, b"only")
     produced.flush()
     one = consumer(enable_partition_eof=True)
@@ -296,7 +294,7 @@ def test_end_of_partition_is_reported(broker, create, consumer) -> None:
 def test_the_record_without_a_key_is_named_in_the_error(broker, create) -> None:
     """A compacted topic rejects the batch, and the client knows which record was the cause (KIP-467)."""
     topic = create(config={"cleanup.policy": "compact"})
-    produced = Produced(broker.bootstrap, linger_ms=500)
+    produced = Produced(broker, linger_ms=500)
     for key in (b"k", None, b"k", None):
         produced.send(topic, b"value", key=key)
     produced.flush()
@@ -307,7 +305,7 @@ def test_the_record_without_a_key_is_named_in_the_error(broker, create) -> None:
 def test_log_append_time_is_the_brokers_clock(broker, create, consumer) -> None:
     topic = create(config={"message.timestamp.type": "LogAppendTime"})
     before = int(time.time() * 1000)
-    produced = Produced(broker.bootstrap, compression_type="lz4")
+    produced = Produced(broker, compression_type="lz4")
     produced.send(topic, b"value", timestamp=1)
     produced.flush()
     (message,) = read_from(consumer(check_crcs=True), topic, 1)
@@ -318,7 +316,7 @@ def test_log_append_time_is_the_brokers_clock(broker, create, consumer) -> None:
 
 def test_read_committed_reads_plain_records(broker, create, consumer) -> None:
     topic = create()
-    produced = Produced(broker.bootstrap)
+    produced = Produced(broker)
     for n in range(10):
         produced.send(topic, b"%d" % n)
     produced.flush()
@@ -326,7 +324,7 @@ def test_read_committed_reads_plain_records(broker, create, consumer) -> None:
 
 
 def test_unknown_topic_is_created_by_a_producer(broker, admin, topic) -> None:
-    produced = Produced(broker.bootstrap)
+    produced = Produced(broker)
     produced.send(topic, b"value")
     produced.flush()
     assert not produced.errors
@@ -347,7 +345,7 @@ PROTOCOLS = ["classic", "consumer"]
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_group_commits_and_resumes(protocol, broker, create, consumer, topic_name) -> None:
     topic, group = create(), topic_name("group")
-    produced = Produced(broker.bootstrap)
+    produced = Produced(broker)
     for n in range(20):
         produced.send(topic, b"%d" % n)
     produced.flush()
@@ -440,12 +438,12 @@ def test_admin_describes_and_deletes_topics(admin, create, broker) -> None:
 def test_recreated_topic_is_empty(broker, admin, create, consumer) -> None:
     """R22: a topic that is deleted and created again contains no old records."""
     topic = create()
-    produced = Produced(broker.bootstrap)
+    produced = Produced(broker)
     produced.send(topic, b"old")
     produced.flush()
     admin.delete_topics([topic])[topic].result(20)
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(20)
-    produced = Produced(broker.bootstrap)
+    produced = Produced(broker)
     produced.send(topic, b"new")
     produced.flush()
     assert [m.value() for m in read_from(consumer(), topic, 1)] == [b"new"]
@@ -494,7 +492,7 @@ def test_admin_describes_the_brokers_configs(admin) -> None:
 
 def test_admin_deletes_records(broker, admin, create, consumer) -> None:
     topic = create()
-    produced = Produced(broker.bootstrap)
+    produced = Produced(broker)
     for n in range(10):
         produced.send(topic, b"%d" % n)
     produced.flush()
@@ -507,7 +505,7 @@ def test_admin_deletes_records(broker, admin, create, consumer) -> None:
 
 def test_admin_lists_offsets(broker, admin, create) -> None:
     topic = create()
-    produced = Produced(broker.bootstrap)
+    produced = Produced(broker)
     for n, timestamp in enumerate([EPOCH, EPOCH + 5_000, EPOCH + 1_000]):
         produced.send(topic, b"%d" % n, timestamp=timestamp)
         produced.flush()
@@ -525,7 +523,7 @@ def test_admin_lists_offsets(broker, admin, create) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_admin_lists_describes_and_deletes_groups(protocol, broker, admin, create, consumer, topic_name) -> None:
     topic, group = create(), topic_name("group")
-    produced = Produced(broker.bootstrap)
+    produced = Produced(broker)
     produced.send(topic, b"value")
     produced.flush()
     one = consumer(group, client_id="reader", group_protocol=protocol)
@@ -561,14 +559,14 @@ def test_a_transaction_commits_offsets_of_a_member_of_the_consumer_protocol(
 ) -> None:
     """KIP-447, KIP-848: TxnOffsetCommit carries the member's epoch; a stale epoch is rejected."""
     topic, group = create(2), topic_name("group")
-    produced = Produced(broker.bootstrap)
+    produced = Produced(broker)
     produced.send(topic, b"one", partition=0)
     produced.flush()
     one = consumer(group, group_protocol="consumer")
     one.subscribe([topic])
     read(one, 1)
     stale = one.consumer_group_metadata()
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": group})
+    producer = Producer({**broker.clients.librdkafka(), "transactional.id": group})
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.send_offsets_to_transaction([TopicPartition(topic, 0, 1)], stale, 30)

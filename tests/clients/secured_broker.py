@@ -1,0 +1,144 @@
+"""A broker for the suites with one secured listener for clients, and a plaintext one for the tests themselves.
+
+The authorizer is on. The clients' user `admin` is a super user, and so is the anonymous one, who has the plaintext
+listener and TLS without certificates of clients. The configuration is in Kafka's keys only, so that the broker may be
+of either kind.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import jwt
+
+from bench.ports import free_port
+from bench.real_kafka import HEAP, KafkaServer
+from bench.servers import BarnabasServer, Server
+from compat.secure import MUTUAL, TOKEN_LASTS_S, Combination, Security
+from tests.broker.token_issuer import AUDIENCE, ISSUER, jwk, private_key, write_jwks
+from tests.client_security.certificates import Authority, Identity
+from tests.client_security.secured import MODULES, common_keys, login_keys
+
+USER, PASSWORD = "admin", "admin-secret"
+"""As the PLAIN users of `login_keys` have it."""
+ITERATIONS = 4096
+ASK_TIMEOUT_S = 10.0
+
+
+class SecuredBroker:
+    """The broker with its files. `server.clients` has what clients need."""
+
+    def __init__(self, kind: str, data_dir: Path, keys: Mapping[str, str], wanted: Combination) -> None:
+        """`kind` is `barnabas` or `kafka`; `keys` are those of a test."""
+        self.folder = data_dir.with_name(f"{data_dir.name}-secure")
+        self.folder.mkdir(exist_ok=True)
+        self.ways = ("config",) if kind == "kafka" else ("file", "config")  # Kafka does not watch its files
+        self._listener = wanted.protocol.lower()
+        self._authority = Authority()
+        self._rotations = 0
+        self._key_store = self._sign().pem_file(self.folder / "broker.pem")
+        port, plain = free_port(), free_port()
+        security = Security(
+            combination=wanted,
+            ca=str(self._authority.pem_file(self.folder / "ca.pem")),
+            certificate=str(self._authority.sign(USER).pem_file(self.folder / "client.pem")),
+            user=USER,
+            password=PASSWORD,
+            token_file=str(self._write_token()),
+        )
+        own = self._config(kind, security, port, plain)
+        self.server = self._server(kind, data_dir, {**own, **keys}, port)
+        self.server.security, self.server.plaintext_port = security, plain
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process runs."""
+        return self.server.is_running
+
+    def start(self) -> None:
+        """Start it and make the users of SCRAM."""
+        self.server.start()
+        mechanism = self.server.security.combination.mechanism if self.server.security else ""
+        if mechanism.startswith("SCRAM"):
+            from barnabas.client.cluster import Cluster
+            from barnabas.client.security.scram import credential
+            from barnabas.client.users import set_credential
+
+            with Cluster(self.server.plaintext, timeout_s=ASK_TIMEOUT_S) as cluster:
+                set_credential(cluster, USER, credential(mechanism, PASSWORD, ITERATIONS))
+
+    def replace(self, way: str) -> bytes:
+        """Put a new certificate in place, by a changed file or by the dynamic config; it is returned in DER."""
+        self._rotations += 1
+        signed = self._sign()
+        new = signed.pem_file(self.folder / f"broker-{self._rotations}.pem")
+        if way == "file":
+            new.replace(self._key_store)
+        else:
+            self._alter_key_store(new)
+            self._key_store = new
+        return signed.der
+
+    def shown(self) -> bytes:
+        """The certificate in DER that a new connection is shown."""
+        with socket.create_connection((self.server.host, self.server.port), ASK_TIMEOUT_S) as plain:
+            context = self.server.clients.ssl_context()
+            with context.wrap_socket(plain, server_hostname=self.server.host) as secured:
+                found = secured.getpeercert(binary_form=True)
+        assert found is not None
+        return found
+
+    def _alter_key_store(self, path: Path) -> None:
+        from barnabas.client.admin_configs import SET, ConfigChange, alter_config
+        from barnabas.client.cluster import Cluster
+
+        key = f"listener.name.{self._listener}.ssl.keystore.location"
+        with Cluster(self.server.plaintext, timeout_s=ASK_TIMEOUT_S) as cluster:
+            alter_config(cluster, "broker", "1", [ConfigChange(key, SET, str(path))])
+
+    def _sign(self) -> Identity:
+        return self._authority.sign("broker", "127.0.0.1", "localhost")
+
+    def _write_token(self) -> Path:
+        now = int(time.time())
+        claims = {"sub": USER, "iss": ISSUER, "aud": AUDIENCE, "iat": now, "exp": now + 2 * TOKEN_LASTS_S}
+        path = self.folder / "token.jwt"
+        path.write_text(jwt.encode(claims, private_key("RSA", 0), "RS256", headers={"kid": "one"}))
+        return path
+
+    def _config(self, kind: str, security: Security, port: int, plain: int) -> dict[str, str]:
+        wanted, prefix = security.combination, f"listener.name.{self._listener}."
+        listeners = [f"{wanted.protocol}://127.0.0.1:{port}", f"PLAINTEXT://127.0.0.1:{plain}"]
+        names = f"{wanted.protocol}:{wanted.protocol},PLAINTEXT:PLAINTEXT"
+        config = common_keys(self._key_store, security.ca) | {"advertised.listeners": ",".join(listeners)}
+        if wanted.mechanism:
+            config |= login_keys(self._listener) | {"sasl.enabled.mechanisms": wanted.mechanism}
+        if wanted.way == "OAUTHBEARER":
+            config |= {
+                f"{prefix}oauthbearer.sasl.jaas.config": f"{MODULES}.oauthbearer.OAuthBearerLoginModule required;",
+                f"{prefix}oauthbearer.sasl.server.callback.handler.class": f"{MODULES}.oauthbearer."
+                "OAuthBearerValidatorCallbackHandler",
+                f"{prefix}oauthbearer.sasl.oauthbearer.jwks.endpoint.url": self._jwks(),
+                "sasl.oauthbearer.expected.issuer": ISSUER,
+                "sasl.oauthbearer.expected.audience": AUDIENCE,
+            }
+        if wanted.way == MUTUAL:
+            config |= {"ssl.client.auth": "required", "ssl.principal.mapping.rules": "RULE:^CN=([^,]+).*$/$1/"}
+        if kind == "kafka":
+            controller = f"127.0.0.1:{free_port()}"
+            config["controller.quorum.voters"] = f"1@{controller}"
+            listeners.append(f"CONTROLLER://{controller}")
+            names += ",CONTROLLER:PLAINTEXT"
+        return config | {"listeners": ",".join(listeners), "listener.security.protocol.map": names}
+
+    def _jwks(self) -> str:
+        return write_jwks(self.folder / "jwks.json", jwk("RSA", "one"))
+
+    def _server(self, kind: str, data_dir: Path, config: dict[str, str], port: int) -> Server:
+        if kind == "kafka":
+            allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self._jwks()}"
+            return KafkaServer(data_dir, config=config, port=port, heap=[*HEAP, allowed])
+        return BarnabasServer(data_dir, config=config, port=port, listener="")
