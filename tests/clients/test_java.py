@@ -20,11 +20,12 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def outcomes(broker: Server) -> dict[str, str]:
+def outcomes(broker: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The result line of each scenario, from one run of the program: `PASS name` or `FAIL name reason`."""
-    done = subprocess.run(
-        program.command(broker.bootstrap), capture_output=True, text=True, timeout=program.RUN_TIMEOUT_S, check=False
-    )
+    settings = broker.clients
+    config = settings.write(tmp_path_factory.mktemp("java") / "client.properties")
+    command = program.command(broker.bootstrap, "--command-config", str(config), jvm_options=settings.java_options())
+    done = subprocess.run(command, capture_output=True, text=True, timeout=program.RUN_TIMEOUT_S, check=False)
     lines = [line for line in done.stdout.splitlines() if line.startswith(("PASS ", "FAIL "))]
     assert lines, done.stdout + done.stderr
     return {line.split()[1]: line for line in lines}

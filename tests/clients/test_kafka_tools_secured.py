@@ -1,4 +1,4 @@
-"""Kafka's own tools 4.3.1 over SASL_SSL, with an authorizer: what administrators do with users, ACLs, quotas and tokens.
+"""Kafka's own tools 4.3.1 over SASL_SSL, with an authorizer: users, ACLs, quotas, tokens, topics, groups, consoles.
 
 Each tool gets a client.properties with --command-config. `admin` is the super user; the users that a test makes may
 nothing but what its ACLs say.
@@ -9,6 +9,9 @@ from __future__ import annotations
 import itertools
 import re
 import shutil
+import socket
+import ssl
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,7 +20,8 @@ import pytest
 from tests.cli.kafka_tools.jvm import KafkaTools
 from tests.cli.kafka_tools.transcript import Output
 from tests.client_security.certificates import Authority
-from tests.client_security.secured import MODULES, SMALL, Secured
+from tests.client_security.secured import MODULES, Secured
+from tests.clients.live_group import wait_until
 
 pytestmark = [
     pytest.mark.slow,
@@ -134,7 +138,7 @@ def scram_user(admin: User, user: MakeUser, name: str, mechanism: str) -> User:
 
 @pytest.fixture
 def made_topic(admin: User, topic: str) -> str:
-    admin("kafka-topics", "--create", "--topic", topic, "--partitions", 2, "--replication-factor", 1)
+    admin("kafka-topics", "--create", "--topic", topic, "--partitions", 1, "--replication-factor", 1)
     return topic
 
 
@@ -175,6 +179,39 @@ def test_a_broker_of_another_authority_is_not_believed(user: MakeUser, secured: 
     other = Authority("somebody else").pem_file(secured.folder / "other.pem")
     told = user("admin", "admin-secret", ssl_truststore_location=str(other)).refused("kafka-topics", "--list")
     assert "SSL handshake failed" in told
+
+
+def test_a_console_consumer_reads_on_over_a_new_certificate(secured: Secured, admin: User, made_topic: str) -> None:
+    """kafka-configs changes the certificate; new connections are shown it, and the old ones go on."""
+    command = [*admin.jvm.java, "org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server"]
+    command += [admin.bootstrap, "--command-config", str(admin.path), "--topic", made_topic, "--from-beginning"]
+    reader = subprocess.Popen([*command, "--max-messages", "4"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert reader.stdout is not None
+        admin.produce(made_topic, "0")
+        assert reader.stdout.readline() == "0\n"
+        for number in range(1, 4):
+            own = secured.authority.sign("broker", "127.0.0.1")
+            path = own.pem_file(secured.folder / f"broker-{number}.pem")
+            key_store = f"listener.name.sasl_ssl.ssl.keystore.location={path}"
+            brokers = ("--entity-type", "brokers", "--entity-name", 1)
+            admin("kafka-configs", "--alter", *brokers, "--add-config", key_store)
+            wait_until(lambda own=own: shown(secured) == own.der, "the new certificate is shown")
+            admin.produce(made_topic, str(number))
+            assert reader.stdout.readline() == f"{number}\n"
+        assert reader.wait(WAIT_MS / 1000) == 0
+    finally:
+        reader.kill()
+        reader.wait()
+        reader.stdout.close()
+
+
+def shown(secured: Secured) -> bytes | None:
+    """The certificate that a new connection of SASL_SSL is shown."""
+    address = ("127.0.0.1", secured.ports["SASL_SSL"])
+    context = ssl.create_default_context(cafile=secured.ca)
+    with socket.create_connection(address) as plain, context.wrap_socket(plain, server_hostname="127.0.0.1") as tls:
+        return tls.getpeercert(binary_form=True)
 
 
 # ---------------------------------------------------------------- kafka-acls
@@ -230,15 +267,15 @@ def test_scram_users(admin: User, user: MakeUser, topic_name: Callable[..., str]
     assert "Authentication failed" in changed.refused("kafka-topics", "--list")
 
 
+OF_USER = ("--entity-type", "users", "--entity-name", "NAME")
+OF_CLIENT = ("--entity-type", "clients", "--entity-name", "NAME")
 ENTITIES = {
-    "user": ("--entity-type", "users", "--entity-name", "NAME"),
-    "client": ("--entity-type", "clients", "--entity-name", "NAME"),
-    "user and client": ("--entity-type", "users", "--entity-name", "NAME", "--entity-type", "clients")
-    + ("--entity-name", "NAME"),
-    "user and any client": ("--entity-type", "users", "--entity-name", "NAME", "--entity-type", "clients")
-    + ("--entity-default",),
-    "any user": ("--entity-type", "users", "--entity-default"),
-    "any client": ("--entity-type", "clients", "--entity-default"),
+    "user": OF_USER,
+    "client": OF_CLIENT,
+    "user-and-client": (*OF_USER, *OF_CLIENT),
+    "user-and-any-client": (*OF_USER, "--entity-type", "clients", "--entity-default"),
+    "any-user": ("--entity-type", "users", "--entity-default"),
+    "any-client": ("--entity-type", "clients", "--entity-default"),
 }
 
 
@@ -246,19 +283,14 @@ ENTITIES = {
 def test_quotas(admin: User, somebody: User, topic_name: Callable[..., str], entity: str) -> None:
     name = topic_name("limited")
     words = [name if word == "NAME" else word for word in ENTITIES[entity]]
-    values = {"producer_byte_rate": 10_000_000.0, "consumer_byte_rate": 20_000_000.0, "request_percentage": 150.0}
-    added = ("--add-config", ",".join(f"{key}={value:g}" for key, value in values.items()))
-    assert "ClusterAuthorizationException" in somebody.refused("kafka-configs", "--alter", *words, *added)
-    admin("kafka-configs", "--alter", *words, "--add-config", ",".join(f"{k}={v:.0f}" for k, v in values.items()))
+    rates = {"producer_byte_rate": 10_000, "consumer_byte_rate": 20_000, "request_percentage": 150}
+    change = ("kafka-configs", "--alter", *words, "--add-config", ",".join(f"{key}={rates[key]}" for key in rates))
+    assert "ClusterAuthorizationException" in somebody.refused(*change)
+    admin(*change)
     described = admin("kafka-configs", "--describe", *words)
-    assert all(f"{key}={value}" in described.replace("E7", "e7") for key, value in shown(values).items()), described
-    admin("kafka-configs", "--alter", *words, "--delete-config", ",".join(values))
+    assert all(f"{key}={rates[key]}.0" in described for key in rates), described
+    admin("kafka-configs", "--alter", *words, "--delete-config", ",".join(rates))
     assert "byte_rate" not in admin("kafka-configs", "--describe", *words)
-
-
-def shown(values: dict[str, float]) -> dict[str, str]:
-    """Numbers as Java writes them."""
-    return {key: f"{value / 1e7}e7" if value >= 1e7 else str(value) for key, value in values.items()}
 
 
 @pytest.mark.parametrize("words", [("--entity-name", "192.0.2.1"), ("--entity-default",)], ids=["address", "any"])
