@@ -66,7 +66,8 @@ class Rotator:
     def summary(self) -> str:
         """How often, in words."""
         parts = ", ".join(f"{count} by {way}" for way, count in sorted(self.rotations.items()))
-        return f"certificate rotated {self.rotations.total()} times ({parts})" if parts else "no certificate rotated"
+        total = self.rotations.total()
+        return f"certificate rotated {total} time{'s'[: total > 1]} ({parts})" if parts else "no certificate rotated"
 
     def take(self, broker: Rotated) -> None:
         """Rotate the certificates of this broker from now on."""

@@ -1,4 +1,4 @@
-// The franz-go client against a broker: `go run . HOST:PORT[,HOST:PORT...] [SCENARIO...]`.
+// The franz-go client against a broker: `go run . [-secure FILE] HOST:PORT[,HOST:PORT...] [SCENARIO...]`.
 //
 // Runs each scenario (all of them by default) and prints `PASS name` or `FAIL name reason`; the exit code is the number
 // of failures. Every scenario has its own topics and groups, so that runs may share a broker.
@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math/rand"
 	"os"
@@ -27,7 +28,7 @@ type scenario struct {
 // run is a running scenario: its clients are closed at the end, and a failed check panics.
 type run struct {
 	context.Context
-	seeds  []string
+	common []kgo.Opt // addresses and security
 	admin  *kadm.Client
 	opened []func()
 }
@@ -45,7 +46,7 @@ func checkNoError(err error) {
 }
 
 func (r *run) client(options ...kgo.Opt) *kgo.Client {
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(r.seeds...)}, options...)...)
+	client, err := kgo.NewClient(slices.Concat(r.common, options)...)
 	checkNoError(err)
 	r.opened = append(r.opened, client.Close)
 	return client
@@ -143,12 +144,19 @@ func (r *run) do(one scenario) (outcome string) {
 }
 
 func main() {
-	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: go run . HOST:PORT[,HOST:PORT...] [SCENARIO...]")
+	secure := flag.String("secure", "", "a JSON `file` with the security of the listener")
+	flag.Parse()
+	if flag.NArg() == 0 {
+		fmt.Fprintln(os.Stderr, "usage: go run . [-secure FILE] HOST:PORT[,HOST:PORT...] [SCENARIO...]")
 		os.Exit(2)
 	}
-	seeds := strings.Split(os.Args[1], ",")
-	client, err := kgo.NewClient(kgo.SeedBrokers(seeds...))
+	common, err := secureOptions(*secure)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	common = append(common, kgo.SeedBrokers(strings.Split(flag.Arg(0), ",")...))
+	client, err := kgo.NewClient(common...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
@@ -156,8 +164,8 @@ func main() {
 	defer client.Close()
 	failures := 0
 	for _, one := range slices.Concat(producing, groups, transactions, sharing) {
-		if len(os.Args) == 2 || slices.Contains(os.Args[2:], one.name) {
-			r := &run{seeds: seeds, admin: kadm.NewClient(client)}
+		if flag.NArg() == 1 || slices.Contains(flag.Args()[1:], one.name) {
+			r := &run{common: common, admin: kadm.NewClient(client)}
 			outcome := r.do(one)
 			fmt.Println(outcome)
 			if strings.HasPrefix(outcome, "FAIL") {

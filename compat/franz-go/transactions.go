@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,11 +102,11 @@ func copyLoop(r *run, options ...kgo.Opt) {
 	var copied atomic.Int64
 	var running sync.WaitGroup
 	start := func(slot int, until int64) {
-		session, err := kgo.NewGroupTransactSession(append([]kgo.Opt{
-			kgo.SeedBrokers(r.seeds...), kgo.TransactionalID(fmt.Sprintf("%s-%d", group, slot)), kgo.ConsumerGroup(group),
+		session, err := kgo.NewGroupTransactSession(slices.Concat(r.common, []kgo.Opt{
+			kgo.TransactionalID(fmt.Sprintf("%s-%d", group, slot)), kgo.ConsumerGroup(group),
 			kgo.ConsumeTopics(source), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.RequireStableFetchOffsets(),
 			kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.HeartbeatInterval(300 * time.Millisecond),
-		}, options...)...)
+		}, options)...)
 		checkNoError(err)
 		running.Add(1)
 		go func() {

@@ -28,33 +28,33 @@ Name = Callable[..., str]
 class Clients:
     """Clients of one broker that are stopped at the end of a test."""
 
-    def __init__(self, bootstrap: str, stack: AsyncExitStack) -> None:
-        self.bootstrap = bootstrap
+    def __init__(self, broker: Server, stack: AsyncExitStack) -> None:
+        self.broker = broker
         self.stack = stack
 
     async def producer(self, **config: Any) -> AIOKafkaProducer:
         settings = {"acks": "all"} | config  # with this client's default a test might look before the commit
-        one = AIOKafkaProducer(bootstrap_servers=self.bootstrap, **settings)
+        one = AIOKafkaProducer(**self.broker.clients.aiokafka(), **settings)
         await one.start()
         self.stack.push_async_callback(one.stop)
         return one
 
     async def consumer(self, *topics: str, **config: Any) -> AIOKafkaConsumer:
         settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False} | config
-        one = AIOKafkaConsumer(*topics, bootstrap_servers=self.bootstrap, **settings)
+        one = AIOKafkaConsumer(*topics, **self.broker.clients.aiokafka(), **settings)
         await one.start()
         self.stack.push_async_callback(one.stop)
         return one
 
     async def admin(self) -> AIOKafkaAdminClient:
-        one = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
+        one = AIOKafkaAdminClient(**self.broker.clients.aiokafka())
         await one.start()
         self.stack.push_async_callback(one.close)
         return one
 
     async def create(self, topic: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
         admin = await self.admin()
-        replicas = self.bootstrap.count(",") + 1  # this client has no word for the broker's default
+        replicas = len(self.broker.addresses)  # this client has no word for the broker's default
         answer = await admin.create_topics([NewTopic(topic, partitions, replicas, topic_configs=configs)])
         assert [error[1] for error in answer.topic_errors] == [0]
         await self.wait_for_leaders(admin, topic, partitions)
@@ -65,7 +65,7 @@ class Clients:
         while time.monotonic() < deadline:
             (found,) = await admin.describe_topics([topic])
             if sum(p["leader"] >= 0 for p in found["partitions"]) == partitions:
-                return await asyncio.to_thread(wait_for_leaders, self.bootstrap, topic, partitions)
+                return await asyncio.to_thread(wait_for_leaders, self.broker, topic, partitions)
             await asyncio.sleep(0.05)
         raise AssertionError(f"{topic} did not appear")
 
@@ -76,7 +76,7 @@ def run(broker: Server, scenario: Callable[[Clients], Awaitable[None]]) -> None:
     @asynccontextmanager
     async def clients() -> AsyncIterator[Clients]:
         async with AsyncExitStack() as stack:
-            yield Clients(broker.bootstrap, stack)
+            yield Clients(broker, stack)
 
     async def whole() -> None:
         async with clients() as ready:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from compat import suite
+from compat.secure import MUTUAL, OF_CLIENT
 
 COMPAT = suite.ROOT / "compat"
 DISTRIBUTIONS = {"confluent_kafka": "confluent-kafka", "kafka_python": "kafka-python", "aiokafka": "aiokafka"}
@@ -66,6 +67,30 @@ def row(name: str) -> list[str]:
 def test_index_counts_the_tests(name: str) -> None:
     count = str(len(suite.allowed(name)))
     assert row(name)[2:4] == [count, count]
+
+
+def secured_rows() -> dict[str, list[str]]:
+    """The cells of the table of secured listeners, by client."""
+    lines = (COMPAT / "README.md").read_text().partition("## Over secured listeners")[2].splitlines()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
+    return {row[0]: row[1:] for row in rows}
+
+
+def test_the_table_of_secured_listeners_has_what_each_client_has() -> None:
+    rows = secured_rows()
+    ways = rows.pop("client")
+    names = {f"SSL/{MUTUAL}": MUTUAL, "SSL": ""}
+    assert set(rows) <= set(OF_CLIENT)
+    for name, cells in rows.items():
+        counted = {names.get(way, way) for way, cell in zip(ways, cells, strict=True) if cell}
+        assert counted == {one.way for one in OF_CLIENT[name]}, name
+        assert {int(cell) for cell in cells if cell} == {len(suite.allowed(name)) - skipped(name)}, name
+
+
+def skipped(name: str) -> int:
+    """How many listed tests of a suite need a listener without security."""
+    texts = [path.read_text() for path in suite.test_files(name)]
+    return sum(len(re.findall(r"^@pytest.mark.plaintext\(", text, re.MULTILINE)) for text in texts)
 
 
 def pinned(name: str) -> str:

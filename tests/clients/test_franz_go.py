@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -48,9 +49,11 @@ def built() -> Path:
 
 
 @pytest.fixture(scope="module")
-def outcomes(broker: Server) -> dict[str, str]:
+def outcomes(broker: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The result line of each scenario, from one run of the program: `PASS name` or `FAIL name reason`."""
-    command = [str(built()), broker.bootstrap]
+    secure = tmp_path_factory.mktemp("franz-go") / "secure.json"
+    secure.write_text(json.dumps(broker.clients.franz_go()))
+    command = [str(built()), "-secure", str(secure), broker.bootstrap]
     done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False)
     lines = [line for line in done.stdout.splitlines() if line.startswith(("PASS ", "FAIL "))]
     assert lines, done.stdout + done.stderr

@@ -28,7 +28,7 @@ Name = Callable[..., str]
 @pytest.fixture(scope="module")
 def admin(broker: Server) -> Iterator[KafkaAdminClient]:
     """An admin client of the shared broker."""
-    client = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    client = KafkaAdminClient(**broker.clients.kafka_python())
     yield client
     client.close()
 
@@ -41,7 +41,7 @@ def create(broker: Server, admin: KafkaAdminClient, topic_name: Name) -> Callabl
         name = topic_name()
         settings = {"num_partitions": partitions, "replication_factor": -1, "configs": configs or {}}
         admin.create_topics({name: settings}, wait_for_metadata=True)
-        wait_for_leaders(broker.bootstrap, name, partitions)
+        wait_for_leaders(broker, name, partitions)
         return name
 
     return create_topic
@@ -53,7 +53,7 @@ def producer(broker: Server) -> Iterator[Callable[..., KafkaProducer]]:
     opened: list[KafkaProducer] = []
 
     def produce(**config: Any) -> KafkaProducer:
-        opened.append(KafkaProducer(bootstrap_servers=broker.bootstrap, **config))
+        opened.append(KafkaProducer(**broker.clients.kafka_python(), **config))
         return opened[-1]
 
     yield produce
@@ -68,7 +68,7 @@ def consumer(broker: Server) -> Iterator[Callable[..., KafkaConsumer]]:
 
     def consume(*topics: str, **config: Any) -> KafkaConsumer:
         settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False} | config
-        opened.append(KafkaConsumer(*topics, bootstrap_servers=broker.bootstrap, **settings))
+        opened.append(KafkaConsumer(*topics, **broker.clients.kafka_python(), **settings))
         return opened[-1]
 
     yield consume

@@ -82,14 +82,14 @@ class Running:
 class Kcat:
     """Runs kcat against one broker, without the user's configuration file."""
 
-    def __init__(self, bootstrap: str, folder: Path) -> None:
-        self.bootstrap, self.folder = bootstrap, folder
+    def __init__(self, broker: Server, folder: Path) -> None:
+        self.broker, self.folder = broker, folder
         self.environment = {name: value for name, value in os.environ.items() if not name.endswith("CAT_CONFIG")}
         self.environment["HOME"] = str(folder)
         self.started: list[Running] = []
 
     def _command(self, *arguments: str) -> list[str]:
-        return [str(KCAT), "-b", self.bootstrap, "-m", "20", *arguments]
+        return [str(KCAT), *self.broker.clients.kcat(), "-m", "20", *arguments]
 
     def run(self, *arguments: str, data: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
         """Run kcat until it exits."""
@@ -129,12 +129,12 @@ class Kcat:
 
 
 @pytest.fixture
-def kcat_at(tmp_path: Path) -> Iterator[Callable[[str], Kcat]]:
-    """A factory of Kcats for a given address; their processes are stopped after the test."""
+def kcat_at(tmp_path: Path) -> Iterator[Callable[[Server], Kcat]]:
+    """A factory of Kcats for a given broker; their processes are stopped after the test."""
     made: list[Kcat] = []
 
-    def at(bootstrap: str) -> Kcat:
-        made.append(Kcat(bootstrap, tmp_path))
+    def at(broker: Server) -> Kcat:
+        made.append(Kcat(broker, tmp_path))
         return made[-1]
 
     yield at
@@ -143,16 +143,16 @@ def kcat_at(tmp_path: Path) -> Iterator[Callable[[str], Kcat]]:
 
 
 @pytest.fixture
-def kcat(broker: Server, kcat_at: Callable[[str], Kcat]) -> Kcat:
+def kcat(broker: Server, kcat_at: Callable[[Server], Kcat]) -> Kcat:
     """kcat against the shared broker."""
-    return kcat_at(broker.bootstrap)
+    return kcat_at(broker)
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int = 1, config: dict[str, str] | None = None) -> None:
+def create_topic(broker: Server, topic: str, partitions: int = 1, config: dict[str, str] | None = None) -> None:
     """Create a topic with partitions and configs, which kcat cannot do."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient(broker.clients.librdkafka())
     admin.create_topics([NewTopic(topic, partitions, config=config or {})])[topic].result(30)
-    wait_for_leaders(bootstrap, topic, partitions)
+    wait_for_leaders(broker, topic, partitions)
 
 
 @pytest.fixture
@@ -160,20 +160,20 @@ def create(broker: Server, topic: str) -> Callable[..., str]:
     """Create this test's topic on the shared broker: `create(partitions=1, config=None) -> name`."""
 
     def create_it(partitions: int = 1, config: dict[str, str] | None = None) -> str:
-        create_topic(broker.bootstrap, topic, partitions, config)
+        create_topic(broker, topic, partitions, config)
         return topic
 
     return create_it
 
 
-def first_batch(bootstrap: str, topic: str) -> BatchView:
-    """The first batch of partition 0 as the broker sends it."""
+def first_batch(broker: Server, topic: str) -> BatchView:
+    """The first batch of partition 0 as the broker sends it, asked without security."""
     partition = FetchRequestFetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     request = FetchRequest(
         max_wait_ms=500, min_bytes=1, max_bytes=1 << 20,
         topics=[FetchRequestFetchTopic(topic=topic, partitions=[partition])],
     )  # fmt: skip
-    client = RawClient(leader_address(bootstrap, topic))
+    client = RawClient(leader_address(broker.plaintext, topic))
     try:
         (partition,) = client(request, 12).responses[0].partitions
     finally:
@@ -186,7 +186,7 @@ def test_records_are_read_unchanged_in_every_codec(codec, kcat, create) -> None:
     topic = create()
     lines = [f"key-{n}:value-{n} " + "and more " * 20 for n in range(500)]
     kcat("-P", "-t", topic, "-K:", "-z", codec, data="\n".join(lines).encode())
-    assert first_batch(kcat.bootstrap, topic).codec == CODECS[codec]
+    assert first_batch(kcat.broker, topic).codec == CODECS[codec]
     found = kcat.consume(topic, "-f", "%t %p %o %k:%s\n", "-X", "check.crcs=true")
     assert found == [f"{topic} 0 {n} {line}" for n, line in enumerate(lines)]
 
@@ -274,7 +274,7 @@ def test_reading_beyond_the_end_follows_the_reset_policy(kcat, create) -> None:
 def timed(broker: Server, create: Callable[..., str]) -> str:
     """A topic whose record n of 50 has the timestamp EPOCH + n seconds (kcat itself cannot set timestamps)."""
     topic = create()
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer = Producer(broker.clients.librdkafka())
     for n in range(50):
         producer.produce(topic, b"%d" % n, timestamp=EPOCH + 1000 * n)
     assert producer.flush(DEADLINE_S) == 0
@@ -396,8 +396,8 @@ def _keyed(numbers: range) -> bytes:
 
 def test_running_consumer_continues_after_a_kill_9_of_the_broker(start_broker, kcat_at, topic) -> None:
     server = start_broker()
-    kcat = kcat_at(server.bootstrap)
-    create_topic(server.bootstrap, topic)
+    kcat = kcat_at(server)
+    create_topic(server, topic)
     kcat.produce(topic, range(10))
     follower = kcat.start("-C", "-E", "-t", topic)
     follower.wait(lambda: len(follower.lines()) == 10)
