@@ -94,7 +94,8 @@ def _words(line):
 
 def make_topic(broker, name, partitions=1):
     admin = AdminClient(broker.clients.librdkafka())
-    admin.create_topics([NewTopic(name, partitions)])[name].result(30)
+    kept = {"retention.ms": "-1"}  # `fill` writes old timestamps
+    admin.create_topics([NewTopic(name, partitions, config=kept)])[name].result(30)
     return name
 
 
