@@ -82,8 +82,8 @@ OF_CLIENT: Final = {
     "kcat": _without("OAUTHBEARER", "SCRAM-SHA-256", "SCRAM-SHA-512"),
     "spark": EVERY,
 }
-"""What each client has. Libraries take tokens from their users, signed or not; kcat only makes unsecured ones. The SCRAM
-of kcat's librdkafka, which is older than 2.6.1, is refused by Kafka 4 too."""
+"""What each client has. Libraries take tokens from their users, signed or not; kcat only makes unsecured ones. Kafka 4
+refuses the SCRAM of kcat's librdkafka too, which is older than 2.6.1."""
 
 
 @dataclass(frozen=True, slots=True)

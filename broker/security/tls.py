@@ -46,6 +46,8 @@ class Tls:
         self._config = config
         self._inter_broker = config.inter_broker_listener
         self._served = set(config.tls_listeners)
+        self._changes = 0
+        """Of dynamic configs. Threads may end in any order: what was read before the last change is not used."""
         self.identities: dict[str, LiveIdentity] = {}
         self._seen: dict[str, Stamps] = {}
         for name in (*config.tls_listeners, *config.tls_targets):
@@ -114,6 +116,7 @@ class Tls:
     def configs_changed(self, changed: set[str]) -> None:
         """Apply dynamic configs that are effective now."""
         if any(_SSL in f".{name}" for name in changed):
+            self._changes += 1
             self._replace(self.settings_with(self._config), lambda: None, is_changed=lambda _name, _stamps: True)
 
     def _replace(
@@ -125,6 +128,7 @@ class Tls:
     ) -> None:
         """Read what has changed in a thread, and put it in place; then call `then`."""
         found: list[tuple[str, Stamps, TlsIdentity | ConfigError]] = []
+        change = self._changes
 
         def read() -> None:
             for name, wanted in settings.items():
@@ -139,7 +143,7 @@ class Tls:
         def was_read(failure: Exception | None) -> None:
             if failure is not None:
                 logger.error("Certificates could not be read again", exc_info=failure)
-            for name, stamps, outcome in found:
+            for name, stamps, outcome in found if change == self._changes else ():
                 self._seen[name] = stamps
                 self._put(name, outcome)
             then()

@@ -35,7 +35,7 @@ class SecuredBroker:
         """`kind` is `barnabas` or `kafka`; `keys` are those of a test."""
         self.folder = data_dir.with_name(f"{data_dir.name}-secure")
         self.folder.mkdir(exist_ok=True)
-        self.ways = ("config",) if kind == "kafka" else ("file", "config")  # Kafka does not watch its files
+        self.ways = ("config",) if kind == "kafka" else ("config", "file")  # Kafka does not watch its files
         self._listener = wanted.protocol.lower()
         self._authority = Authority()
         self._rotations = 0

@@ -11,6 +11,7 @@ import pytest
 
 from barnabas.broker.config.config_schema import config_schema
 from barnabas.broker.config.load import load
+from barnabas.broker.disk_threads import DiskExecutor
 from barnabas.broker.loop import Loop
 from barnabas.broker.security import tls as tls_module
 from barnabas.broker.security.tls import Tls
@@ -160,10 +161,24 @@ class InPlace:
         then(None)
 
 
+class Held:
+    """Runs nothing before the test says so, in the order that it wants."""
+
+    def __init__(self) -> None:
+        self.works: list[Callable[[], None]] = []
+
+    def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
+        def run() -> None:
+            work()
+            then(None)
+
+        self.works.append(run)
+
+
 class Node:
     """A node with files, and the time in the hands of the test."""
 
-    def __init__(self, path: Path, **others: str) -> None:
+    def __init__(self, path: Path, executor: DiskExecutor | None = None, **others: str) -> None:
         self.key_store, self.trust_store = path / "own.pem", path / "trust.pem"
         SERVER.write(self.key_store)
         CA.write(self.trust_store)
@@ -175,11 +190,16 @@ class Node:
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(self.trust_store),
         }
-        config = load(keys | {name.replace("_", "."): value for name, value in others.items()}, {}, None)
+        self.config = load(keys | {name.replace("_", "."): value for name, value in others.items()}, {}, None)
         self.now = 0.0
         self.loop = Loop(lambda: self.now, lambda: 0)
-        self.tls = Tls(config)
-        self.tls.follow(self.loop, InPlace())
+        self.tls = Tls(self.config)
+        self.tls.follow(self.loop, executor or InPlace())
+
+    def change_key_store(self, path: str) -> None:
+        """Another key store by a dynamic config."""
+        name = "listener.name.ssl.ssl.keystore.location"
+        self.tls.configs_changed(self.config.set_dynamic({name: path}, {}))
 
     @property
     def shown(self) -> bytes | None:
@@ -252,6 +272,28 @@ def test_a_trust_store_that_does_not_trust_this_node_is_refused(node: Node, capl
     node.wait()
     assert node.shown == SERVER.der
     assert "must trust the node's own certificate" in caplog.text
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_the_last_dynamic_config_wins_whichever_thread_ends_last(tmp_path: Path, order: tuple[int, ...]) -> None:
+    """A changed file is being read when two dynamic configs follow."""
+    held = Held()
+    node = Node(tmp_path, held)
+    CA.sign("server").write(node.key_store)
+    node.wait()
+    node.change_key_store(CA.sign("server").write(tmp_path / "first.pem"))
+    last = CA.sign("server")
+    node.change_key_store(last.write(tmp_path / "last.pem"))
+    for index in order:
+        held.works[index]()
+    assert node.shown == last.der
+    again = CA.sign("server")
+    again.write(tmp_path / "last.pem")
+    held.works.clear()
+    node.wait()
+    for work in held.works:
+        work()
+    assert node.shown == again.der
 
 
 def test_a_missing_file_is_waited_for(node: Node, caplog) -> None:
