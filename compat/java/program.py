@@ -1,6 +1,6 @@
 """Compiles and runs the programs in `src` with the Java client's jars.
 
-python -m compat.java.program HOST:PORT [SCENARIO...]
+python -m compat.java.program HOST:PORT [--command-config FILE] [SCENARIO...]
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from compat.jars import ROOT, classpath
@@ -33,12 +34,12 @@ def compiled(source: Path, pom: Path) -> Path:
     return target
 
 
-def command(bootstrap: str, *scenarios: str) -> list[str]:
-    """The command line that runs the scenarios (all by default) against a broker."""
-    return java("Compat", bootstrap, *scenarios)
+def command(bootstrap: str, *arguments: str, jvm_options: Sequence[str] = ()) -> list[str]:
+    """The command line that runs scenarios (all by default) against a broker."""
+    return java("Compat", bootstrap, *arguments, jvm_options=jvm_options)
 
 
-def java(program: str, *arguments: str) -> list[str]:
+def java(program: str, *arguments: str, jvm_options: Sequence[str] = ()) -> list[str]:
     """The command line of the program `src/PROGRAM.java`."""
     classes = compiled(FOLDER / "src" / f"{program}.java", POM)
     jvm = [
@@ -47,6 +48,7 @@ def java(program: str, *arguments: str) -> list[str]:
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+        *jvm_options,
     ]
     return [*jvm, "-cp", f"{classes}:{classpath(POM)}", program, *arguments]
 

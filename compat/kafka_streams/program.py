@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from compat.jars import classpath
@@ -16,11 +17,13 @@ FOLDER = Path(__file__).resolve().parent
 POM = FOLDER / "pom.xml"
 
 
-def command(bootstrap: str, application: str, state_dir: str, *settings: str) -> list[str]:
+def command(
+    bootstrap: str, application: str, state_dir: str, *settings: str, jvm_options: Sequence[str] = ()
+) -> list[str]:
     """The command line of one instance; settings are Streams' configs, `name=value`."""
     classes = compiled(FOLDER / "src" / "WordCount.java", POM)
     java = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    java.append("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+    java += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", *jvm_options]
     return [*java, "-cp", f"{classes}:{classpath(POM)}", "WordCount", bootstrap, application, state_dir, *settings]
 
 

@@ -24,6 +24,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from bench.real_kafka import KafkaServer
 from bench.servers import BarnabasServer, Server
+from compat.secure import ClientSettings
 
 HEAP = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 DYNAMIC_TOPIC_CONFIG = 1
@@ -61,6 +62,11 @@ class Directory:
     def bootstrap(self) -> str:
         """`host:port` of the running broker."""
         return self.kafka.bootstrap
+
+    @property
+    def clients(self) -> ClientSettings:
+        """What clients are configured with."""
+        return self.kafka.clients
 
     def run(self, server: Server) -> Server:
         """Stop the running broker cleanly and start this one."""

@@ -46,7 +46,7 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
 
 def admin_of(broker: Server) -> AdminClient:
     """An admin client of confluent-kafka; the caller keeps a reference until the results have arrived."""
-    return AdminClient({"bootstrap.servers": broker.bootstrap})
+    return AdminClient(broker.clients.librdkafka())
 
 
 def create_topic(broker: Server, topic: str, partitions: int = 1, **config: str) -> str:
@@ -59,7 +59,7 @@ def create_topic(broker: Server, topic: str, partitions: int = 1, **config: str)
 
 def produce(broker: Server, topic: str, numbers: Iterable[int], partitions: int = 1, codec: str = "lz4") -> None:
     """Produce number n to partition n % partitions, with key, header and a timestamp n seconds after EPOCH."""
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": codec})
+    producer = Producer(broker.clients.librdkafka() | {"compression.type": codec})
     for n in numbers:
         produce_number(producer, topic, n, n % partitions)
     assert producer.flush(30) == 0
@@ -75,7 +75,7 @@ def produce_number(producer: Producer, topic: str, n: int, partition: int = 0) -
 
 def transactional(broker: Server, transactional_id: str) -> Producer:
     """A transactional producer, after init_transactions."""
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": transactional_id, "linger.ms": 0})
+    producer = Producer(broker.clients.librdkafka() | {"transactional.id": transactional_id, "linger.ms": 0})
     producer.init_transactions(30)
     return producer
 
@@ -100,9 +100,9 @@ def transaction(writer: Producer, topic: str, numbers: Iterable[int], partitions
 def consume(broker: Server, topic: str, count: int) -> list[Any]:
     """`count` committed records of all partitions, by confluent-kafka."""
     consumer = Consumer(
-        {"bootstrap.servers": broker.bootstrap, "group.id": "check", "auto.offset.reset": "earliest",
-         "enable.auto.commit": False}
-    )  # fmt: skip
+        broker.clients.librdkafka()
+        | {"group.id": "check", "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    )
     try:
         partitions = consumer.list_topics(topic, timeout=20).topics[topic].partitions
         consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
@@ -140,7 +140,7 @@ def add_partitions(broker: Server, topic: str, total: int) -> None:
 
 def source(reader: Any, broker: Server, **options: object) -> Any:
     """A Kafka source of a DataFrameReader or DataStreamReader; `__` in the name of an option is a dot."""
-    reader = reader.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
+    reader = reader.format("kafka").options(**broker.clients.spark())
     return reader.options(**{key.replace("__", "."): value for key, value in options.items()}).load()
 
 
@@ -161,7 +161,7 @@ def numbers(frame: Any) -> list[int]:
 
 def sink(writer: Any, broker: Server, **options: object) -> Any:
     """A DataFrameWriter or DataStreamWriter to Kafka; `__` in the name of an option is a dot."""
-    writer = writer.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
+    writer = writer.format("kafka").options(**broker.clients.spark())
     return writer.options(**{key.replace("__", "."): value for key, value in options.items()})
 
 

@@ -19,6 +19,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat.kafka_streams import program
+from compat.secure import ClientSettings
 
 DEADLINE_S = 120.0
 CREATION_S = 30.0
@@ -105,9 +106,9 @@ class Instance:
         assert "CLOSED true" in self.lines
 
 
-def create_topics(bootstrap: str, topics: list[str], partitions: int) -> None:
+def create_topics(clients: ClientSettings, topics: list[str], partitions: int) -> None:
     """Create topics; again those whose creation has no answer because its broker was killed."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient(clients.librdkafka())
     deadline = time.monotonic() + CREATION_S
     while topics:
         failed = []
@@ -127,17 +128,22 @@ def create_topics(bootstrap: str, topics: list[str], partitions: int) -> None:
 class Application:
     """One application id with its topics and the words written to its input."""
 
-    def __init__(self, bootstrap: str, name: str, state: Path, *settings: str, partitions: int = 2) -> None:
-        self.bootstrap, self.name, self.state, self.partitions = bootstrap, name, state, partitions
+    def __init__(self, clients: ClientSettings, name: str, state: Path, *settings: str, partitions: int = 2) -> None:
+        self.clients, self.name, self.state, self.partitions = clients, name, state, partitions
         self.settings = settings
         self.written: Counter[str] = Counter()
         self.instances: list[Instance] = []
-        create_topics(bootstrap, [f"{name}-lines", f"{name}-known", f"{name}-counts"], partitions)
+        create_topics(clients, [f"{name}-lines", f"{name}-known", f"{name}-counts"], partitions)
 
     def start(self, *settings: str, state: str = "one") -> Instance:
         """Start another instance; `state` names its state directory."""
         where = self.state / state
-        instance = Instance(program.command(self.bootstrap, self.name, str(where), *self.settings, *settings))
+        security = (f"{key}={value}" for key, value in self.clients.security_properties().items())
+        command = program.command(
+            self.clients.bootstrap, self.name, str(where), *security, *self.settings, *settings,
+            jvm_options=self.clients.java_options(),
+        )  # fmt: skip
+        instance = Instance(command)
         self.instances.append(instance)
         return instance
 
@@ -149,7 +155,7 @@ class Application:
 
     def write(self, lines: int, chance: random.Random) -> None:
         """Write lines of random words."""
-        producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True})
+        producer = Producer(self.clients.librdkafka() | {"enable.idempotence": True})
         for _ in range(lines):
             words = chance.choices(WORDS, k=3)
             self.written.update(words)
@@ -158,7 +164,7 @@ class Application:
 
     def write_line(self, line: str) -> None:
         """Write one given line."""
-        producer = Producer({"bootstrap.servers": self.bootstrap})
+        producer = Producer(self.clients.librdkafka())
         producer.produce(f"{self.name}-lines", line)
         assert producer.flush(DEADLINE_S) == 0
 
@@ -166,7 +172,7 @@ class Application:
         """All counts of each word in the output topic, in order."""
         consumer = Consumer(
             {
-                "bootstrap.servers": self.bootstrap,
+                **self.clients.librdkafka(),
                 "group.id": f"reader-of-{self.name}",
                 "isolation.level": isolation,
                 "enable.partition.eof": True,

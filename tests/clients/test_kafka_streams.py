@@ -48,7 +48,7 @@ def application(topic_name, tmp_path):
     made = []
 
     def make(server, *settings, **options):
-        made.append(Application(server.bootstrap, topic_name("words"), tmp_path, *settings, **options))
+        made.append(Application(server.clients, topic_name("words"), tmp_path, *settings, **options))
         return made[-1]
 
     yield make
@@ -196,9 +196,11 @@ def test_shutdown_of_the_whole_application(start_broker, application, chance, pr
 def tool(server, *arguments):
     """Run kafka-streams-groups.sh and return its output."""
     java = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    java.append("-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
+    java += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=error", *server.clients.java_options()]
     command = [*java, "-cp", classpath(ROOT / "compat" / "kafka-tools" / "pom.xml")]
     command += ["org.apache.kafka.tools.streams.StreamsGroupCommand", "--bootstrap-server", server.bootstrap]
+    config = server.clients.write(server.log_dir.with_name(f"{server.log_dir.name}.client.properties"))
+    command += ["--command-config", str(config)]
     done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=120, check=False)
     return done.stdout + done.stderr
 
@@ -233,6 +235,7 @@ def test_kafka_streams_groups_tool(start_broker, application, chance):
 
 
 @pytest.mark.slow
+@pytest.mark.plaintext("Kafka and Barnabas in turn have one configuration, which is of a plaintext listener")
 def test_kafka_and_barnabas_in_turn_under_one_application(application, chance, tmp_path):
     """Both brokers use one data directory in turn: the group, its tasks, offsets and transactions are kept."""
     directory = Directory(tmp_path / "node", config=FAST_SESSIONS)

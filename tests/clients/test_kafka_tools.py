@@ -30,18 +30,19 @@ OPTION = {"TransactionalMessageCopier": ["--broker-list"]}
 
 
 class Tools:
-    """The JVM that runs the tools, and their common arguments."""
+    """The JVM that runs the tools, and their common arguments; `config` is a client.properties."""
 
-    def __init__(self, bootstrap):
+    def __init__(self, bootstrap, config=None, jvm_options=()):
         self.bootstrap = bootstrap
+        self.config = [] if config is None else ["--command-config", str(config)]
         classes = program.compiled(FOLDER / "src" / "Tools.java", FOLDER / "pom.xml")
-        jvm = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
+        jvm = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", *jvm_options]
         self.java = [*jvm, "-cp", f"{classes}:{classpath(FOLDER / 'pom.xml')}"]
         self.process = subprocess.Popen([*self.java, "Tools"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def run(self, tool, *arguments, expected=0):
         """Run a tool that must end with the expected exit code; its standard output followed by its error output."""
-        words = [tool, *OPTION.get(tool, ["--bootstrap-server"]), self.bootstrap, *map(str, arguments)]
+        words = [tool, *OPTION.get(tool, ["--bootstrap-server"]), self.bootstrap, *self.config, *map(str, arguments)]
         self.process.stdin.write("\t".join(words).encode() + b"\n")
         self.process.stdin.flush()
         code, *lengths = map(int, self.process.stdout.readline().split())
@@ -52,7 +53,7 @@ class Tools:
     def run_alone(self, tool, *arguments):
         """Run a tool in a JVM of its own, for output that it prints at exit."""
         command = [*self.java, f"org.apache.kafka.tools.{tool}", "--bootstrap-server", self.bootstrap]
-        command += map(str, arguments)
+        command += [*self.config, *map(str, arguments)]
         return subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=DEADLINE_S, check=True).stdout
 
     def groups(self, *arguments, expected=0):
@@ -68,8 +69,12 @@ class Tools:
 
 
 @pytest.fixture(scope="module")
-def tools(broker) -> Iterator[Tools]:
-    one = Tools(broker.bootstrap)
+def tools(broker, tmp_path_factory) -> Iterator[Tools]:
+    settings = broker.clients
+    config = None  # one tool has no option for it
+    if settings.security is not None:
+        config = settings.write(tmp_path_factory.mktemp("tools") / "client.properties")
+    one = Tools(broker.bootstrap, config, settings.java_options())
     yield one
     one.close()
 
@@ -88,21 +93,22 @@ def _words(line):
 
 
 def make_topic(broker, name, partitions=1):
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic(name, partitions)])[name].result(30)
+    admin = AdminClient(broker.clients.librdkafka())
+    kept = {"retention.ms": "-1"}  # `fill` writes old timestamps
+    admin.create_topics([NewTopic(name, partitions, config=kept)])[name].result(30)
     return name
 
 
 def fill(broker, topic, count, partition=0):
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer = Producer(broker.clients.librdkafka())
     for number in range(count):
         producer.produce(topic, str(number), partition=partition, timestamp=1_700_000_000_000 + number * 1000)
     assert producer.flush(DEADLINE_S) == 0
 
 
 def consumer(broker, group, **config):
-    settings = {"bootstrap.servers": broker.bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
-    return Consumer(settings | {"enable.auto.commit": False} | config)
+    settings = {"group.id": group, "auto.offset.reset": "earliest"}
+    return Consumer(broker.clients.librdkafka() | settings | {"enable.auto.commit": False} | config)
 
 
 def commit(broker, group, topic, *offsets):
@@ -272,7 +278,7 @@ def open_transaction(broker, topic):
     """A producer with an open transaction of one record, and its transactional id."""
     make_topic(broker, topic)
     transactional_id = f"id-{topic}"
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": transactional_id})
+    producer = Producer(broker.clients.librdkafka() | {"transactional.id": transactional_id})
     producer.init_transactions(DEADLINE_S)
     producer.begin_transaction()
     producer.produce(topic, "open")
@@ -410,6 +416,7 @@ def test_verifiable_consumer_of_the_consumer_protocol(tools, broker, topic, grou
     assert sum(offset for offset in offsets_of(broker, group, topic, 3) if offset > 0) == 200
 
 
+@pytest.mark.plaintext("the copier takes no settings of its clients but the address")
 def test_transactional_message_copier(tools, broker, topic_name, group):
     source, target = make_topic(broker, topic_name("in")), make_topic(broker, topic_name("out"))
     fill(broker, source, 100)

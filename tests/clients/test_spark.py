@@ -106,7 +106,7 @@ def test_batch_write_with_keys_headers_and_partition_column(spark, broker, creat
         "CAST(id % 3 AS INT) AS partition",
         f"'{topic}' AS topic",
     )
-    writer = frame.write.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
+    writer = frame.write.format("kafka").options(**broker.clients.spark())
     writer.option("includeHeaders", "true").option("kafka.compression.type", "zstd").save()
     messages = consume(broker, topic, 300)
     found = {int(m.value()): (m.key(), m.headers(), m.partition()) for m in messages}
@@ -116,7 +116,7 @@ def test_batch_write_with_keys_headers_and_partition_column(spark, broker, creat
 
 def test_sink_creates_its_topic(spark, broker, topic) -> None:
     frame = spark.range(50).selectExpr("CAST(CAST(id AS STRING) AS BINARY) AS value")
-    frame.write.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap).option("topic", topic).save()
+    frame.write.format("kafka").options(**broker.clients.spark()).option("topic", topic).save()
     assert sorted(int(m.value()) for m in consume(broker, topic, 50)) == list(range(50))
 
 
@@ -201,7 +201,7 @@ def test_stream_from_topic_to_topic(spark, broker, create, tmp_path) -> None:
         source(spark.readStream, broker, subscribe=origin, startingOffsets="earliest", includeHeaders="true")
         .select("key", "value", "headers")
         .writeStream.format("kafka")
-        .option("kafka.bootstrap.servers", broker.bootstrap)
+        .options(**broker.clients.spark())
         .option("topic", target)
         .option("includeHeaders", "true")
         .option("checkpointLocation", str(tmp_path / "checkpoint"))

@@ -61,7 +61,7 @@ def test_missing_and_empty_keys_values_and_headers(spark, broker, create: Create
     topic, copy = create(), create()
     headers = [None, [], [("a", None), ("a", b""), ("b", b"\0\xff")]]
     sent = [(key, value, some) for key in (None, b"", b"k") for value in (None, b"", b"v") for some in headers]
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer = Producer(broker.clients.librdkafka())
     for key, value, some in sent:
         producer.produce(topic, value, key=key, headers=some)
     assert producer.flush(30) == 0
@@ -137,7 +137,7 @@ def test_gaps_that_compaction_makes(spark, start_broker, topic: str, tmp_path) -
     create_topic(
         broker, topic, 1, cleanup__policy="compact", segment__bytes="1048576", min__cleanable__dirty__ratio="0.001"
     )
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
+    producer = Producer(broker.clients.librdkafka() | {"linger.ms": 5})
     padding = b"x" * 1000
     for n in range(4000):
         key = b"shared-%d" % (n % 10) if n % 7 else b"own-%d" % n

@@ -63,13 +63,14 @@ class Streams(Load):
     LINES = 20
 
     def __init__(self, name: str, bootstrap: str, folder: Path, seed: int, *, settings: tuple[str, ...] = ()) -> None:
+        from compat.secure import ClientSettings
         from tests.clients.streams_application import Application
 
         super().__init__(name)
         self._chance = random.Random(seed)
         state = folder / name
         settings = ("processing.guarantee=exactly_once_v2", "replication.factor=3", *settings)
-        self._words = Application(bootstrap, f"words-{seed}", state, *settings, partitions=2)
+        self._words = Application(ClientSettings(bootstrap), f"words-{seed}", state, *settings, partitions=2)
         self._written = 0
         self._ticker: Ticker | None = None
 

@@ -35,10 +35,12 @@ import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.utils.Utils;
 
 /**
- * The Java client against a broker: {@code java Compat HOST:PORT [SCENARIO...]}.
+ * The Java client against a broker: {@code java Compat HOST:PORT [--command-config FILE] [SCENARIO...]}.
  *
+ * FILE is a client.properties of Kafka, which every client gets.
  * Runs each scenario (all of them by default) and prints {@code PASS name} or {@code FAIL name reason}; the exit code is the
  * number of failures. Every scenario has its own topics and groups, so that runs may share a broker.
  */
@@ -51,12 +53,14 @@ public final class Compat {
     static final long EPOCH = System.currentTimeMillis() / 1000 * 1000 - 86_400_000; // younger than Kafka's retention
 
     private final String bootstrap;
+    private final Properties common;
     private final Admin admin;
     private final Map<String, Scenario> scenarios = new LinkedHashMap<>();
     private final List<AutoCloseable> opened = new ArrayList<>();
 
-    private Compat(String bootstrap) {
+    private Compat(String bootstrap, Properties common) {
         this.bootstrap = bootstrap;
+        this.common = common;
         this.admin = Admin.create(properties());
         for (String codec : List.of("none", "gzip", "snappy", "lz4", "zstd")) {
             scenarios.put("roundtrip_" + codec, () -> roundTrip(codec));
@@ -87,8 +91,9 @@ public final class Compat {
     }
 
     public static void main(String[] arguments) throws Exception {
-        Compat compat = new Compat(arguments[0]);
-        List<String> wanted = Arrays.asList(arguments).subList(1, arguments.length);
+        boolean hasFile = arguments.length > 2 && arguments[1].equals("--command-config");
+        Compat compat = new Compat(arguments[0], hasFile ? Utils.loadProps(arguments[2]) : new Properties());
+        List<String> wanted = Arrays.asList(arguments).subList(hasFile ? 3 : 1, arguments.length);
         int failures = 0;
         for (Map.Entry<String, Scenario> entry : compat.scenarios.entrySet()) {
             if (wanted.isEmpty() || wanted.contains(entry.getKey())) {
@@ -132,6 +137,7 @@ public final class Compat {
 
     private Properties properties(String... pairs) {
         Properties properties = new Properties();
+        properties.putAll(common);
         properties.put("bootstrap.servers", bootstrap);
         properties.put("default.api.timeout.ms", "30000");
         for (int n = 0; n < pairs.length; n += 2) {

@@ -15,11 +15,12 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
+import org.apache.kafka.common.utils.Utils;
 
 /**
  * One member of a group as a separate process, so that it can be killed: {@code java GroupMember NAME=VALUE...} with
- * bootstrap, group, topic, diary, session_ms, protocol (classic or consumer), perhaps strategy and instance. It writes
- * the diary described in tests/clients/group_member.py. On SIGTERM it leaves the group and ends.
+ * bootstrap, group, topic, diary, session_ms, protocol (classic or consumer), perhaps strategy, instance and config, a
+ * client.properties. It writes the diary described in tests/clients/group_member.py. On SIGTERM it leaves the group and ends.
  */
 public final class GroupMember implements ConsumerRebalanceListener {
     private static final Duration POLL = Duration.ofMillis(200);
@@ -52,7 +53,7 @@ public final class GroupMember implements ConsumerRebalanceListener {
         member.run();
     }
 
-    private void run() {
+    private void run() throws IOException {
         try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(settings())) {
             consumer.subscribe(List.of(options.get("topic")), this);
             while (!isOver) {
@@ -73,8 +74,8 @@ public final class GroupMember implements ConsumerRebalanceListener {
         }
     }
 
-    private Properties settings() {
-        Properties settings = new Properties();
+    private Properties settings() throws IOException {
+        Properties settings = options.containsKey("config") ? Utils.loadProps(options.get("config")) : new Properties();
         settings.put("bootstrap.servers", options.get("bootstrap"));
         settings.put("group.id", options.get("group"));
         settings.put("group.protocol", options.getOrDefault("protocol", "classic"));

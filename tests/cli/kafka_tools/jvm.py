@@ -44,8 +44,8 @@ class KafkaTools:
         classes = program.compiled(FOLDER / "src" / "Tools.java", FOLDER / "pom.xml")
         jvm = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC"]
         jvm += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=off"]
-        command = [*jvm, "-cp", f"{classes}:{classpath(FOLDER / 'pom.xml')}", "Tools"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.java = [*jvm, "-cp", f"{classes}:{classpath(FOLDER / 'pom.xml')}"]
+        self.process = subprocess.Popen([*self.java, "Tools"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def run(self, words: list[str], stdin: str) -> Output:
         """Run one command."""
