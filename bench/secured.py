@@ -45,7 +45,7 @@ AUTHORIZER = {
     "allow.everyone.if.no.acl.found": "true",  # the admin requests of the benchmark
 }
 OTHER_USERS = 100
-PAIRS = 5
+PAIRS = 3
 """Pairs of a run: the difference to be seen is smaller than what one run varies."""
 RECORD_BYTES = 100
 FETCHED = 500
