@@ -91,7 +91,7 @@ def _chosen(groups: list[Group], options: argparse.Namespace) -> list[Group]:
 def _compared_with(before: Path, group: Group) -> Group:
     """The group with another checkout instead of Kafka; without goals, because they are relative to Kafka."""
     cases = tuple(replace(case, goals={}) for case in group.cases)
-    return replace(group, cases=cases, before=before, sides=("now", "before"))
+    return replace(group, cases=cases, kafka=group.barnabas, before=before, sides=("now", "before"))
 
 
 def _run_group(group: Group, scale: Scale, runs: int, idle_wait: IdleWait) -> tuple[list[Line], int]:
@@ -131,7 +131,7 @@ def _measure(case: Case, group: Group, scale: Scale, runs: int, stage: Stage) ->
             for figures in case.measure(group, kind, scale, runs):
                 add(kind, figures)
         return samples
-    for run in range(runs):
+    for run in range(runs * case.repeat):
         for kind in KINDS if run % 2 == 0 else KINDS[::-1]:
             if case.mode is Mode.OWN_SERVER:
                 stage.pause_all()

@@ -104,6 +104,8 @@ class Case:
     goals: Mapping[str, Goal] = field(default_factory=dict)
     mode: Mode = Mode.SHARED_SERVER
     quick: bool = True  # included in --quick
+    repeat: int = 1
+    """How many times each of the runs is made, in turn: for differences that are smaller than what one run varies."""
 
 
 @dataclass(frozen=True)
@@ -116,29 +118,33 @@ class Group:
     barnabas: Mapping[str, str]
     kafka: Mapping[str, str]
     warm_up: Callable[[Target, Scale], None] | None = None
+    secure: Callable[[Server, Path], None] | None = None
+    """Adds listeners to a server that is not started yet, with their settings and files, which are in a folder."""
     sides: tuple[str, str] = ("Barnabas", "Kafka")
     """The headings of the two columns."""
     before: Path | None = None
-    """Another checkout of Barnabas to compare with instead of Kafka."""
+    """The checkout of another Barnabas to compare with instead of Kafka; `kafka` has its settings."""
 
     def server(self, kind: str, folder: Path, *, will_pause: bool = False) -> Server:
         """A server with the group's settings, ready to be spawned; Kafka's data directory is formatted."""
         server: Server
         if kind != "barnabas" and self.before is not None:
-            config = dict(self.barnabas)
+            config = dict(self.kafka)
             server = BarnabasServer(folder / "before", config=config, port=free_port(), checkout=self.before)
         elif kind == "barnabas":
             server = BarnabasServer(folder / kind, config=dict(self.barnabas), port=free_port())
         else:
             config = {**self.kafka, **(KAFKA_PAUSE if will_pause else {})}
             server = KafkaServer(folder / kind, config=config, port=free_port())
+        if self.secure is not None:
+            self.secure(server, folder)
         server.prepare()
         return server
 
     def settings(self) -> str:
         """Both brokers' settings that are not defaults, as text."""
         paused = KAFKA_PAUSE if any(case.mode is Mode.SHARED_SERVER for case in self.cases) else {}
-        others = {**self.kafka, **paused} if self.before is None else self.barnabas
+        others = {**self.kafka, **paused} if self.before is None else self.kafka
         ours, theirs = (
             ", ".join(f"`{key}={value}`" for key, value in settings.items()) or "defaults"
             for settings in (self.barnabas, others)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -37,10 +37,12 @@ def confluent_produce(target: Target, scale: Scale, *, size: int, partitions: in
     return produce_counted(target, scale.records if size < 1000 else scale.records // 3, size, partitions, acks)
 
 
-def produce_counted(target: Target, count: int, size: int, partitions: int, acks: str) -> Figures:
+def produce_counted(
+    target: Target, count: int, size: int, partitions: int, acks: str, client: Mapping[str, str] | None = None
+) -> Figures:
     """Produce `count` records with confluent-kafka; RuntimeError if not all are stored."""
     topic = target.create(partitions)
-    outcome = target.confluent("produce", topic, count, size, acks)
+    outcome = target.confluent("produce", topic, count, size, acks, client=client)
     stored = sum(target.end_offsets(topic, partitions))
     target.delete(topic)
     if stored != count + 1:
@@ -48,32 +50,35 @@ def produce_counted(target: Target, count: int, size: int, partitions: int, acks
     return _messages(outcome)
 
 
-def confluent_consume(target: Target, scale: Scale, *, size: int, partitions: int) -> Figures:
+def confluent_consume(
+    target: Target, scale: Scale, *, size: int, partitions: int, client: Mapping[str, str] | None = None
+) -> Figures:
     """Read a whole topic with confluent-kafka."""
     megabytes = scale.fill_mb if size < 1000 else scale.fill_mb * 3
     topic, count = target.fill(partitions, size, megabytes)
-    return _messages(target.confluent("consume", topic, count))
+    return _messages(target.confluent("consume", topic, count, client=client))
 
 
 def _messages(outcome: Outcome) -> Figures:
     return {"msg/s": outcome.requests / outcome.seconds, "CPU s/GB": outcome.cpu_s_per_gb}
 
 
-def raw_produce(target: Target, scale: Scale, *, size: int, connections: int) -> Figures:
+def raw_produce(target: Target, scale: Scale, *, size: int, connections: int, uses_tls: bool = False) -> Figures:
     """Produce encoded batches; each connection writes to its own partition."""
     topic = target.create(connections)
     batch, _ = frames.batch(size, 1000)
     requests = [frames.produce(topic, n, batch) for n in range(connections)]
-    outcome = target.raw("produce", requests, connections, IN_FLIGHT, scale.warmup_s, scale.seconds, scale.max_mb)
+    limits = (scale.warmup_s, scale.seconds, scale.max_mb)
+    outcome = target.raw("produce", requests, connections, IN_FLIGHT, *limits, uses_tls=uses_tls)
     target.delete(topic)
     return {"MB/s": outcome.bytes / outcome.seconds / 1e6, "CPU s/GB": outcome.cpu_s_per_gb}
 
 
-def raw_fetch(target: Target, scale: Scale, *, consumers: int) -> Figures:
+def raw_fetch(target: Target, scale: Scale, *, consumers: int, uses_tls: bool = False) -> Figures:
     """Fetch one partition repeatedly with several consumers, 1 MiB per request."""
     topic, count = target.fill(1, 1000, scale.fill_mb * 3)
     requests = [frames.fetch(topic, 0)]
-    outcome = target.raw("fetch", requests, consumers, count, scale.warmup_s, scale.seconds)
+    outcome = target.raw("fetch", requests, consumers, count, scale.warmup_s, scale.seconds, uses_tls=uses_tls)
     return {"MB/s": outcome.bytes / outcome.seconds / 1e6, "CPU s/GB": outcome.cpu_s_per_gb}
 
 

@@ -1,7 +1,7 @@
 """A load generator with confluent-kafka, run as a separate process; prints the same lines as `load.c`.
 
-python -m bench.confluent_load produce HOST:PORT TOPIC COUNT SIZE ACKS
-python -m bench.confluent_load consume HOST:PORT TOPIC COUNT
+python -m bench.confluent_load produce HOST:PORT TOPIC COUNT SIZE ACKS [KEY=VALUE ...]
+python -m bench.confluent_load consume HOST:PORT TOPIC COUNT [KEY=VALUE ...]
 python -m bench.confluent_load latency HOST:PORT TOPIC RATE WARMUP_S SECONDS LINGER_MS
 """
 
@@ -19,7 +19,7 @@ TIMEOUT_S = 120.0
 LATENCY_BYTES = 100
 
 
-def produce(bootstrap: str, topic: str, count: int, size: int, acks: str) -> None:
+def produce(bootstrap: str, topic: str, count: int, size: int, acks: str, **config: str) -> None:
     """Produce `count` records of `size` bytes at full speed, and wait until all are acknowledged."""
     producer = Producer(
         {
@@ -28,6 +28,7 @@ def produce(bootstrap: str, topic: str, count: int, size: int, acks: str) -> Non
             "linger.ms": 5,
             "queue.buffering.max.messages": count + 1000,
             "queue.buffering.max.kbytes": 2_000_000,
+            **config,
         }
     )
     errors: list[object] = []
@@ -61,9 +62,9 @@ def _partitions(consumer: Consumer, topic: str) -> list[int]:
     return sorted(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
 
 
-def consume(bootstrap: str, topic: str, count: int) -> None:
+def consume(bootstrap: str, topic: str, count: int, **config: str) -> None:
     """Consume `count` records from the beginning of all partitions, without a group."""
-    consumer = _reader(bootstrap)
+    consumer = _reader(bootstrap, **config)
     partitions = _partitions(consumer, topic)
     received = size = 0
     print("start", flush=True)
@@ -171,10 +172,11 @@ def result(count: int, size: int, took: float, samples: list[int]) -> None:
 def main() -> None:
     """Run the load named on the command line."""
     mode, bootstrap, topic, *rest = sys.argv[1:]
+    config = dict(argument.split("=", 1) for argument in rest if "=" in argument)
     if mode == "produce":
-        produce(bootstrap, topic, int(rest[0]), int(rest[1]), rest[2])
+        produce(bootstrap, topic, int(rest[0]), int(rest[1]), rest[2], **config)
     elif mode == "consume":
-        consume(bootstrap, topic, int(rest[0]))
+        consume(bootstrap, topic, int(rest[0]), **config)
     elif mode == "latency":
         latency(bootstrap, topic, int(rest[0]), float(rest[1]), float(rest[2]), int(rest[3]))
     elif mode == "send":

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from bench import cases, cluster_cases, compaction, coordination, coordinator_cases, spark, spark_etl, synced, thousand
+from bench import (
+    cases,
+    cluster_cases,
+    compaction,
+    coordination,
+    coordinator_cases,
+    secured,
+    spark,
+    spark_etl,
+    synced,
+    thousand,
+)
 from bench.case import Group, Scale
+from bench.servers import ROOT
 
 PAGE_CACHE = {"barnabas.log.sync": "os"}  # as Kafka does by default
 CLEANER = {"log.cleaner.backoff.ms": "100"}
@@ -28,6 +40,29 @@ def all_groups(scale: Scale) -> list[Group]:
             barnabas={"barnabas.log.sync": "always"},
             kafka={"log.flush.interval.messages": "1"},
             warm_up=synced.warm_up,
+        ),
+        Group(
+            "Secured",
+            "Neither broker syncs before acknowledging. Both have the same kind of certificate (P-256); the raw loads "
+            "speak TLS 1.3 with AES-256-GCM, which is also what confluent-kafka agrees on with both. A log-in is a new "
+            f"connection that asks for the versions, authenticates and is closed, {secured.AT_A_TIME} at a time; "
+            f"credentials of SCRAM have {secured.ITERATIONS} iterations.",
+            tuple(secured.tls_cases()),
+            barnabas=PAGE_CACHE | secured.SETTINGS,
+            kafka=secured.SETTINGS,
+            warm_up=secured.warm_up,
+            secure=secured.secure,
+        ),
+        Group(
+            "Authorizer",
+            "Barnabas with an authorizer beside Barnabas without, with "
+            f"{secured.OTHER_USERS + 1} ACLs; the load is allowed by a prefix. {secured.PAIRS} pairs a run, in turn.",
+            tuple(secured.authorizer_cases()),
+            barnabas=PAGE_CACHE | secured.AUTHORIZER,
+            kafka=PAGE_CACHE,
+            warm_up=secured.create_acls,
+            sides=("with", "without"),
+            before=ROOT,
         ),
         Group(
             "Groups and transactions",

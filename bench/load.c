@@ -10,6 +10,8 @@
  *          also for ListOffsets v1, whose responses have the error code at the same position.
  * fetch:   Fetch v4 frames for one partition each, ending in partition, fetch offset, max bytes; the offset is
  *          advanced by the received batches and set to 0 at END_OFFSET.
+ * Built with -DWITH_TLS (and -lssl -lcrypto), every connection speaks TLS 1.3 with AES-256-GCM; certificates are not
+ * checked.
  * SIGTERM ends the load early and prints the result until then.
  * Prints `start` and `end` around the measurement, so that the caller can measure the broker's CPU time, and then
  * `result requests=N bytes=N seconds=F p50_us=F p99_us=F max_us=F`.
@@ -30,6 +32,9 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef WITH_TLS
+#include <openssl/ssl.h>
+#endif
 
 #define MAX_DEPTH 64
 #define BUFFER (8 << 20)
@@ -40,6 +45,9 @@ struct connection {
     size_t frame_size, sent, have;
     uint64_t times[MAX_DEPTH];
     unsigned first, in_flight;
+#ifdef WITH_TLS
+    SSL *tls;
+#endif
 };
 
 static int fetching, walking, epoll_fd;
@@ -72,6 +80,43 @@ static void watch(struct connection *c, int writing) {
     c->writing = writing;
 }
 
+#ifdef WITH_TLS
+/* SSL_write and SSL_read with the results of send and recv: -1 and EAGAIN when the socket has to be waited for. */
+static ssize_t result_of(struct connection *c, int n) {
+    if (n > 0) return n;
+    int error = SSL_get_error(c->tls, n);
+    if (error == SSL_ERROR_ZERO_RETURN) return 0;
+    errno = error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE ? EAGAIN : EPROTO;
+    return -1;
+}
+
+static ssize_t put(struct connection *c, const char *data, size_t size) {
+    return result_of(c, SSL_write(c->tls, data, size > INT32_MAX ? INT32_MAX : (int)size));
+}
+
+static ssize_t get(struct connection *c, char *data, size_t size) { return result_of(c, SSL_read(c->tls, data, (int)size)); }
+
+/* Shake hands on a socket that still blocks. */
+static void start_tls(struct connection *c) {
+    static SSL_CTX *context;
+    if (!context) {
+        context = SSL_CTX_new(TLS_client_method());
+        SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
+        SSL_CTX_set_ciphersuites(context, "TLS_AES_256_GCM_SHA384");
+        SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+        SSL_CTX_set_read_ahead(context, 1);
+        SSL_CTX_set_default_read_buffer_len(context, 128 << 10);
+    }
+    c->tls = SSL_new(context);
+    SSL_set_fd(c->tls, c->fd);
+    if (SSL_connect(c->tls) != 1) fail("the TLS handshake failed");
+}
+#else
+static ssize_t put(struct connection *c, const char *data, size_t size) { return send(c->fd, data, size, MSG_NOSIGNAL); }
+static ssize_t get(struct connection *c, char *data, size_t size) { return recv(c->fd, data, size, 0); }
+static void start_tls(struct connection *c) { (void)c; }
+#endif
+
 /* Set the connection's frame to the next one in the file, without a copy; only `fetch` modifies frames. */
 static void take_frame(struct connection *c) {
     c->frame = frames + next_frame;
@@ -88,7 +133,7 @@ static void push(struct connection *c) {
             c->times[(c->first + c->in_flight) % MAX_DEPTH] = now_ns();
             c->in_flight++;
         }
-        ssize_t n = send(c->fd, c->frame + c->sent, c->frame_size - c->sent, MSG_NOSIGNAL);
+        ssize_t n = put(c, c->frame + c->sent, c->frame_size - c->sent);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
             watch(c, 1);
             return;
@@ -149,11 +194,8 @@ static void answered(struct connection *c, const char *frame, uint32_t size, uin
     else produced(c, frame + 4);
 }
 
-static void pull(struct connection *c) {
-    ssize_t n = recv(c->fd, c->in + c->have, BUFFER - c->have, 0);
-    if (n == 0) { errno = 0; fail("the broker closed the connection"); }
-    if (n < 0) { if (errno == EAGAIN || errno == EINTR) return; fail("recv"); }
-    c->have += (size_t)n;
+/* Handle the complete responses that have been received. */
+static void take_responses(struct connection *c) {
     size_t at = 0;
     uint64_t now = now_ns();
     while (c->have - at >= 4 && c->have - at >= 4 + (size_t)get32(c->in + at)) {
@@ -164,6 +206,24 @@ static void pull(struct connection *c) {
     if (c->have - at >= 4 && get32(c->in + at) > BUFFER - 4) { errno = 0; fail("an answer is too big"); }
     memmove(c->in, c->in + at, c->have - at);
     c->have -= at;
+}
+
+static void pull(struct connection *c) {
+    int is_tls = 0;
+#ifdef WITH_TLS
+    is_tls = 1; /* read to the end: epoll knows nothing of what waits inside OpenSSL, a record of 16 KB at a time */
+#endif
+    do {
+        ssize_t n = get(c, c->in + c->have, BUFFER - c->have);
+        if (n == 0) { errno = 0; fail("the broker closed the connection"); }
+        if (n < 0) {
+            if (errno != EAGAIN && errno != EINTR) fail("recv");
+            break;
+        }
+        c->have += (size_t)n;
+        if (c->have == BUFFER) take_responses(c);
+    } while (is_tls);
+    take_responses(c);
     push(c);
 }
 
@@ -185,6 +245,7 @@ static void open_connection(struct connection *c, const char *host, int port) {
     c->fd = socket(AF_INET, SOCK_STREAM, 0);
     if (connect(c->fd, (struct sockaddr *)&address, sizeof address)) fail("connect");
     setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    start_tls(c);
     fcntl(c->fd, F_SETFL, O_NONBLOCK);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
     if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, c->fd, &event)) fail("epoll_ctl");
@@ -218,6 +279,7 @@ int main(int argc, char **argv) {
     fetching = !strcmp(argv[1], "fetch");
     walking = !strcmp(argv[1], "walk");
     signal(SIGTERM, stop);
+    signal(SIGPIPE, SIG_IGN);
     int connections = atoi(argv[5]);
     if (fetching) end_offset = atoll(argv[6]);
     else depth = (unsigned)atoi(argv[6]);

@@ -86,13 +86,14 @@ class KafkaServer(Server):
         self.port = self.port or free_port()
         controller = f"{self.host}:{free_port()}"
         settings = SINGLE_NODE | {
-            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{controller}",
+            "listeners": f"{self._listeners()},CONTROLLER://{controller}",
             "log.dirs": str(self.log_dir),
         }
         if self.dynamic_quorum:
             settings["controller.quorum.bootstrap.servers"] = controller
         else:
             settings["controller.quorum.voters"] = f"1@{controller}"
+        settings["listener.security.protocol.map"] += "".join(f",{name}:{name}" for name in self.ports)
         settings |= self.config
         (self.data_dir / "log4j2.xml").write_text(LOG4J)
         self.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))

@@ -43,7 +43,10 @@ def _runs(process: psutil.Process) -> bool:
 
 
 class Server(ABC):
-    """One broker process. `port` does not change after the first start, so clients can reconnect after a restart."""
+    """One broker process. `port` does not change after the first start, so clients can reconnect after a restart.
+
+    `ports` are those of further listeners, by security protocol, to be set before the first start.
+    """
 
     name = "server"
     checkout = ROOT
@@ -59,6 +62,7 @@ class Server(ABC):
         """How clients connect to `port`; None: without security."""
         self.plaintext_port = 0
         """The port of a listener without security, if `port` is one of a secured listener."""
+        self.ports: dict[str, int] = {}
         self.process: subprocess.Popen[bytes] | None = None
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self.log_path = self.data_dir.with_name(self.data_dir.name + ".log")
@@ -112,6 +116,10 @@ class Server(ABC):
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=self.checkout
             )
+
+    def _listeners(self) -> str:
+        """The value of `listeners` when there are further ones."""
+        return ",".join(f"{name}://{self.host}:{port}" for name, port in {"PLAINTEXT": self.port, **self.ports}.items())
 
     @abstractmethod
     def _command(self) -> tuple[list[str], dict[str, str]]: ...
@@ -237,7 +245,9 @@ class BarnabasServer(Server):
         self._ready_file = self.data_dir.with_name(self.data_dir.name + ".ready")
         self._ready_file.unlink(missing_ok=True)
         command = [sys.executable, "-m", "barnabas", "serve"]
-        if self.listener == "PLAINTEXT":
+        if self.ports:
+            command += ["--set", f"listeners={self._listeners()}"]
+        elif self.listener == "PLAINTEXT":
             command += ["--listen", f"{self.host}:{self.port}"]
         elif self.listener:
             command += ["--set", f"listeners={self.listener}://{self.host}:{self.port}"]

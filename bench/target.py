@@ -59,13 +59,44 @@ class Outcome:
 @cache
 def generator() -> list[str]:
     """The command of the raw load generator: C if there is a compiler, else Python."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
+    compiler = _compiler()
     if compiler is None:
         return [sys.executable, "-m", "bench.load"]
-    program = ROOT / ".cache" / "bench-load"
+    return [_compiled(compiler, "load.c", "bench-load")]
+
+
+@cache
+def tls_generator() -> list[str]:
+    """The same generator with TLS. RuntimeError without a compiler and OpenSSL's headers."""
+    return [_compiled_with_openssl("load.c", "bench-load-tls", "-DWITH_TLS")]
+
+
+@cache
+def login_generator() -> list[str]:
+    """The command of the generator of short connections. RuntimeError without a compiler and OpenSSL's headers."""
+    return [_compiled_with_openssl("login_load.c", "bench-login-load")]
+
+
+def _compiler() -> str | None:
+    return shutil.which("cc") or shutil.which("gcc")
+
+
+def _compiled_with_openssl(source: str, name: str, *options: str) -> str:
+    compiler = _compiler()
+    if compiler is None:
+        raise RuntimeError("this load needs a C compiler")
+    try:
+        return _compiled(compiler, source, name, *options, "-lssl", "-lcrypto")
+    except subprocess.CalledProcessError:
+        raise RuntimeError("this load needs the headers of OpenSSL (Debian: libssl-dev)") from None
+
+
+def _compiled(compiler: str, source: str, name: str, *options: str) -> str:
+    """Compile a program of this folder; returns its path. Libraries are named behind what uses them."""
+    program = ROOT / ".cache" / name
     program.parent.mkdir(exist_ok=True)
-    subprocess.run([compiler, "-O2", "-o", str(program), str(ROOT / "bench" / "load.c")], check=True)
-    return [str(program)]
+    subprocess.run([compiler, "-O2", "-o", str(program), str(ROOT / "bench" / source), *options], check=True)
+    return str(program)
 
 
 @dataclass
@@ -170,21 +201,31 @@ class Target:
         requests: Iterable[bytes],
         *arguments: float,
         during: Callable[[], None] | None = None,
+        uses_tls: bool = False,
     ) -> Outcome:
         """Run the raw load generator; `arguments` are those of `load.c` after the frames.
 
-        With `during`, the load ends when this call returns, or at the time given by the arguments.
+        `uses_tls`: through the further listener of the protocol SSL. With `during`, the load ends when this call
+        returns, or at the time given by the arguments.
         """
         with tempfile.NamedTemporaryFile(suffix=".frames") as file:
             file.write(b"".join(requests))
             file.flush()
-            command = [*generator(), mode, self.server.host, str(self.server.port), file.name]
+            port = self.server.ports["SSL"] if uses_tls else self.server.port
+            program = tls_generator() if uses_tls else generator()
+            command = [*program, mode, self.server.host, str(port), file.name]
             return self.run([*command, *map(str, arguments)], during)
 
-    def confluent(self, mode: str, topic: str, *arguments: object) -> Outcome:
-        """Run a load of `bench.confluent_load`."""
-        command = [sys.executable, "-m", "bench.confluent_load", mode, self.server.bootstrap, topic]
-        return self.run([*command, *map(str, arguments)])
+    def logins(self, mode: str, protocol: str, *arguments: object) -> Outcome:
+        """Run the generator of short connections; `arguments` are those of `login_load.c` after the port."""
+        address = (self.server.host, self.server.ports[protocol])
+        return self.run([*login_generator(), mode, *map(str, address), *map(str, arguments)])
+
+    def confluent(self, mode: str, topic: str, *arguments: object, client: Mapping[str, str] | None = None) -> Outcome:
+        """Run a load of `bench.confluent_load`; `client` are further settings of the client."""
+        settings = {"bootstrap.servers": self.server.bootstrap, **(client or {})}
+        command = [sys.executable, "-m", "bench.confluent_load", mode, settings.pop("bootstrap.servers"), topic]
+        return self.run([*command, *map(str, arguments), *(f"{key}={value}" for key, value in settings.items())])
 
     def run(self, command: list[str], during: Callable[[], None] | None = None) -> Outcome:
         """Run a load generator; CPU time is measured from its `start` line to its `end` line."""

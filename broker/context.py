@@ -335,6 +335,11 @@ class RequestContext:
         return self.connection.peer_host
 
     @property
+    def granted_topics(self) -> dict[int, set[str | bytes]]:
+        """What the connection knows of the authorizer's decisions (`apis.access`)."""
+        return self.connection.granted_topics
+
+    @property
     def client_host(self) -> str:
         """The client's address in the form that Kafka shows in groups: `/127.0.0.1`."""
         return "/" + self.peer_host
@@ -397,6 +402,11 @@ class ForwardedContext(RequestContext):
     def principal(self) -> KafkaPrincipal:
         """Who has sent the request to the broker that forwards it."""
         return self._principal
+
+    @property
+    def granted_topics(self) -> dict[int, set[str | bytes]]:
+        """Nothing: the connection is the broker's, not that of its client."""
+        return {}
 
     @property
     def peer_host(self) -> str:

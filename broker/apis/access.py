@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from barnabas.broker.context import RequestContext
+    from barnabas.broker.security.authorizer import Authorizer
     from barnabas.wire.types import Uuid
 
 TOPIC_TEXT: Final = "Topic authorization failed."
@@ -61,12 +62,27 @@ def refused_as_named(
     authorizer = ctx.broker.authorizer
     if authorizer is None or not topics:
         return ()
+    granted = ctx.granted_topics.get(operation)
+    if granted is not None and granted.issuperset(topics):
+        return ()
     if isinstance(topics[0], str):
-        return authorizer.refused(ctx, operation, ResourceType.TOPIC, topics)  # type: ignore[arg-type]
+        refused = authorizer.refused(ctx, operation, ResourceType.TOPIC, topics)  # type: ignore[arg-type]
+    else:
+        refused = _refused_ids(ctx, authorizer, operation, topics)  # type: ignore[arg-type]
+    ctx.granted_topics[operation] = authorizer.granted_topics(ctx, operation)
+    return refused
+
+
+def _refused_ids(
+    ctx: RequestContext, authorizer: Authorizer, operation: Operation, ids: Sequence[Uuid]
+) -> Collection[Uuid]:
     by_ids = ctx.broker.image.topics_by_id
-    found = [topic for topic_id in topics if (topic := by_ids.get(topic_id)) is not None]  # type: ignore[arg-type]
+    found = [topic for topic_id in ids if (topic := by_ids.get(topic_id)) is not None]
     refused = authorizer.refused(ctx, operation, ResourceType.TOPIC, [topic.name for topic in found])
-    return {topic.topic_id for topic in found if topic.name in refused} if refused else ()
+    if refused:
+        return {topic.topic_id for topic in found if topic.name in refused}
+    authorizer.grant_ids(ctx, operation, [(topic.name, topic.topic_id) for topic in found])
+    return ()
 
 
 def refused_topics(ctx: RequestContext, operation: Operation, names: Iterable[str]) -> Collection[str]:

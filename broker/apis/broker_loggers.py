@@ -97,6 +97,8 @@ def alter_loggers(
         if not validate_only:
             level = logging.NOTSET if config.config_operation == Operation.DELETE else LEVELS[config.value or "INFO"]
             _logger(config.name).setLevel(level)
+    if ctx.broker.authorizer is not None:
+        ctx.broker.authorizer.forget()  # what is allowed may be in the audit log from now on
     return response
 
 

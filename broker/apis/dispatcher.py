@@ -25,6 +25,8 @@ from barnabas.wire.errors import KafkaError, ProtocolError, TooManyElements
 from barnabas.wire.runtime import unknown_tags
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from barnabas.broker.context import Broker
     from barnabas.broker.net.connection import Connection
     from barnabas.wire.schema import Message
@@ -41,7 +43,7 @@ _FLEXIBLE_RESPONSE_HEADER = Struct(">iib")
 class Dispatcher:
     """Serves the requests of all connections of one kind of listener."""
 
-    __slots__ = ("_broker", "_find_route", "_max_elements", "_routes")
+    __slots__ = ("_admits", "_broker", "_find_route", "_max_elements", "_routes")
 
     def __init__(self, broker: Broker, listener: str = BROKER) -> None:
         """`listener` is the kind of listener: `registry.BROKER`, `CONTROLLER` or `FORWARDING`."""
@@ -49,6 +51,7 @@ class Dispatcher:
         self._routes = ROUTES[listener]
         self._find_route = self._routes.find
         self._max_elements = broker.config[REQUEST_MAX_ELEMENTS]
+        self._admits: Callable[..., bool] | None = None  # imported when the first client authenticates
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         """Serve one request; `frame` is valid only until this returns. ProtocolError when it cannot be decoded."""
@@ -96,9 +99,11 @@ class Dispatcher:
 
     def _is_admitted(self, connection: Connection, frame: memoryview) -> bool:
         """Whether a connection that must authenticate, or has a session with an end, may send this now."""
-        from barnabas.broker.apis.authentication import is_admitted
+        if self._admits is None:
+            from barnabas.broker.apis.authentication import is_admitted
 
-        return is_admitted(self._broker, self._routes, connection, frame, _serve)
+            self._admits = is_admitted
+        return self._admits(self._broker, self._routes, connection, frame, _serve)
 
 
 def _parse_within(route: Route, frame: memoryview, position: int, max_elements: int, client_id: str | None) -> Message:

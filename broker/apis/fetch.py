@@ -8,7 +8,7 @@ v4 isolation levels; v5 log start offset; v7 sessions (KIP-227); v9 leader epoch
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.access import refused_as_named
 from barnabas.broker.apis.delayed_fetch import DelayedFetch
@@ -60,7 +60,8 @@ def _whole_request_failed(request: FetchRequest, error: KafkaError) -> FetchResp
     )
 
 
-CONSUMER = -1
+_READ: Final = int(Operation.READ)  # a plain number is found faster
+CONSUMER: Final = -1
 """The replica id of clients."""
 PARTITIONS_OF_A_STEP = 500
 """Each takes a few microseconds."""
@@ -76,11 +77,23 @@ def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Delayed
     else:
         plan = _plan(ctx, request)
     if ctx.broker.authorizer is not None and not plan.is_follower:
-        plan.refused = refused_as_named(ctx, Operation.READ, [topic for topic, _ in plan.partitions])
+        _find_refused(ctx, plan)
     plan.may_be_cold = True
     if len(plan.partitions) > PARTITIONS_OF_A_STEP:
         return respond_in_steps(ctx, _steps(ctx, request, plan))
     return _answer(ctx, request, plan, plan.read())
+
+
+def _find_refused(ctx: RequestContext, plan: FetchPlan) -> None:
+    """Find the topics that the client may not read."""
+    granted = ctx.connection.granted_topics.get(_READ)  # of the client: Fetch is never forwarded
+    if granted is not None:
+        for topic, _ in plan.partitions:
+            if topic not in granted:
+                break
+        else:
+            return
+    plan.refused = refused_as_named(ctx, Operation.READ, [topic for topic, _ in plan.partitions])
 
 
 def _refused_to_follow(request: FetchRequest) -> FetchResponse:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.authentication import refuse
 from barnabas.broker.apis.registry import api
+from barnabas.broker.security.sasl_authenticator import AuthenticationRefused
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.sasl import (
     SaslAuthenticateRequest,
@@ -57,9 +59,6 @@ def _authenticator(ctx: RequestContext) -> SaslAuthenticator | None:
 def _answered(
     ctx: RequestContext, authenticator: SaslAuthenticator, answer: Callable[[], Message]
 ) -> Message | DelayedResponse:
-    from barnabas.broker.apis.authentication import refuse
-    from barnabas.broker.security.sasl_authenticator import AuthenticationRefused
-
     try:
         return answer()
     except AuthenticationRefused as error:

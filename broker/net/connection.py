@@ -24,6 +24,7 @@ from barnabas.wire.principal import ANONYMOUS
 if TYPE_CHECKING:
     from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.broker.net.frame_buffers import FrameBuffers
+    from barnabas.wire.principal import KafkaPrincipal
     from barnabas.wire.types import Chunk
 
 SMALL_SLICE_BYTES = 16 * 1024
@@ -55,12 +56,14 @@ class Connection:
         "_frame_end",
         "_is_admitted",
         "_max_frame_bytes",
+        "_principal",
         "_reserved",
         "_share_end",
         "authenticator",
         "client_software",
         "clock",
         "delayed",
+        "granted_topics",
         "is_closed",
         "is_closing",
         "last_active",
@@ -74,7 +77,6 @@ class Connection:
         "out_bytes",
         "peer_host",
         "peer_port",
-        "principal",
         "security_protocol",
     )
 
@@ -123,6 +125,17 @@ class Connection:
     def limit_frames(self, max_frame_bytes: int) -> None:
         """Set the largest size of the frames that follow."""
         self._max_frame_bytes = max_frame_bytes
+
+    @property
+    def principal(self) -> KafkaPrincipal:
+        """Who the peer is."""
+        return self._principal
+
+    @principal.setter
+    def principal(self, principal: KafkaPrincipal) -> None:
+        self._principal = principal
+        self.granted_topics: dict[int, set[str | bytes]] = {}
+        """By operation, topics that the authorizer is known to allow; it belongs to `broker.apis.access`."""
 
     # -- queries of the transport
 

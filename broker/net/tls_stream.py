@@ -4,8 +4,8 @@ The records pass through memory (`ssl.MemoryBIO`), not through OpenSSL's own use
 a 2-core machine with AES-256-GCM: OpenSSL on the socket 0.70 s of CPU per GB received (it makes two system calls per
 record of 16 KB) and 0.36 to 0.43 s sent; memory 0.60 s received and 0.39 to 0.47 s sent. A small request is one system
 call in place of three. So nothing is hidden from the poller either: bytes that wait inside OpenSSL are `has_unread`.
-Kernel TLS (SSL_OP_ENABLE_KTLS) could not be measured: it needs OpenSSL on the socket, Python 3.12 and the kernel's
-module, which was not there (`tcp_available_ulp` without `tls`).
+Kernel TLS (SSL_OP_ENABLE_KTLS) could not be measured: it needs OpenSSL on the socket, Python 3.12 and a kernel with
+CONFIG_TLS, which was not there (`tcp_available_ulp` without `tls`).
 """
 
 from __future__ import annotations

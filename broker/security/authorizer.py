@@ -1,8 +1,10 @@
 """What the principals of requests may do: the rules of `coord.security`, decisions that are remembered, the audit log.
 
 A decision stays the same until an ACL changes, so each is made once for a principal, its host, an operation and a
-resource; any change of ACLs forgets all of them. The audit log has Kafka's logger, levels and form: what is denied at
-INFO, what is allowed at DEBUG. Source: Kafka 4.4 `AuthHelper`, `StandardAuthorizerData.logAuditMessage`.
+resource; any change of ACLs forgets all of them. Topics that are allowed are in sets that connections keep
+(`granted_topics`), so that the next request is one look into a set; to forget is to empty them. The audit log has
+Kafka's logger, levels and form: what is denied at INFO, what is allowed at DEBUG. Source: Kafka 4.4 `AuthHelper`,
+`StandardAuthorizerData.logAuditMessage`.
 """
 
 from __future__ import annotations
@@ -34,8 +36,7 @@ audit_logger = logging.getLogger("kafka.authorizer.logger")
 TRACE: Final = 5
 """The level below DEBUG, for decisions that Kafka asks for without an entry in the audit log."""
 MOST_REMEMBERED: Final = 20_000
-"""Decisions that are remembered; with one more, all are forgotten."""
-
+"""Decisions that are remembered; with one more, all are forgotten. Ids of topics are as many at most."""
 
 _NOBODY: Final[frozenset[str]] = frozenset()
 
@@ -77,8 +78,9 @@ class Authorizer:
         self.rules = rules
         self._acls: dict[Uuid, Acl] = {}
         self._decisions: dict[tuple[KafkaPrincipal, str, Operation, ResourceType, str], Decision] = {}
-        self._allowed: dict[tuple[KafkaPrincipal, str, Operation, ResourceType], set[str]] = {}
-        """The names of the decisions that allow."""
+        self._allowed: dict[tuple[KafkaPrincipal, str, Operation, ResourceType], set[str | bytes]] = {}
+        """The names of the decisions that allow, and ids of topics with these names."""
+        self._granted_ids = 0
         self._of_types: dict[tuple[KafkaPrincipal, str, Operation, ResourceType], bool] = {}
 
     # Changes of ACLs
@@ -104,11 +106,37 @@ class Authorizer:
         for acl_id, acl in added:
             self._acls[acl_id] = acl
             self.rules.index.add(acl)
-        self._forget()
+        self.forget()
 
-    def _forget(self) -> None:
+    # What connections keep
+
+    def granted_topics(self, who: Requester, operation: Operation) -> set[str | bytes]:
+        """The topics, by name or by id, that a principal is known to be allowed to do something to from its host.
+
+        Later decisions add to the set. `forget` empties it, and nothing is added to it any more. It is empty, too,
+        while each permission is an entry of the audit log, and so has to be asked for again.
+        """
+        if audit_logger.isEnabledFor(logging.DEBUG):
+            return set()
+        return self._allowed.get((who.principal, who.peer_host, operation, ResourceType.TOPIC)) or set()
+
+    def grant_ids(self, who: Requester, operation: Operation, topics: Collection[tuple[str, Uuid]]) -> None:
+        """Remember also the ids of topics whose names are allowed: an id never belongs to another name."""
+        granted = self.granted_topics(who, operation)
+        new = {topic_id for name, topic_id in topics if name in granted} - granted
+        if self._granted_ids + len(new) > MOST_REMEMBERED:
+            self.forget()
+            return
+        self._granted_ids += len(new)
+        granted |= new
+
+    def forget(self) -> None:
+        """Forget all decisions. Whoever changes the level of the audit log calls it, too."""
         self._decisions.clear()
+        for names in self._allowed.values():
+            names.clear()  # connections may have it
         self._allowed.clear()
+        self._granted_ids = 0
         self._of_types.clear()
 
     # Questions
@@ -174,7 +202,7 @@ class Authorizer:
         found = self._of_types.get(key)
         if found is None:
             if len(self._of_types) >= MOST_REMEMBERED:
-                self._forget()
+                self.forget()
             found = self._of_types[key] = self.rules.decide_by_resource_type(
                 str(who.principal), java_host(who.peer_host), operation, resource_type
             )
@@ -199,7 +227,7 @@ class Authorizer:
 
     def _decide(self, key: tuple[KafkaPrincipal, str, Operation, ResourceType, str]) -> Decision:
         if len(self._decisions) >= MOST_REMEMBERED:
-            self._forget()
+            self.forget()
         principal, host, operation, resource_type, name = key
         decision = self.rules.decide(str(principal), java_host(host), operation, resource_type, name)
         self._decisions[key] = decision

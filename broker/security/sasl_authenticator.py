@@ -48,6 +48,11 @@ class State(Enum):
     FAILED = auto()
 
 
+# Tuples: they are compared by identity, sets by a hash that is a function of Python.
+_AWAITS_TOKENS: Final = (State.TOKENS, State.BAD_MECHANISM)
+_BEFORE_HANDSHAKE: Final = (State.INITIAL, State.VERSIONS_KNOWN)
+
+
 class Admission(Enum):
     """What is done with a request."""
 
@@ -113,7 +118,7 @@ class SaslAuthenticator:
     @property
     def takes_tokens(self) -> bool:
         """Whether the next frame is a token without a header."""
-        return self._state in {State.TOKENS, State.BAD_MECHANISM} and not self._has_headers
+        return not self._has_headers and self._state in _AWAITS_TOKENS
 
     @property
     def is_complete(self) -> bool:
@@ -134,7 +139,7 @@ class SaslAuthenticator:
             return Admission.SERVED if api_key == ApiKey.SASL_AUTHENTICATE else Admission.ILLEGAL
         if state is State.BAD_MECHANISM:
             return Admission.SERVED
-        if api_key == ApiKey.SASL_HANDSHAKE and state in {State.INITIAL, State.VERSIONS_KNOWN}:
+        if api_key == ApiKey.SASL_HANDSHAKE and state in _BEFORE_HANDSHAKE:
             return Admission.SERVED
         if api_key == ApiKey.API_VERSIONS:
             if state is State.INITIAL and self._previous is None:

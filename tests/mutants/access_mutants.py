@@ -9,6 +9,7 @@ from tests.mutants.mutant import Mutant
 _RULES = "tests/coord/security/test_standard_authorizer.py::test_"
 _ACLS = "tests/broker/test_acls.py::test_"
 _ACCESS = "tests/broker/test_access.py::test_who_may_not_hears"
+_GRANTED = "tests/broker/test_granted_topics.py::test_"
 _MEMBERS = "tests/broker/test_acls_of_members.py::test_"
 
 ACCESS: Final = (
@@ -43,9 +44,33 @@ ACCESS: Final = (
     Mutant(
         "decisions-are-remembered-when-acls-change",
         "broker/security/authorizer.py",
-        "            self.rules.index.add(acl)\n        self._forget()\n",
+        "            self.rules.index.add(acl)\n        self.forget()\n",
         "            self.rules.index.add(acl)\n",
         _ACLS + "a_change_of_acls_is_in_effect_when_it_is_answered",
+    ),
+    Mutant(
+        "a-connection-keeps-what-was-granted-when-acls-change",
+        "broker/security/authorizer.py",
+        "            names.clear()  # connections may have it\n",
+        "            pass\n",
+        _GRANTED + "an_open_connection_is_decided_by_the_acls_of_now",
+    ),
+    Mutant(
+        "a-connection-keeps-what-was-granted-to-another-principal",
+        "broker/net/connection.py",
+        "        self.granted_topics: dict[int, set[str | bytes]] = {}\n",
+        '        self.granted_topics: dict[int, set[str | bytes]] = getattr(self, "granted_topics", {})\n',
+        _GRANTED + "another_principal_does_not_have_what_the_last_one_was_granted",
+    ),
+    Mutant(
+        "ids-are-added-to-a-set-that-was-forgotten",
+        "broker/apis/access.py",
+        "    ctx.granted_topics[operation] = authorizer.granted_topics(ctx, operation)\n",
+        "    if not ctx.granted_topics.get(operation):\n"
+        "        ctx.granted_topics[operation] = set()\n"
+        "    if not refused:\n"
+        "        ctx.granted_topics[operation] |= set(topics)\n",
+        _GRANTED + "what_is_remembered_is_bounded_and_still_forgotten",
     ),
     Mutant(
         "acls-are-not-loaded-at-a-start",
