@@ -31,7 +31,7 @@ AREAS: Final = (
         (
             *("max.connection", "connections.", "connection.", "inter.broker.listener.name"),
             *("listener.security.protocol.map", "security.inter.broker.protocol", "quota.window."),
-            "socket.listen.backlog.size",
+            *("socket.listen.backlog.size", "barnabas.authentication.", "barnabas.unauthenticated."),
         ),
         WARNING,
     ),

@@ -68,6 +68,7 @@ class Connection:
         "local_host",
         "local_port",
         "now",
+        "on_authenticated",
         "on_close",
         "on_output",
         "out",
@@ -104,6 +105,7 @@ class Connection:
         self._buffers = buffers
         self.on_output = on_output
         self.on_close: list[Callable[[], None]] = []  # called once, after the delayed response was cancelled
+        self.on_authenticated: Callable[[Connection], None] | None = None  # called once
         self.clock = clock
         self.now = self.last_active = self._share_end = clock()
         self.out: deque[Chunk] = deque()
@@ -123,6 +125,16 @@ class Connection:
     def limit_frames(self, max_frame_bytes: int) -> None:
         """Set the largest size of the frames that follow."""
         self._max_frame_bytes = max_frame_bytes
+
+    def authenticated(self) -> None:
+        """The client has shown who it is, as far as it has to."""
+        called, self.on_authenticated = self.on_authenticated, None
+        if called is not None:
+            called(self)
+
+    def use_buffers(self, buffers: FrameBuffers) -> None:
+        """Receive the frames that follow into other buffers. Only while no frame is being received."""
+        self._buffers = buffers
 
     # -- queries of the transport
 

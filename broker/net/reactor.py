@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from barnabas.broker.guarded import call_guarded
+from barnabas.broker.limited_log import LimitedLog
 from barnabas.broker.net.acceptor import Acceptor, Listener
 from barnabas.broker.net.channel import TURN_BYTES, Channel
 from barnabas.broker.net.connection import SHARE_S, Connection
@@ -34,6 +35,7 @@ from barnabas.broker.net.frame_buffers import FrameBuffers
 from barnabas.broker.net.page_cache import ReadAhead
 from barnabas.broker.net.poller import CLOSED, READ, WRITE
 from barnabas.broker.net.poller_choice import FastestPoller
+from barnabas.broker.net.unauthenticated import Unauthenticated
 from barnabas.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -84,9 +86,11 @@ class Reactor:
         self.ip_throttle_s: Callable[[str], float] | None = None
         """Counts a new connection of an address: in how many seconds it is to be closed, 0 if it is to be served."""
         self._refused: RefusedSockets | None = None
-        self.acceptor = Acceptor(loop, self._poller, self._admit, lambda: len(self._channels), self._quotas.hold)
+        self.acceptor = Acceptor(loop, self._poller, self._admit, lambda: len(self._channels), self._hold)
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._buffers = FrameBuffers(limits.max_queued_bytes)
+        self._unauthenticated = Unauthenticated(loop, limits, lambda one: self._close(self._channels[one]))
+        self._refusals = LimitedLog(loop, logger, logging.WARNING, "connections that were refused or closed")
         self._read_ahead = ReadAhead(disk)
         self._channels: dict[Connection, Channel] = {}
         self._to_flush: deque[Channel] = deque()
@@ -112,6 +116,7 @@ class Reactor:
         """Replace the limits of connections; those that are open stay open. The others are of the start."""
         self._limits = limits
         self._quotas.set_limits(limits, self._loop.now())
+        self._unauthenticated.set_limits(limits)
         self.acceptor.release_held()
 
     def listen(self, listener: Listener) -> None:
@@ -263,6 +268,11 @@ class Reactor:
 
     # -- accepting
 
+    def _hold(self, listener: Listener, now: float) -> tuple[float, str] | None:
+        """For how long a listener must not accept a connection now, and because of which limit; None if it may."""
+        held = self._quotas.hold(listener.name, now)
+        return self._unauthenticated.hold(now) if held is None and listener.authenticates else held
+
     def _admit(self, listener: Listener, accepted: socket.socket, peer: tuple[str, int]) -> None:
         host = _plain(peer[0])
         quotas = self._quotas
@@ -272,7 +282,8 @@ class Reactor:
             return
         if not quotas.allows(host):
             limit = quotas.limit_of(host)
-            logger.warning("Refused a connection from %s: max.connections.per.ip=%d is reached", host, limit)
+            text = "Refused a connection from %s: max.connections.per.ip=%d is reached"
+            self._refusals.line(host, text, host, limit)
             accepted.close()
             return
         accepted.setblocking(False)
@@ -285,7 +296,7 @@ class Reactor:
             peer=(host, peer[1]),
             local=(_plain(local[0]), local[1]),
             max_frame_bytes=self._limits.max_frame_bytes,
-            buffers=self._buffers,
+            buffers=self._unauthenticated.buffers if listener.authenticates else self._buffers,
             on_output=self._on_output,
             clock=self._loop.now,
             security_protocol=listener.protocol,
@@ -295,11 +306,19 @@ class Reactor:
         if listener.tls is None:
             channel = Channel(accepted, connection, self._read_ahead)
         else:
-            channel = listener.tls.channel(accepted, connection, self._read_ahead, self._rotate, self._close)
+            channel = listener.tls.channel(accepted, connection, self._read_ahead, self._rotate)
         self._poller.register(channel.fd, READ, channel)
         self._channels[connection] = channel
+        if listener.authenticates:
+            connection.on_authenticated = self._on_authenticated
+            self._unauthenticated.add(connection)
         if quotas.opened(listener.name, host):
             self._close_idlest(listener.name)
+
+    def _on_authenticated(self, connection: Connection) -> None:
+        self._unauthenticated.remove(connection)
+        connection.use_buffers(self._buffers)
+        self.acceptor.release_held()
 
     def _close_later(self, accepted: socket.socket, wait_s: float) -> None:
         """Close a connection of an address that connects too fast, in so many seconds."""
@@ -315,7 +334,8 @@ class Reactor:
         if others:
             idlest = min(others, key=lambda connection: connection.last_active)
             peer = (idlest.peer_host, idlest.peer_port)
-            logger.warning("Closing the idlest connection, from %s:%d: max.connections is reached", *peer)
+            text = "Closing the idlest connection, from %s:%d: max.connections is reached"
+            self._refusals.line(idlest.peer_host, text, *peer)
             self._close(self._channels[idlest])
 
     # -- reading
@@ -380,7 +400,8 @@ class Reactor:
 
     def _refuse(self, channel: Channel, error: ProtocolError) -> None:
         connection = channel.connection
-        logger.warning("Closing the connection from %s:%d: %s", connection.peer_host, connection.peer_port, error)
+        peer = (connection.peer_host, connection.peer_port)
+        self._refusals.line(connection.peer_host, "Closing the connection from %s:%d: %s", *peer, error)
         connection.is_closing = True
         try:
             channel.flush()  # responses to the valid requests before it
@@ -453,6 +474,7 @@ class Reactor:
         if self._channels.pop(connection, None) is None:
             return
         self._poller.unregister(channel.fd)
+        self._unauthenticated.remove(connection)
         self._quotas.closed(connection.listener, connection.peer_host)
         self.acceptor.release_held()
         channel.socket.close()

@@ -28,6 +28,37 @@ REQUEST_MAX_ELEMENTS = integer(
     used=True,
 )
 
+AUTHENTICATION_TIMEOUT_MS = integer(
+    "barnabas.authentication.timeout.ms",
+    30_000,
+    "[1,...]",
+    MEDIUM,
+    "Time within which a connection must be authenticated on a listener where clients authenticate, handshake of TLS "
+    "and log-in by SASL together. Then it is closed. In Kafka connections.max.idle.ms is the only limit.",
+    dynamic=CLUSTER_WIDE,
+    used=True,
+)
+UNAUTHENTICATED_CONNECTIONS_MAX = integer(
+    "barnabas.unauthenticated.connections.max",
+    1000,
+    "[1,...]",
+    MEDIUM,
+    "Most connections at a time that have not authenticated yet. Further ones wait until they are accepted: for "
+    "another to be authenticated or closed, or for the oldest, which is closed once it has had two seconds.",
+    dynamic=CLUSTER_WIDE,
+    used=True,
+)
+UNAUTHENTICATED_REQUESTS_MAX_BYTES = integer(
+    "barnabas.unauthenticated.requests.max.bytes",
+    33_554_432,
+    "[-1,...]",
+    MEDIUM,
+    "Most bytes of requests over 64 KB that are being received on connections that have not authenticated yet; further "
+    "ones are not read until then. -1 is no limit. sasl.server.max.receive.size limits each of them.",
+    dynamic=CLUSTER_WIDE,
+    used=True,
+)
+
 FULL, LENGTHS, HEADER = "full", "lengths", "header"
 
 PRODUCE_VALIDATION = string(
