@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.wire.configdef import CLUSTER_WIDE, HIGH, LOW, MEDIUM, boolean, integer, string
+from barnabas.wire.configdef import CLUSTER_WIDE, HIGH, LOW, MEDIUM, ConfigKey, boolean, integer, string
 
 ALWAYS, INTERVAL, OS = "always", "interval", "os"
 
@@ -118,6 +118,38 @@ TRANSACTIONAL_IDS_MAX = integer(
     MEDIUM,
     "Most transactional ids on this broker. A producer with another one is answered POLICY_VIOLATION.",
     used=True,
+)
+PARTITION_PRODUCERS_MAX = integer(
+    "barnabas.partition.producers.max",
+    20_000,
+    "[1,...]",
+    MEDIUM,
+    "Most producer ids whose last batches a partition remembers. For another one those are forgotten that have written "
+    "nothing for 15 minutes, by the timestamps of their records; if there are none it is answered POLICY_VIOLATION. In "
+    "Kafka producer.id.expiration.ms is the only limit.",
+    used=True,
+)
+
+
+def _metadata_limit(name: str, default: int, what: str) -> ConfigKey[int]:
+    text = f"Most {what} that there may be. A request that would make more is answered POLICY_VIOLATION."
+    return integer(name, default, "[0,...]", MEDIUM, text, used=True)
+
+
+PARTITIONS_MAX = _metadata_limit("barnabas.partitions.max", 200_000, "partitions, of all topics together,")
+ACLS_MAX = _metadata_limit("barnabas.acls.max", 100_000, "ACLs")
+SCRAM_CREDENTIALS_MAX = _metadata_limit(
+    "barnabas.scram.credentials.max", 100_000, "credentials of SCRAM, each of a user and a mechanism,"
+)
+DELEGATION_TOKENS_MAX = _metadata_limit("barnabas.delegation.tokens.max", 10_000, "delegation tokens")
+DELEGATION_TOKENS_OF_OWNER_MAX = _metadata_limit(
+    "barnabas.delegation.tokens.of.owner.max", 1_000, "delegation tokens of one owner"
+)
+CLIENT_QUOTAS_MAX = _metadata_limit(
+    "barnabas.client.quotas.max", 100_000, "entities with quotas (users, client ids, addresses)"
+)
+CONFIG_RESOURCES_MAX = _metadata_limit(
+    "barnabas.config.resources.max", 10_000, "groups and subscriptions of client metrics with configs of their own"
 )
 METRICS_LISTENER = string(
     "barnabas.metrics.listener",
