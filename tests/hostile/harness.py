@@ -73,6 +73,9 @@ class Victim(BarnabasServer):
             command = ["sh", "-c", f'ulimit -n {self._files}; exec "$@"', "sh", *command]
         return command, environment
 
+    def secure(self, client: RawClient, *, logs_in: bool = True) -> None:
+        """Do what a new connection has to do before its first request: nothing here."""
+
     def cpu(self) -> float:
         """CPU seconds of the process so far."""
         return cpu_s(self.pid)
@@ -103,6 +106,7 @@ class HealthyClient:
         self._pid = victim.pid
         self._pause_s = pause_s
         self._client = RawClient(victim.bootstrap, CLIENT_ID)
+        victim.secure(self._client)
         self._make_topic()
         self._batch = build_batch([(int(time.time() * 1000), None, b"healthy")])  # retention deletes old records
         self._stop = threading.Event()
