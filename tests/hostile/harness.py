@@ -55,6 +55,12 @@ def needs_linux() -> None:
         pytest.skip("the CPU time and the memory of another process are measured as on Linux")
 
 
+def needs_plaintext(victim: Victim) -> None:
+    """Skip where more connections are made than are accepted, if each needs answers to begin: `floods` has those."""
+    if victim.listener != "PLAINTEXT":
+        pytest.skip("a connection that is not accepted cannot do its handshake")
+
+
 class Victim(BarnabasServer):
     """A broker under attack. `files` is the limit of its open files, if given."""
 

@@ -10,7 +10,7 @@ from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest,
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest
 from barnabas.wire.records import build_batch
 from tests.hostile.attacker import Attacker
-from tests.hostile.harness import beside_healthy_client, stop_in_grace
+from tests.hostile.harness import beside_healthy_client, needs_plaintext, stop_in_grace
 
 PARTITIONS = 300
 
@@ -78,6 +78,7 @@ def test_records_of_all_partitions_in_one_response(start_victim, sync) -> None:
 
 def test_more_connections_than_descriptors(start_victim) -> None:
     victim = start_victim(files=256)
+    needs_plaintext(victim)
     with beside_healthy_client(victim) as healthy:
         attackers = [Attacker(victim, healthy) for _ in range(400)]
         for attacker in attackers:

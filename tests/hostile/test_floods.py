@@ -26,7 +26,7 @@ def is_shared(flood: Flood) -> bool:
 
 
 @pytest.fixture(scope="module")
-def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredVictim]:
+def flooded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredVictim]:
     needs_linux()
     config = {key: value for flood in FLOODS if is_shared(flood) for key, value in flood.config.items()}
     victim = SecuredVictim(tmp_path_factory.mktemp("flooded") / "data", LISTENER, config=config)
@@ -46,16 +46,14 @@ def attack(victim: SecuredVictim, flood: Flood, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("flood", list(filter(is_shared, FLOODS)), ids=lambda flood: flood.name)
-def test_flood(_shared: SecuredVictim, flood: Flood, tmp_path: Path) -> None:
-    assert _shared.process is not None
-    if _shared.process.poll() is not None:
-        _shared.start()
-    attack(_shared, flood, tmp_path)
+def test_flood(flooded: SecuredVictim, flood: Flood, tmp_path: Path) -> None:
+    assert flooded.process is not None
+    if flooded.process.poll() is not None:
+        flooded.start()
+    attack(flooded, flood, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "flood", [flood for flood in FLOODS if not is_shared(flood)], ids=lambda flood: flood.name
-)
+@pytest.mark.parametrize("flood", [flood for flood in FLOODS if not is_shared(flood)], ids=lambda flood: flood.name)
 def test_flood_against_its_own_broker(flood: Flood, tmp_path: Path) -> None:
     needs_linux()
     victim = SecuredVictim(tmp_path / "data", flood.listeners[-1], config=dict(flood.config))

@@ -15,7 +15,7 @@ from barnabas.wire.messages.groups import JoinGroupRequest, JoinGroupRequestProt
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.records import build_batch
 from tests.hostile.attacker import Attacker, frame
-from tests.hostile.harness import beside_healthy_client, descriptors
+from tests.hostile.harness import beside_healthy_client, descriptors, needs_plaintext
 
 SLOW = 200
 ANNOUNCED = 100 << 20
@@ -113,6 +113,7 @@ def test_half_closed_sockets(victim) -> None:
 def test_flood_of_connections(start_victim, limit) -> None:
     """Those above the limit wait for room, or are closed; those below it work; later there is room again."""
     victim = start_victim({limit: "20"})
+    needs_plaintext(victim)
     with beside_healthy_client(victim) as healthy:
         attackers = [Attacker(victim, healthy) for _ in range(100)]
         for attacker in attackers:

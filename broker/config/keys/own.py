@@ -111,6 +111,15 @@ GROUP_MAX_BYTES = integer(
     "GROUP_MAX_SIZE_REACHED.",
     used=True,
 )
+GROUP_MEMBERS_MAX = integer(
+    "barnabas.group.members.max",
+    20_000,
+    "[1,...]",
+    MEDIUM,
+    "Most members of a group of any type, each of which takes about 1.5 KB. A further one is answered "
+    "GROUP_MAX_SIZE_REACHED. Kafka's keys for each type (group.max.size, group.consumer.max.size ...) hold as well.",
+    used=True,
+)
 TRANSACTIONAL_IDS_MAX = integer(
     "barnabas.transactional.ids.max",
     100_000,
