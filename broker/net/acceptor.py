@@ -24,7 +24,7 @@ logger = logging.getLogger("kafka.network.SocketServer")
 
 ACCEPT_BATCH = 64
 """Connections accepted from one listener in a turn, at most."""
-ACCEPT_S = 0.001
+ACCEPT_S = 0.00025
 """How long connections are accepted from one listener in a turn, seconds."""
 NO_DESCRIPTORS_PAUSE_S = 0.1
 """How long accepting pauses when file descriptors are exhausted, seconds."""

@@ -52,6 +52,8 @@ LINGER_S = 0.001
 """How long the reactor polls for the next event before it lets trio run other tasks, seconds."""
 TURN_S = 0.004
 """How long requests are handled in a turn, seconds; then what they have produced is sent."""
+HANDSHAKES_S = 0.0005
+"""How long handshakes of TLS are done in a turn, seconds, and one handshake more."""
 SEND_S = 0.002
 """How long responses are sent in a turn, seconds."""
 CHECKPOINT_S = 0.01
@@ -196,11 +198,10 @@ class Reactor:
             if type(target) is Channel or isinstance(target, Channel):  # the first is cheaper, and nearly always true
                 if ready & CLOSED:
                     self._close(target)
-                    continue
-                if ready & WRITE:
+                elif ready & WRITE:
                     target.connection.last_active = now  # the peer has read what was sent before
                     self._queue(target)
-                if ready & READ:
+                if ready & READ and not ready & CLOSED:
                     if target.is_heavy:
                         self._rotate(target)
                         continue
@@ -235,14 +236,19 @@ class Reactor:
             self._rotation.append(channel)
 
     def _serve_rotation(self, now: float, end: float) -> None:
-        """Serve the channels in the rotation until `end`, each once at most and one at least."""
+        """Serve the channels in the rotation until `end`, each once at most and one at least.
+
+        After a handshake, which costs more than most requests, it ends sooner: they come from whoever likes to connect.
+        """
         clock = self._loop.now
+        end_of_handshakes = now + HANDSHAKES_S
         for _ in range(len(self._rotation)):
             channel = self._rotation.popleft()
             channel.is_waiting = False
+            is_handshake = channel.is_handshaking
             self._weigh(channel, now)
             now = clock()
-            if now >= end:
+            if now >= end or (is_handshake and now >= end_of_handshakes):
                 break
 
     def _weigh(self, channel: Channel, now: float) -> None:

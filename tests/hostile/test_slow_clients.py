@@ -32,9 +32,10 @@ def fetch(topic: str, offset: int = 0, wait_ms: int = 0, min_bytes: int = 0) -> 
 
 
 def test_a_byte_at_a_time(victim) -> None:
-    one = frame(ApiVersionsRequest(client_software_name="slow", client_software_version="1"), 3)
+    request = ApiVersionsRequest(client_software_name="slow", client_software_version="1")
     with beside_healthy_client(victim) as healthy:
         attackers = [Attacker(victim, healthy) for _ in range(SLOW)]
+        one = frame(request, 3, len(attackers[0].sent))
         for attacker in attackers:
             attacker.sent.append((18, 3))
         for at in range(len(one)):

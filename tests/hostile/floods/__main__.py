@@ -10,7 +10,7 @@ from tests.hostile.floods.report import Outcome, run_flood
 
 HEADER = (
     f"{'flood':42} {'listener':14} {'steps':>8} {'refused':>8} {'p99 before':>10} {'during':>9} {'ratio':>6} "
-    f"{'CPU before':>10} {'during':>9} {'longest':>9} {'CPU':>5} {'memory':>7}  bound"
+    f"{'CPU before':>10} {'during':>9} {'ratio':>6} {'longest':>9} {'CPU':>5} {'memory':>7}  bound"
 )
 
 
@@ -42,7 +42,8 @@ def line_of(outcome: Outcome) -> str:
     return (
         f"{outcome.flood:42} {outcome.listener:14} {outcome.steps:8} {outcome.refused:8} {before.p99_ms:7.1f} ms "
         f"{during.p99_ms:6.1f} ms {outcome.ratio:5.1f}{mark} "
-        f"{before.p99_cpu_ms:7.2f} ms {during.p99_cpu_ms:6.2f} ms {during.longest_ms:6.0f} ms {outcome.cpu:5.0%} "
+        f"{before.p99_cpu_ms:7.2f} ms {during.p99_cpu_ms:6.2f} ms "
+        f"{during.p99_cpu_ms / before.p99_cpu_ms:6.1f} {during.longest_ms:6.0f} ms {outcome.cpu:5.0%} "
         f"{outcome.peak >> 20:4} MB  {outcome.bound}"
     )
 

@@ -14,7 +14,7 @@ from tests.hostile.floods.run import MB, Flood, Run
 from tests.hostile.harness import STALL_LIMIT_S, HealthyClient, cpu_s
 from tests.hostile.secured import SecuredVictim
 
-CALM_S: Final = 2.0
+CALM_S: Final = 1.5
 MOST_RATIO: Final = 10.0
 """How much longer the slowest of 100 waits of a healthy client may be during a flood."""
 
@@ -175,8 +175,9 @@ def _findings(flood: Flood, before: Waits, during: Waits, peak: int, failure: st
     found = [text for text in (before.failure, during.failure, failure) if text]
     if during.stall_s > STALL_LIMIT_S:
         found.append(f"a healthy client waited for {during.stall_s:.3f} s of the broker's CPU")
-    if during.p99_ms > MOST_RATIO * before.p99_ms:
-        found.append(f"the p99 of a healthy client is {during.p99_ms / before.p99_ms:.1f} times that of before")
+    ratio = min(during.p99_ms / before.p99_ms, during.p99_cpu_ms / before.p99_cpu_ms)
+    if ratio > MOST_RATIO:  # on both clocks: other work on the machine lengthens waits on one of them
+        found.append(f"the p99 of a healthy client is {ratio:.1f} times that of before")
     if peak > flood.memory:
         found.append(f"the broker's memory was {peak // MB} MB at its peak, {flood.memory // MB} are allowed")
     return found
