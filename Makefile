@@ -12,7 +12,7 @@ define set_up
 	@echo "$(VENV) is set up."
 endef
 
-.PHONY: serve test test-all demo check prove bench docs docs-site clean
+.PHONY: serve test test-all demo check prove hostile bench docs docs-site clean
 
 serve: $(VENV)/.installed
 	$(BIN)/barnabas serve $(ARGS)
@@ -35,6 +35,10 @@ prove: $(VENV)/.installed-test
 	@./scripts/system-tools
 	@./scripts/jars $(BIN)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.prove $(STAGE) $(ARGS)
+
+# Every attack in full size, every flood with a healthy client's waits before and during it, and a long fuzz.
+hostile: $(VENV)/.installed-test
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.hostile $(ARGS)
 
 demo: $(VENV)/.installed-demo
 	@./scripts/system-tools java

@@ -31,7 +31,7 @@ AREAS: Final = (
         (
             *("max.connection", "connections.", "connection.", "inter.broker.listener.name"),
             *("listener.security.protocol.map", "security.inter.broker.protocol", "quota.window."),
-            "socket.listen.backlog.size",
+            *("socket.listen.backlog.size", "barnabas.authentication.", "barnabas.unauthenticated."),
         ),
         WARNING,
     ),
@@ -78,18 +78,25 @@ AREAS: Final = (
                 "transaction.max.timeout.ms",
                 "barnabas.transactional",
                 "max.incremental.fetch.",
+                "barnabas.partition.producers.",
             ),
         ),
         WARNING,
     ),
     Area(
         "Topics",
-        (*("auto.create.topics.enable", "delete.topic.enable", "create.topic.policy.", "alter.config.policy."),),
+        (
+            *("auto.create.topics.enable", "delete.topic.enable", "create.topic.policy.", "alter.config.policy."),
+            *("barnabas.partitions.", "barnabas.config.resources."),
+        ),
         f"{WARNING}; without an authorizer every client may create, change and delete topics",
     ),
     Area(
         "Quotas of clients",
-        ("client.quota.", "controller.quota.", "replication.quota.", "alter.log.dirs.replication.quota."),
+        (
+            *("client.quota.", "controller.quota.", "replication.quota.", "alter.log.dirs.replication.quota."),
+            "barnabas.client.quotas.",
+        ),
         f"{WARNING}. Quotas of clients are those that AlterClientQuotas sets, without a callback in Java; quotas of "
         "replication are measured over 11 windows of a second",
     ),
@@ -98,6 +105,7 @@ AREAS: Final = (
         (
             *("authorizer.", "super.users", "allow.everyone.", "early.start.listeners"),
             *("principal.builder.", "security.providers", "delegation.token."),
+            *("barnabas.acls.", "barnabas.delegation.", "barnabas.scram."),
         ),
         f"{WARNING}; every listener is opened when the broker has the metadata, with all ACLs",
     ),

@@ -22,6 +22,11 @@ from barnabas.broker.config.keys.network import (
     QUEUED_MAX_REQUEST_BYTES,
     SOCKET_REQUEST_MAX_BYTES,
 )
+from barnabas.broker.config.keys.own import (
+    AUTHENTICATION_TIMEOUT_MS,
+    UNAUTHENTICATED_CONNECTIONS_MAX,
+    UNAUTHENTICATED_REQUESTS_MAX_BYTES,
+)
 from barnabas.broker.net.limits import Limits, ListenerLimits
 
 if TYPE_CHECKING:
@@ -57,6 +62,9 @@ def connection_limits(config: ServerConfig, addresses: Addresses) -> Limits:
         inter_broker_listener=inter_broker if inter_broker in names and len(names) > 1 else None,
         max_queued_bytes=config[QUEUED_MAX_REQUEST_BYTES],
         idle_s=idle_ms / 1000 if idle_ms >= 0 else float("inf"),
+        authentication_s=config[AUTHENTICATION_TIMEOUT_MS] / 1000,
+        max_unauthenticated=config[UNAUTHENTICATED_CONNECTIONS_MAX],
+        max_unauthenticated_bytes=config[UNAUTHENTICATED_REQUESTS_MAX_BYTES],
     )
 
 

@@ -33,7 +33,7 @@ from barnabas.storage.rolling import roll_jitter_ms, should_roll
 from barnabas.storage.segment import Segment
 from barnabas.storage.txn_index import AbortedTransaction
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records import CONTROL_BIT, NO_TIMESTAMP
+from barnabas.wire.records import CONTROL_BIT, MAX_INT32, NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from barnabas.storage.follower_append import FollowerAppend
@@ -51,6 +51,7 @@ class Log(LocalLog):
         "_high_watermark",
         "checks_reads",
         "log_start_offset",
+        "max_producers",
         "on_damage",
         "producers",
         "topic_id",
@@ -66,6 +67,8 @@ class Log(LocalLog):
         """What recovery has cut off, None if nothing."""
         self.checks_reads = False
         """Whether the CRC of each batch is checked before it is handed to a reader."""
+        self.max_producers = MAX_INT32
+        """The most producers whose state is kept (barnabas.partition.producers.max)."""
         self.on_damage: Callable[[str], None] | None = None
         """Called with a description when damaged data is read: the log should not be used any longer (L2)."""
         self._high_watermark = 0
@@ -165,6 +168,8 @@ class Log(LocalLog):
         markers: list[_Marker] = []
         for header in headers:
             if header.producer_id >= 0:
+                if origin == "client" and header.producer_id not in self.producers.producers:
+                    self.producers.make_room(self.max_producers, now_ms)
                 repeated = self._check_producer(records, header, origin, markers)
                 if repeated is not None:
                     return AppendInfo(
@@ -387,6 +392,7 @@ class Log(LocalLog):
         self.producers.on_synced(self.synced_offset)
         self.config = current.config
         self.checks_reads = current.checks_reads
+        self.max_producers = current.max_producers
         self.on_damage, current.on_damage = current.on_damage, None
         self._truncations = current._truncations + 1  # flushes of the former log say nothing about this one
         self._dir_version = max(self._dir_version, current._dir_version) + 1

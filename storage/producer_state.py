@@ -8,7 +8,7 @@ one at a clean stop, only make that faster.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.producer_entry import NO_OFFSET, NUM_BATCHES_TO_RETAIN, BatchMetadata, ProducerEntry
@@ -24,6 +24,11 @@ from barnabas.wire.records import (
     iter_batches,
     iter_records,
 )
+
+IDLE_MS: Final = 900_000
+"""A producer that wrote nothing for so long may be forgotten for another: clients give up earlier."""
+SWEEP_MS: Final = 1_000
+"""How often idle producers are looked for, at most."""
 
 
 class CompletedTransaction(NamedTuple):
@@ -45,7 +50,15 @@ class EndMarker(NamedTuple):
 class ProducerState:
     """The producers of one partition up to `end_offset`."""
 
-    __slots__ = ("_ongoing", "_unreplicated", "_unsynced", "end_offset", "producers", "snapshot_offset")
+    __slots__ = (
+        "_next_sweep_ms",
+        "_ongoing",
+        "_unreplicated",
+        "_unsynced",
+        "end_offset",
+        "producers",
+        "snapshot_offset",
+    )
 
     def __init__(self) -> None:
         self.producers: dict[int, ProducerEntry] = {}
@@ -54,6 +67,7 @@ class ProducerState:
         self._unsynced: dict[int, int] = {}  # first offset -> marker offset, while a crash may lose the marker
         self.end_offset = 0
         self.snapshot_offset = -1
+        self._next_sweep_ms = 0
 
     # --- appends
 
@@ -180,6 +194,23 @@ class ProducerState:
         return min(self._ongoing.values(), default=completed.last_offset + 1)
 
     # --- expiration and truncation
+
+    def make_room(self, most: int, now_ms: int) -> None:
+        """Before a producer writes that is not known: forget those that are idle if there are `most` already.
+
+        KafkaError(POLICY_VIOLATION) if none is: what a producer that is at work has written must not be forgotten.
+        """
+        if len(self.producers) < most:
+            return
+        if now_ms >= self._next_sweep_ms:
+            self._next_sweep_ms = now_ms + SWEEP_MS
+            self.remove_expired(now_ms, IDLE_MS)
+        if len(self.producers) >= most:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION,
+                f"{most} producers have written to this partition in the last {IDLE_MS // 60_000} minutes, no more are "
+                "allowed (barnabas.partition.producers.max)",
+            )
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
         """Remove producers without a write for `expiration_ms`, except those with an open transaction (I6)."""

@@ -21,7 +21,7 @@ from barnabas.broker.config.keys.groups import (
     OFFSETS_RETENTION_MINUTES,
     OFFSETS_TOPIC_COMPRESSION_CODEC,
 )
-from barnabas.broker.config.keys.own import GROUP_MAX_BYTES, GROUP_MEMBER_MAX_BYTES, GROUPS_MAX
+from barnabas.broker.config.keys.own import GROUP_MAX_BYTES, GROUP_MEMBER_MAX_BYTES, GROUP_MEMBERS_MAX, GROUPS_MAX
 from barnabas.broker.config.keys.share_and_streams import (
     GROUP_SHARE_ASSIGNORS,
     GROUP_SHARE_MAX_SIZE,
@@ -32,6 +32,7 @@ from barnabas.broker.coordinators.cluster_topics import ClusterTopics
 from barnabas.broker.coordinators.runtime import CoordinatorRuntime
 from barnabas.broker.coordinators.shard import Shard
 from barnabas.broker.coordinators.share_group_states import ShareGroupStates
+from barnabas.broker.limited_log import LimitedLog
 from barnabas.coord.groups.config import GroupConfig, MigrationPolicy
 from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -101,15 +102,11 @@ def _group_config(config: ServerConfig) -> GroupConfig:
         offset_metadata_max_bytes=config[OFFSET_METADATA_MAX_BYTES],
         offsets_retention_ms=config[OFFSETS_RETENTION_MINUTES] * 60_000,
         max_groups=config[GROUPS_MAX],
+        max_members=config[GROUP_MEMBERS_MAX],
         member_max_bytes=config[GROUP_MEMBER_MAX_BYTES],
         group_max_bytes=config[GROUP_MAX_BYTES],
         hides_topics=bool(config[AUTHORIZER_CLASS_NAME]),
     )
-
-
-def _log_refusal(group_id: str, error: KafkaError) -> None:
-    if error.code in (ErrorCode.GROUP_MAX_SIZE_REACHED, ErrorCode.INVALID_REQUEST):
-        logger.warning("A request of group %.100r is refused with %s: %s", group_id, error.code.name, error)
 
 
 class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
@@ -134,6 +131,7 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
         self._topics = ClusterTopics(services.image)
         self._group_configs = group_configs
         self._random_bytes = random_bytes
+        self._refusals = LimitedLog(services.loop, logger, logging.WARNING, "refused requests of groups")
         self.share_states = ShareGroupStates(self.handle, shares)
 
     def _count(self) -> int:
@@ -147,7 +145,7 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
         try:
             self.coordinator_of(group_id).limits.admit(group_id, member_id, data)
         except KafkaError as error:
-            _log_refusal(group_id, error)
+            self._log_refusal(group_id, error)
             raise
 
     def admit_assignments(self, group_id: str, assignments: Iterable[bytes]) -> None:
@@ -155,8 +153,13 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
         try:
             self.coordinator_of(group_id).limits.admit_assignments(group_id, assignments)
         except KafkaError as error:
-            _log_refusal(group_id, error)
+            self._log_refusal(group_id, error)
             raise
+
+    def _log_refusal(self, group_id: str, error: KafkaError) -> None:
+        if error.code in (ErrorCode.GROUP_MAX_SIZE_REACHED, ErrorCode.INVALID_REQUEST):
+            text = "A request of group %.100r is refused with %s: %s"
+            self._refusals.line(group_id, text, group_id, error.code.name, error)
 
     def transaction_ended(self, index: int, producer_id: int, *, commit: bool) -> None:
         """Commit or drop a producer's pending offsets: its marker is in this partition (T5)."""

@@ -22,6 +22,7 @@ from barnabas.broker.config.keys.transactions import (
 from barnabas.broker.coordinators.runtime import CoordinatorRuntime
 from barnabas.broker.coordinators.shard import Shard
 from barnabas.broker.guarded import log_failure
+from barnabas.broker.limited_log import LimitedLog
 from barnabas.coord.cluster.delta import FEATURES
 from barnabas.coord.cluster.node_records import TRANSACTION_VERSION_FEATURE
 from barnabas.coord.topic_names import TRANSACTION_STATE_TOPIC
@@ -65,6 +66,7 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
         self.write_timeout_s = services.config[REQUEST_TIMEOUT_MS] / 1000
         self._new_producer_id = new_producer_id
         self._on_offsets_ended = on_offsets_ended
+        self._refusals = LimitedLog(services.loop, logger, logging.WARNING, "transactional ids that were refused")
 
     @cached_property
     def markers(self) -> MarkerWriter:
@@ -140,7 +142,7 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
         most = self._services.config[TRANSACTIONAL_IDS_MAX]
         if sum([len(coordinator.transactions) for coordinator in self]) >= most:
             text = f"There are {most} transactional ids already, no more are allowed ({TRANSACTIONAL_IDS_MAX.name})."
-            logger.warning("The transactional id %.100r is refused: %s", transactional_id, text)
+            self._refusals.line("", "The transactional id %.100r is refused: %s", transactional_id, text)
             raise KafkaError(ErrorCode.POLICY_VIOLATION, text)
 
     # ---- markers

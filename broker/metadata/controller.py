@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from barnabas.broker.config.keys.general import BROKER_RACK, DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
 from barnabas.broker.config.listeners import SECURITY_PROTOCOLS, Endpoint
+from barnabas.broker.limited_log import LimitedLog
 from barnabas.broker.metadata.change_queue import Answer, ChangeQueue
 from barnabas.broker.metadata.loader import MetadataLoader
 from barnabas.broker.metadata.metadata_log import MetadataLog
@@ -83,6 +84,7 @@ class Controller:
         self._queue = ChangeQueue(runner)
         self.loader = MetadataLoader(config)
         self._is_snapshot_queued = False
+        self._refusals = LimitedLog(loop, logger, logging.WARNING, "changes of the metadata that were refused")
         self.on_change = self.loader.on_change
         self.on_config_change = self.loader.on_config_change
         self.on_group_config_change = self.loader.on_group_config_change
@@ -222,9 +224,21 @@ class Controller:
         if isinstance(outcome, Generator):
             outcome = yield from outcome
         if outcome.records:
+            self._check_room(outcome.records)
             delta = yield from self._log.write(outcome.records)
             yield from self.loader.publish(delta)
         return outcome.response
+
+    def _check_room(self, records: Sequence[Message]) -> None:
+        """KafkaError(POLICY_VIOLATION), with a line in the log, if there would be more than may be of anything."""
+        from barnabas.broker.metadata.limits import metadata_limits
+        from barnabas.coord.cluster.metadata_limits import check_room
+
+        try:
+            check_room(self.image, records, metadata_limits(self._config))
+        except KafkaError as error:
+            self._refusals.line("", "A change of the metadata was refused: %s", error)
+            raise
 
     # What the broker itself requests
 

@@ -24,7 +24,7 @@ logger = logging.getLogger("kafka.network.SocketServer")
 
 ACCEPT_BATCH = 64
 """Connections accepted from one listener in a turn, at most."""
-ACCEPT_S = 0.001
+ACCEPT_S = 0.00025
 """How long connections are accepted from one listener in a turn, seconds."""
 NO_DESCRIPTORS_PAUSE_S = 0.1
 """How long accepting pauses when file descriptors are exhausted, seconds."""
@@ -65,6 +65,11 @@ class Listener:
         self.is_held = False  # by a limit
         self.is_polled = False
 
+    @property
+    def authenticates(self) -> bool:
+        """Whether clients have to authenticate, if only this node to them."""
+        return self.prepare is not None or self.tls is not None
+
 
 class Acceptor:
     """Accepts the connections of all listeners."""
@@ -75,7 +80,7 @@ class Acceptor:
         poller: Poller,
         admit: Callable[[Listener, socket.socket, tuple[str, int]], None],
         connection_count: Callable[[], int],
-        hold: Callable[[str, float], tuple[float, str] | None],
+        hold: Callable[[Listener, float], tuple[float, str] | None],
     ) -> None:
         """`admit` takes an accepted socket and its peer; an OSError of it closes the socket.
 
@@ -103,7 +108,7 @@ class Acceptor:
         now = self._loop.now()
         end = now + ACCEPT_S
         for _ in range(ACCEPT_BATCH):
-            held = self._hold(listener.name, now)
+            held = self._hold(listener, now)
             if held is not None:
                 self._hold_back(listener, now, *held)
                 return

@@ -60,6 +60,11 @@ class Channel:
         self._slice_sent = 0  # bytes of the file slice at the head of `out` that were sent
         self._in_cache_to = 0  # the end, in the file, of the piece of the slice that may be sent now
 
+    @property
+    def is_handshaking(self) -> bool:
+        """Whether no request can come before a handshake is done."""
+        return False
+
     def flush(self) -> int:
         """Send what the socket accepts, at most about TURN_BYTES; returns the bytes sent."""
         connection = self.connection

@@ -71,6 +71,7 @@ class Connection:
         "local_host",
         "local_port",
         "now",
+        "on_authenticated",
         "on_close",
         "on_output",
         "out",
@@ -106,6 +107,7 @@ class Connection:
         self._buffers = buffers
         self.on_output = on_output
         self.on_close: list[Callable[[], None]] = []  # called once, after the delayed response was cancelled
+        self.on_authenticated: Callable[[Connection], None] | None = None  # called once
         self.clock = clock
         self.now = self.last_active = self._share_end = clock()
         self.out: deque[Chunk] = deque()
@@ -136,6 +138,16 @@ class Connection:
         self._principal = principal
         self.granted_topics: dict[int, set[str | bytes]] = {}
         """By operation, topics that the authorizer is known to allow; it belongs to `broker.apis.access`."""
+
+    def authenticated(self) -> None:
+        """The client has shown who it is, as far as it has to."""
+        called, self.on_authenticated = self.on_authenticated, None
+        if called is not None:
+            called(self)
+
+    def use_buffers(self, buffers: FrameBuffers) -> None:
+        """Receive the frames that follow into other buffers. Only while no frame is being received."""
+        self._buffers = buffers
 
     # -- queries of the transport
 

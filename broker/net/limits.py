@@ -1,4 +1,4 @@
-"""The limits of the transport, each from one of Kafka's config keys."""
+"""The limits of the transport, each from one config key."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ class ListenerLimits(NamedTuple):
 
 
 class Limits:
-    """What connections may use; the defaults are Kafka's."""
+    """What connections may use; the defaults are those of the keys."""
 
     __slots__ = (
+        "authentication_s",
         "creation_rate",
         "idle_s",
         "inter_broker_listener",
@@ -29,6 +30,8 @@ class Limits:
         "max_connections_per_ip",
         "max_frame_bytes",
         "max_queued_bytes",
+        "max_unauthenticated",
+        "max_unauthenticated_bytes",
         "rate_window_s",
     )
 
@@ -45,6 +48,9 @@ class Limits:
         inter_broker_listener: str | None = None,
         max_queued_bytes: int = -1,
         idle_s: float = 600.0,
+        authentication_s: float = 30.0,
+        max_unauthenticated: int = 1000,
+        max_unauthenticated_bytes: int = 33554432,
     ) -> None:
         self.max_frame_bytes = max_frame_bytes  # socket.request.max.bytes
         self.max_queued_bytes = max_queued_bytes  # queued.max.request.bytes
@@ -56,3 +62,6 @@ class Limits:
         self.listeners = listeners or {}
         self.inter_broker_listener = inter_broker_listener  # is exempt from the limits of the whole broker
         self.idle_s = idle_s  # connections.max.idle.ms
+        self.authentication_s = authentication_s  # barnabas.authentication.timeout.ms
+        self.max_unauthenticated = max_unauthenticated  # barnabas.unauthenticated.connections.max
+        self.max_unauthenticated_bytes = max_unauthenticated_bytes  # barnabas.unauthenticated.requests.max.bytes

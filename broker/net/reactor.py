@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from barnabas.broker.guarded import call_guarded
+from barnabas.broker.limited_log import LimitedLog
 from barnabas.broker.net.acceptor import Acceptor, Listener
 from barnabas.broker.net.channel import TURN_BYTES, Channel
 from barnabas.broker.net.connection import SHARE_S, Connection
@@ -34,6 +35,7 @@ from barnabas.broker.net.frame_buffers import FrameBuffers
 from barnabas.broker.net.page_cache import ReadAhead
 from barnabas.broker.net.poller import CLOSED, READ, WRITE
 from barnabas.broker.net.poller_choice import FastestPoller
+from barnabas.broker.net.unauthenticated import Unauthenticated
 from barnabas.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ LINGER_S = 0.001
 """How long the reactor polls for the next event before it lets trio run other tasks, seconds."""
 TURN_S = 0.004
 """How long requests are handled in a turn, seconds; then what they have produced is sent."""
+HANDSHAKES_S = 0.0005
+"""How long handshakes of TLS are done in a turn, seconds, and one handshake more."""
 SEND_S = 0.002
 """How long responses are sent in a turn, seconds."""
 CHECKPOINT_S = 0.01
@@ -84,9 +88,11 @@ class Reactor:
         self.ip_throttle_s: Callable[[str], float] | None = None
         """Counts a new connection of an address: in how many seconds it is to be closed, 0 if it is to be served."""
         self._refused: RefusedSockets | None = None
-        self.acceptor = Acceptor(loop, self._poller, self._admit, lambda: len(self._channels), self._quotas.hold)
+        self.acceptor = Acceptor(loop, self._poller, self._admit, lambda: len(self._channels), self._hold)
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._buffers = FrameBuffers(limits.max_queued_bytes)
+        self._unauthenticated = Unauthenticated(loop, limits, lambda one: self._close(self._channels[one]))
+        self._refusals = LimitedLog(loop, logger, logging.WARNING, "connections that were refused or closed")
         self._read_ahead = ReadAhead(disk)
         self._channels: dict[Connection, Channel] = {}
         self._to_flush: deque[Channel] = deque()
@@ -112,6 +118,7 @@ class Reactor:
         """Replace the limits of connections; those that are open stay open. The others are of the start."""
         self._limits = limits
         self._quotas.set_limits(limits, self._loop.now())
+        self._unauthenticated.set_limits(limits)
         self.acceptor.release_held()
 
     def listen(self, listener: Listener) -> None:
@@ -191,11 +198,10 @@ class Reactor:
             if type(target) is Channel or isinstance(target, Channel):  # the first is cheaper, and nearly always true
                 if ready & CLOSED:
                     self._close(target)
-                    continue
-                if ready & WRITE:
+                elif ready & WRITE:
                     target.connection.last_active = now  # the peer has read what was sent before
                     self._queue(target)
-                if ready & READ:
+                if ready & READ and not ready & CLOSED:
                     if target.is_heavy:
                         self._rotate(target)
                         continue
@@ -230,14 +236,19 @@ class Reactor:
             self._rotation.append(channel)
 
     def _serve_rotation(self, now: float, end: float) -> None:
-        """Serve the channels in the rotation until `end`, each once at most and one at least."""
+        """Serve the channels in the rotation until `end`, each once at most and one at least.
+
+        After a handshake, which costs more than most requests, it ends sooner: they come from whoever likes to connect.
+        """
         clock = self._loop.now
+        end_of_handshakes = now + HANDSHAKES_S
         for _ in range(len(self._rotation)):
             channel = self._rotation.popleft()
             channel.is_waiting = False
+            is_handshake = channel.is_handshaking
             self._weigh(channel, now)
             now = clock()
-            if now >= end:
+            if now >= end or (is_handshake and now >= end_of_handshakes):
                 break
 
     def _weigh(self, channel: Channel, now: float) -> None:
@@ -263,6 +274,11 @@ class Reactor:
 
     # -- accepting
 
+    def _hold(self, listener: Listener, now: float) -> tuple[float, str] | None:
+        """For how long a listener must not accept a connection now, and because of which limit; None if it may."""
+        held = self._quotas.hold(listener.name, now)
+        return self._unauthenticated.hold(now) if held is None and listener.authenticates else held
+
     def _admit(self, listener: Listener, accepted: socket.socket, peer: tuple[str, int]) -> None:
         host = _plain(peer[0])
         quotas = self._quotas
@@ -272,7 +288,8 @@ class Reactor:
             return
         if not quotas.allows(host):
             limit = quotas.limit_of(host)
-            logger.warning("Refused a connection from %s: max.connections.per.ip=%d is reached", host, limit)
+            text = "Refused a connection from %s: max.connections.per.ip=%d is reached"
+            self._refusals.line(host, text, host, limit)
             accepted.close()
             return
         accepted.setblocking(False)
@@ -285,7 +302,7 @@ class Reactor:
             peer=(host, peer[1]),
             local=(_plain(local[0]), local[1]),
             max_frame_bytes=self._limits.max_frame_bytes,
-            buffers=self._buffers,
+            buffers=self._unauthenticated.buffers if listener.authenticates else self._buffers,
             on_output=self._on_output,
             clock=self._loop.now,
             security_protocol=listener.protocol,
@@ -295,11 +312,19 @@ class Reactor:
         if listener.tls is None:
             channel = Channel(accepted, connection, self._read_ahead)
         else:
-            channel = listener.tls.channel(accepted, connection, self._read_ahead, self._rotate, self._close)
+            channel = listener.tls.channel(accepted, connection, self._read_ahead, self._rotate)
         self._poller.register(channel.fd, READ, channel)
         self._channels[connection] = channel
+        if listener.authenticates:
+            connection.on_authenticated = self._on_authenticated
+            self._unauthenticated.add(connection)
         if quotas.opened(listener.name, host):
             self._close_idlest(listener.name)
+
+    def _on_authenticated(self, connection: Connection) -> None:
+        self._unauthenticated.remove(connection)
+        connection.use_buffers(self._buffers)
+        self.acceptor.release_held()
 
     def _close_later(self, accepted: socket.socket, wait_s: float) -> None:
         """Close a connection of an address that connects too fast, in so many seconds."""
@@ -315,7 +340,8 @@ class Reactor:
         if others:
             idlest = min(others, key=lambda connection: connection.last_active)
             peer = (idlest.peer_host, idlest.peer_port)
-            logger.warning("Closing the idlest connection, from %s:%d: max.connections is reached", *peer)
+            text = "Closing the idlest connection, from %s:%d: max.connections is reached"
+            self._refusals.line(idlest.peer_host, text, *peer)
             self._close(self._channels[idlest])
 
     # -- reading
@@ -380,7 +406,8 @@ class Reactor:
 
     def _refuse(self, channel: Channel, error: ProtocolError) -> None:
         connection = channel.connection
-        logger.warning("Closing the connection from %s:%d: %s", connection.peer_host, connection.peer_port, error)
+        peer = (connection.peer_host, connection.peer_port)
+        self._refusals.line(connection.peer_host, "Closing the connection from %s:%d: %s", *peer, error)
         connection.is_closing = True
         try:
             channel.flush()  # responses to the valid requests before it
@@ -453,6 +480,7 @@ class Reactor:
         if self._channels.pop(connection, None) is None:
             return
         self._poller.unregister(channel.fd)
+        self._unauthenticated.remove(connection)
         self._quotas.closed(connection.listener, connection.peer_host)
         self.acceptor.release_held()
         channel.socket.close()

@@ -6,7 +6,7 @@ bytes wait for the socket, an empty chunk at the head of `out` stands for them.
 
 A handshake costs about a millisecond of CPU (RSA, 2,048 bits), more than most requests: a channel is served in the
 reactor's rotation until its handshake is done, one of them at least in a turn, so a flood of handshakes delays those
-who begin one, and others by about a turn. A handshake that is not done in time is ended.
+who begin one, and others by about a turn. `unauthenticated` ends those that are not done in time.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from barnabas.broker.limited_log import LimitedLog
 from barnabas.broker.net.channel import TURN_BYTES, Channel
 from barnabas.broker.net.tls_stream import CIPHER_BYTES, TlsStream, failure_reason
 
@@ -27,15 +28,12 @@ if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.page_cache import ReadAhead
-    from barnabas.broker.timers import Timer
     from barnabas.wire.principal import KafkaPrincipal
 
 logger = logging.getLogger("kafka.network.Selector")
 
 PIECE_BYTES: Final = 64 * 1024
 """Bytes that are encrypted at a time."""
-HANDSHAKE_S: Final = 30.0
-"""How long a handshake may take, seconds."""
 _HANDSHAKE_RECORD: Final = 0x16
 _MARK: Final = b""
 
@@ -54,10 +52,9 @@ class Identity(Protocol):
 class TlsListener:
     """Makes the channels of a listener with TLS."""
 
-    def __init__(self, loop: Loop, identity: Identity, *, handshake_s: float = HANDSHAKE_S) -> None:
-        self.loop = loop
+    def __init__(self, loop: Loop, identity: Identity) -> None:
         self.identity = identity
-        self.handshake_s = handshake_s
+        self.log = LimitedLog(loop, logger, logging.WARNING, "failed handshakes of TLS")
         self.cipher_scratch = memoryview(bytearray(CIPHER_BYTES))
         self.plain_scratch = memoryview(bytearray(PIECE_BYTES))
 
@@ -67,19 +64,16 @@ class TlsListener:
         connection: Connection,
         read_ahead: ReadAhead,
         rotate: Callable[[Channel], None],
-        close: Callable[[Channel], None],
     ) -> TlsChannel:
-        """The channel of an accepted socket; `rotate` has it served in the next turn, `close` closes it."""
+        """The channel of an accepted socket; `rotate` has it served in the next turn."""
         incoming = IncomingTls(self, accepted, connection)
-        channel = TlsChannel(incoming, connection, read_ahead, self.plain_scratch, rotate)
-        incoming.limit_handshake(lambda: close(channel))
-        return channel
+        return TlsChannel(incoming, connection, read_ahead, self.plain_scratch, rotate)
 
 
 class IncomingTls:
     """What the reactor uses in place of the socket of an accepted connection."""
 
-    __slots__ = ("_connection", "_has_begun", "_listener", "_scratch", "_socket", "_timer", "stream")
+    __slots__ = ("_connection", "_has_begun", "_listener", "_scratch", "_socket", "stream")
 
     def __init__(self, listener: TlsListener, accepted: socket.socket, connection: Connection) -> None:
         self._listener = listener
@@ -87,19 +81,7 @@ class IncomingTls:
         self._socket = accepted
         self._connection = connection
         self._has_begun = False
-        self._timer: Timer | None = None
         self.stream = TlsStream(accepted, listener.identity.context, server_side=True)
-
-    def limit_handshake(self, close: Callable[[], None]) -> None:
-        """Call `close`, with a line in the log, unless the handshake is done in time."""
-        limit_s = self._listener.handshake_s
-
-        def too_late() -> None:
-            self._log_failure(f"the handshake was not done within {limit_s:g} s")
-            close()
-
-        loop = self._listener.loop
-        self._timer = loop.timers.at(loop.now() + limit_s, too_late)
 
     def fileno(self) -> int:
         """The descriptor of the socket."""
@@ -122,7 +104,6 @@ class IncomingTls:
             if self._has_begun:
                 self._log_failure(failure_reason(error))
             raise
-        self._cancel_timer()
         if self._connection.security_protocol == "SSL":
             self._authenticate()
 
@@ -145,22 +126,18 @@ class IncomingTls:
         except PermissionError as error:
             self._log_failure(str(error))
             raise
+        connection.authenticated()
 
     def _log_failure(self, why: str) -> None:
         connection = self._connection
-        logger.warning(
+        self._listener.log.line(
+            connection.peer_host,
             "[SocketServer listener=%s] Failed authentication with %s:%d (SSL handshake failed): %s",
             *(connection.listener, connection.peer_host, connection.peer_port, why),
         )
 
-    def _cancel_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
     def close(self) -> None:
         """Close the connection."""
-        self._cancel_timer()
         self.stream.close()
 
 
@@ -193,6 +170,11 @@ class TlsChannel(Channel):
     @is_heavy.setter
     def is_heavy(self, is_heavy: bool) -> None:
         self._is_heavy = is_heavy
+
+    @property
+    def is_handshaking(self) -> bool:
+        """Whether no request can come before a handshake is done."""
+        return not self._stream.is_open
 
     def flush(self) -> int:
         """Encrypt and send what the socket accepts, at most about TURN_BYTES; returns the bytes that left `out`."""

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.config.keys.general import PRODUCER_ID_EXPIRATION_MS
-from barnabas.broker.config.keys.own import LOG_READ_CHECK_CRCS, LOG_SYNC, PRODUCE_VALIDATION
+from barnabas.broker.config.keys.own import LOG_READ_CHECK_CRCS, LOG_SYNC, PARTITION_PRODUCERS_MAX, PRODUCE_VALIDATION
 from barnabas.broker.guarded import call_guarded
 from barnabas.broker.log_dir_failures import NO_DESCRIPTORS, is_transient
 from barnabas.broker.replicas.log_starts import LogStarts
@@ -333,6 +333,7 @@ class Partitions:
             self._not_opened(topic, index, error)
             return None
         log.checks_reads = self._config[LOG_READ_CHECK_CRCS]
+        log.max_producers = self._config[PARTITION_PRODUCERS_MAX]
         if not self._is_loading:
             self._warn_of_strays()
         if log.torn is not None:

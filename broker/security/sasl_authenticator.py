@@ -13,7 +13,6 @@ Source: Kafka 4.4 `SaslServerAuthenticator`, `KafkaChannel.maybeBeginServerReaut
 
 from __future__ import annotations
 
-import logging
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -24,13 +23,12 @@ from barnabas.wire.messages.sasl import SaslAuthenticateResponse, SaslHandshakeR
 
 if TYPE_CHECKING:
     from barnabas.broker.config.sasl_settings import SaslSettings
+    from barnabas.broker.limited_log import LimitedLog
     from barnabas.broker.loop import Loop
     from barnabas.broker.net.connection import Connection
     from barnabas.coord.security.exchange import Exchange
     from barnabas.wire.principal import KafkaPrincipal
     from barnabas.wire.schema import Message
-
-logger = logging.getLogger("kafka.network.Selector")
 
 MIN_REAUTHENTICATION_S: Final = 1.0
 """A connection may begin to authenticate again once in this time."""
@@ -77,6 +75,7 @@ class Listener(Protocol):
     loop: Loop
     settings: SaslSettings
     log_context: str
+    log: LimitedLog
     failure_delay_s: float
     max_frame_bytes: int
     successful_authentications: int
@@ -138,7 +137,9 @@ class SaslAuthenticator:
         if state is State.TOKENS:
             return Admission.SERVED if api_key == ApiKey.SASL_AUTHENTICATE else Admission.ILLEGAL
         if state is State.BAD_MECHANISM:
-            return Admission.SERVED
+            if api_key == ApiKey.SASL_AUTHENTICATE:
+                return Admission.SERVED  # its token is refused
+            raise ProtocolError("Unexpected Kafka request during SASL re-authentication with another mechanism")
         if api_key == ApiKey.SASL_HANDSHAKE and state in _BEFORE_HANDSHAKE:
             return Admission.SERVED
         if api_key == ApiKey.API_VERSIONS:
@@ -227,7 +228,7 @@ class SaslAuthenticator:
         except AuthenticationFailed as error:
             raise self._refused(str(error), None) from error
         except InvalidCredentials as error:
-            logger.debug("%s: %s", self._mechanism, error)
+            self._listener.log.detail("%s: %s", self._mechanism, error)
             raise self._refused(
                 f"Authentication failed during {again} due to invalid credentials with SASL mechanism "
                 f"{self._mechanism}",
@@ -255,6 +256,7 @@ class SaslAuthenticator:
         self._state = State.COMPLETE
         connection.principal = identity.principal
         connection.limit_frames(listener.max_frame_bytes)
+        connection.authenticated()
         lifetime_ms = self._lifetime_ms(identity)
         if lifetime_ms is None:
             connection.authenticator = None
@@ -280,7 +282,8 @@ class SaslAuthenticator:
         else:
             listener.failed_authentications += 1
         peer = f"{connection.peer_host}:{connection.peer_port}"
-        logger.info(
+        listener.log.line(
+            connection.peer_host,
             "%s Failed %sauthentication with /%s (channelId=%s:%d-%s-0-0) (%s)",
             *(listener.log_context, "re-" if is_again else "", connection.peer_host),
             *(connection.local_host, connection.local_port, peer, reason),

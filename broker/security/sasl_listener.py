@@ -7,6 +7,7 @@ The credentials of SCRAM are those of the metadata at the time of a log-in. Coun
 from __future__ import annotations
 
 import hmac
+import logging
 import os
 from collections.abc import Callable
 from functools import lru_cache
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.config.keys.general import DELEGATION_TOKEN_SECRET_KEY
 from barnabas.broker.config.keys.network import CONNECTION_FAILED_AUTHENTICATION_DELAY_MS, SOCKET_REQUEST_MAX_BYTES
 from barnabas.broker.config.sasl_settings import sasl_settings
+from barnabas.broker.limited_log import LimitedLog
 from barnabas.broker.security.sasl_authenticator import SaslAuthenticator
 from barnabas.coord.security.claims import identity_of
 from barnabas.coord.security.oauthbearer import OAUTHBEARER, OAuthBearerExchange, unsecured_claims
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.security.exchange import Exchange, Identity
     from barnabas.wire.messages.metadata_records import UserScramCredentialRecord
+
+logger = logging.getLogger("kafka.network.Selector")
 
 
 class SaslListener:
@@ -56,6 +60,7 @@ class SaslListener:
         self.log_context = (
             f"[SocketServer listenerType={'CONTROLLER' if is_controller else 'BROKER'}, nodeId={config.node_id}]"
         )
+        self.log = LimitedLog(loop, logger, logging.INFO, f"failed authentications on the listener {name}")
         self.failure_delay_s = config[CONNECTION_FAILED_AUTHENTICATION_DELAY_MS] / 1000
         self.max_frame_bytes = config[SOCKET_REQUEST_MAX_BYTES]
         self._token_secret = config[DELEGATION_TOKEN_SECRET_KEY] or None

@@ -38,6 +38,7 @@ class GroupConfig:
         "hides_topics",
         "initial_rebalance_delay_ms",
         "max_groups",
+        "max_members",
         "max_session_timeout_ms",
         "max_size",
         "member_max_bytes",
@@ -65,16 +66,18 @@ class GroupConfig:
         offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000,
         new_member_join_timeout_ms: int = NEW_MEMBER_JOIN_TIMEOUT_MS,
         max_groups: int = 100_000,
+        max_members: int = 20_000,
         member_max_bytes: int = 1 << 20,
         group_max_bytes: int = 32 << 20,
         hides_topics: bool = False,
     ) -> None:
         """`hides_topics`: members see only some topics (`ClientContext.may_describe`).
 
-        `max_groups`, `member_max_bytes` and `group_max_bytes` are Barnabas' own, see `limits.py`.
+        `max_groups`, `max_members`, `member_max_bytes` and `group_max_bytes` are Barnabas' own, see `limits.py`.
         """
         self.hides_topics = hides_topics
         self.max_groups = max_groups
+        self.max_members = max_members
         self.member_max_bytes = member_max_bytes
         self.group_max_bytes = group_max_bytes
         self.consumer_assignors = consumer_assignors

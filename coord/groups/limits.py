@@ -52,11 +52,14 @@ class GroupLimits:
     def admit(self, group_id: str, member_id: str, data: Iterable[Any]) -> None:
         """Check a request of a member before it is handled; `data` are the fields of it that the group would hold.
 
-        KafkaError GROUP_MAX_SIZE_REACHED if it would create a group too many, or the group would hold too much, and
+        KafkaError GROUP_MAX_SIZE_REACHED for a group or a member too many, or if the group would hold too much, and
         INVALID_REQUEST if the data alone are too large. Clients do not try again after either.
         """
-        if group_id not in self._groups:
+        group: Any = self._groups.get(group_id)
+        if group is None:
             self.check_new_group(ErrorCode.GROUP_MAX_SIZE_REACHED)
+        else:
+            self._check_new_member(group, member_id)
         size = held_bytes(data)
         if not size:
             return
@@ -67,6 +70,14 @@ class GroupLimits:
                 f"The data of the member have {size} bytes, {most} are allowed (barnabas.group.member.max.bytes).",
             )
         self._admit_to_group(group_id, member_id, size)
+
+    def _check_new_member(self, group: Any, member_id: str) -> None:
+        most = self._config.max_members
+        if len(group.members) >= most and member_id not in group.members:
+            raise KafkaError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The group has {most} members already, no more are allowed (barnabas.group.members.max).",
+            )
 
     def admit_assignments(self, group_id: str, assignments: Iterable[bytes]) -> None:
         """Check the assignments that the leader of a classic group brings; KafkaError as of `admit`."""

@@ -90,7 +90,10 @@ def test_broker_keys_are_marked_used_when_code_reads_them_and_only_then() -> Non
 def test_every_used_dynamic_key_takes_effect_or_is_rejected() -> None:
     """An accepted change takes effect: in the server, the partitions, the groups, and the cleaner's next pass."""
     followed = {
+        "barnabas.authentication.timeout.ms",
         "barnabas.produce.validation",
+        "barnabas.unauthenticated.connections.max",
+        "barnabas.unauthenticated.requests.max.bytes",
         "max.connections",
         "max.connections.per.ip",
         "max.connections.per.ip.overrides",

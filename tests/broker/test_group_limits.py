@@ -159,6 +159,22 @@ def _members(world: _World, group_id: str) -> Any:
     return world.memory.broker.group_coordinators.coordinator_of(group_id).groups[group_id].members  # type: ignore[attr-defined]
 
 
+def test_a_group_of_any_type_has_no_more_members_than_allowed(tmp_path: Path) -> None:
+    world = _World(tmp_path, {**LIMITS, "barnabas.group.members.max": "2", "barnabas.group.max.bytes": "100000"})
+    assert [world.heartbeat("g", name, "t").error_code for name in ("a", "b", "c")] == [0, 0, TOO_MANY]
+    assert world.heartbeat("g", "a", "t").error_code == 0
+    assert _code(world.join("classic", 10)) == 0
+    assert world.join("classic", 10) is None  # it waits for the first one
+    assert _code(world.join("classic", 10)) == TOO_MANY
+
+    def share(name: str) -> int:
+        request = ShareGroupHeartbeatRequest(group_id="share", member_id=name, subscribed_topic_names=["t"])
+        return world.ask(request, 1, ShareGroupHeartbeatResponse).error_code
+
+    assert [share(name) for name in ("a", "b", "c", "a")] == [0, 0, TOO_MANY, 0]
+    world.memory.close()
+
+
 def test_the_assignments_of_a_leader_are_limited(world: _World) -> None:
     joined = world.join("g", 10)
     assert joined is not None

@@ -16,6 +16,7 @@ from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest, SaslHandshakeResponse
 from barnabas.wire.messages.topics import CreateTopicsRequest
 from barnabas.wire.principal import ANONYMOUS
+from barnabas.wire.schema import Message
 from tests.broker.memory_broker import SIZE, Client
 from tests.broker.secure_broker import (
     ALICE,
@@ -393,6 +394,21 @@ def test_another_mechanism_is_refused_with_its_first_token(
     assert (
         "'SCRAM-SHA-256' requested by client is not supported for re-authentication of mechanism 'PLAIN'" in caplog.text
     )
+
+
+@pytest.mark.parametrize(
+    "request_", [METADATA, SaslHandshakeRequest(mechanism="PLAIN"), ApiVersionsRequest(client_software_name="test")]
+)
+def test_after_another_mechanism_nothing_but_its_token_is_taken(sessions: SecureBroker, request_: Message) -> None:
+    """Otherwise a client could go on like that after the end of its session."""
+    client = sessions.dial()
+    log_in(client)
+    sessions.advance(5)
+    handshake(client, "SCRAM-SHA-256")
+    sessions.advance(1000)
+    with pytest.raises(ProtocolError, match="during SASL re-authentication with another mechanism"):
+        client.send(request_, 1)
+    assert client.answers() == []
 
 
 def test_a_client_may_begin_again_once_a_second(sessions: SecureBroker) -> None:

@@ -14,6 +14,8 @@ import pytest
 import trio
 
 from barnabas.broker.loop import CALLBACKS_S, Loop
+from barnabas.broker.net.acceptor import ACCEPT_S
+from barnabas.broker.net.channel import Channel
 from barnabas.broker.net.connection import OUT_LIMIT_BYTES, SHARE_S
 from barnabas.broker.net.reactor import CHECKPOINT_S, SEND_S, TURN_S
 from barnabas.broker.slices import SLICE_S
@@ -243,7 +245,7 @@ def test_connections_are_accepted_for_a_bounded_time(turns: Turns, monkeypatch: 
     admit = turns.reactor.acceptor._admit
 
     def slow(*arguments) -> None:
-        turns.time += SHARE_S / 2
+        turns.time += ACCEPT_S / 2
         admit(*arguments)
 
     monkeypatch.setattr(turns.reactor.acceptor, "_admit", slow)
@@ -382,3 +384,33 @@ def test_due_timers_are_bounded_by_time() -> None:
     timers.fire(callback.time)
     timers.fire(callback.time)
     assert callback.calls == 10
+
+
+def test_handshakes_take_a_small_part_of_a_turn(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that takes longer than their part is the last of its turn; requests have the whole turn."""
+    peers = [turns.connect() for _ in range(20)]
+    for peer in peers:
+        peer.sendall(requests(1, 1.0))
+    turns.reactor.turn()
+    assert len(turns.served) == TURN_S / 0.001
+    monkeypatch.setattr(Channel, "is_handshaking", property(lambda _: True))
+    turns.reactor.turn()
+    assert len(turns.served) == TURN_S / 0.001 + 1
+    turns.until(lambda: len(turns.served) == len(peers))
+
+
+def test_connections_that_are_gone_are_closed_for_a_bounded_time(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    peers = [turns.connect_served() for _ in range(30)]
+    close = turns.reactor._close
+
+    def slow(channel: Channel) -> None:
+        turns.time += TURN_S / 4
+        close(channel)
+
+    monkeypatch.setattr(turns.reactor, "_close", slow)
+    for peer in peers:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        peer.close()
+    turns.reactor.turn()
+    assert turns.reactor.connection_count == len(peers) - 4
+    turns.until(lambda: not turns.reactor.connection_count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import socket
+import ssl
 import struct
 import time
 from typing import Any
@@ -12,7 +13,7 @@ from barnabas.wire.frame import request_header_version
 from barnabas.wire.messages.headers import RequestHeader
 from barnabas.wire.schema import Message
 from tests.broker.raw_client import RawClient
-from tests.hostile.harness import HealthyClient, StalledError
+from tests.hostile.harness import HealthyClient, StalledError, Victim
 
 WAIT_S = 90.0
 
@@ -35,10 +36,12 @@ def frame(request: Message, version: int, correlation_id: int = 0) -> bytes:
 class Attacker(RawClient):
     """One connection. With `beside`, it does not wait longer for a response once the healthy client is stalled."""
 
-    def __init__(self, bootstrap: str, beside: HealthyClient | None = None) -> None:
-        super().__init__(bootstrap, "hostile")
+    def __init__(self, victim: Victim, beside: HealthyClient | None = None, *, logs_in: bool = True) -> None:
+        """`logs_in`: whether the client authenticates by SASL, where it has to; TLS begins in any case."""
+        super().__init__(victim.bootstrap, "hostile")
         self.socket.settimeout(WAIT_S)
         self._beside = beside
+        victim.secure(self, logs_in=logs_in)
         if beside is not None:
             beside.at_end.append(self.close)
 
@@ -62,10 +65,14 @@ class Attacker(RawClient):
 
     def _wait_readable(self) -> None:
         deadline = time.monotonic() + WAIT_S
-        while not select.select([self.socket], [], [], 0.01)[0]:
+        while not self._has_unread() and not select.select([self.socket], [], [], 0.01)[0]:
             if self._beside is not None and self._beside.is_stalled:
                 raise StalledError
             assert time.monotonic() < deadline, "the attacker got no response"
+
+    def _has_unread(self) -> bool:
+        """Whether bytes wait inside TLS, of which `select` does not know."""
+        return isinstance(self.socket, ssl.SSLSocket) and bool(self.socket.pending())
 
     def is_closed_by_broker(self) -> bool:
         """Wait until the broker has closed the connection; False if it sends something instead."""

@@ -55,6 +55,12 @@ def needs_linux() -> None:
         pytest.skip("the CPU time and the memory of another process are measured as on Linux")
 
 
+def needs_plaintext(victim: Victim) -> None:
+    """Skip where more connections are made than are accepted, if each needs answers to begin: `floods` has those."""
+    if victim.listener != "PLAINTEXT":
+        pytest.skip("a connection that is not accepted cannot do its handshake")
+
+
 class Victim(BarnabasServer):
     """A broker under attack. `files` is the limit of its open files, if given."""
 
@@ -72,6 +78,9 @@ class Victim(BarnabasServer):
         if self._files is not None:
             command = ["sh", "-c", f'ulimit -n {self._files}; exec "$@"', "sh", *command]
         return command, environment
+
+    def secure(self, client: RawClient, *, logs_in: bool = True) -> None:
+        """Do what a new connection has to do before its first request: nothing here."""
 
     def cpu(self) -> float:
         """CPU seconds of the process so far."""
@@ -103,6 +112,7 @@ class HealthyClient:
         self._pid = victim.pid
         self._pause_s = pause_s
         self._client = RawClient(victim.bootstrap, CLIENT_ID)
+        victim.secure(self._client)
         self._make_topic()
         self._batch = build_batch([(int(time.time() * 1000), None, b"healthy")])  # retention deletes old records
         self._stop = threading.Event()

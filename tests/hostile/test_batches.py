@@ -32,7 +32,7 @@ def produce(client: Attacker, topic: str, batch: bytes):
 def test_zstd_bomb_to_a_compacted_topic(victim, count) -> None:
     bomb = bombs.zstd_bomb(count)
     with beside_healthy_client(victim) as healthy:
-        attacker = Attacker(victim.bootstrap, healthy)
+        attacker = Attacker(victim, healthy)
         create(attacker, "compacted", cleanup_policy="compact")
         assert produce(attacker, "compacted", bomb).error_code != 0
 
@@ -40,7 +40,7 @@ def test_zstd_bomb_to_a_compacted_topic(victim, count) -> None:
 def test_large_valid_batch_to_a_compacted_topic_is_accepted(victim) -> None:
     batch = bombs.honest_batch(400_000)
     with beside_healthy_client(victim) as healthy:
-        attacker = Attacker(victim.bootstrap, healthy)
+        attacker = Attacker(victim, healthy)
         create(attacker, "compacted", cleanup_policy="compact", max_message_bytes="10000000")
         create(attacker, "large", cleanup_policy="compact", max_message_bytes="10000000")
         assert produce(attacker, "large", batch).error_code == 0
@@ -49,7 +49,7 @@ def test_large_valid_batch_to_a_compacted_topic_is_accepted(victim) -> None:
 def test_lookup_by_time_in_a_batch_that_lies_about_its_timestamps(victim) -> None:
     lie = bombs.with_max_timestamp(bombs.honest_batch(400_000), 5_000_000)
     with beside_healthy_client(victim) as healthy:
-        attacker = Attacker(victim.bootstrap, healthy)
+        attacker = Attacker(victim, healthy)
         create(attacker, "lies", max_message_bytes="10000000")
         produce(attacker, "lies", lie)
         wanted = ListOffsetsTopic(
@@ -63,7 +63,7 @@ def test_lookup_by_time_in_a_batch_that_lies_about_its_timestamps(victim) -> Non
 def test_gzip_of_many_empty_members(victim) -> None:
     bomb = bombs.gzip_of_empty_members(50_000)
     with beside_healthy_client(victim) as healthy:
-        attacker = Attacker(victim.bootstrap, healthy)
+        attacker = Attacker(victim, healthy)
         create(attacker, "compacted", cleanup_policy="compact")
         assert produce(attacker, "compacted", bomb).error_code != 0
 
@@ -71,6 +71,6 @@ def test_gzip_of_many_empty_members(victim) -> None:
 @pytest.mark.parametrize("wrong", sorted(bombs.nonsense()))
 def test_nonsense_under_a_right_crc_is_rejected(victim, wrong) -> None:
     with beside_healthy_client(victim) as healthy:
-        attacker = Attacker(victim.bootstrap, healthy)
+        attacker = Attacker(victim, healthy)
         create(attacker, "plain")
         assert produce(attacker, "plain", bombs.nonsense()[wrong]).error_code != 0

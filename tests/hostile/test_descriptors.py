@@ -10,7 +10,7 @@ from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest,
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest
 from barnabas.wire.records import build_batch
 from tests.hostile.attacker import Attacker
-from tests.hostile.harness import beside_healthy_client, stop_in_grace
+from tests.hostile.harness import beside_healthy_client, needs_plaintext, stop_in_grace
 
 PARTITIONS = 300
 
@@ -26,18 +26,18 @@ def test_300_partitions_with_256_descriptors(start_victim) -> None:
     """They can be written, and the broker starts again; or the topic is refused and everything else works."""
     victim = start_victim(files=256)
     topics = [CreatableTopic(name="many", num_partitions=PARTITIONS, replication_factor=1)]
-    with Attacker(victim.bootstrap) as client:
+    with Attacker(victim) as client:
         (made,) = client(CreateTopicsRequest(topics=topics, timeout_ms=30_000), 7).topics
         if made.error_code == 0:
             assert produce_to_all(client) == {0}  # the first batches, which need more
     with beside_healthy_client(victim) as healthy:
-        client = Attacker(victim.bootstrap, healthy)
+        client = Attacker(victim, healthy)
         if made.error_code == 0:
             assert produce_to_all(client) == {0}
     stop_in_grace(victim, 10.0)
     victim.start()
     with beside_healthy_client(victim) as healthy:
-        client = Attacker(victim.bootstrap, healthy)
+        client = Attacker(victim, healthy)
         if made.error_code == 0:
             assert produce_to_all(client) == {0}
     stop_in_grace(victim, 10.0)
@@ -48,13 +48,13 @@ def test_records_of_all_partitions_in_one_response(start_victim, sync) -> None:
     """A slice of each of 300 files is more than the descriptors: what is sent is read into memory then."""
     victim = start_victim({"barnabas.log.sync": sync}, files=256)
     large = build_batch([(1000, None, bytes(20_000))])
-    with Attacker(victim.bootstrap) as client:
+    with Attacker(victim) as client:
         topics = [CreatableTopic(name="many", num_partitions=PARTITIONS, replication_factor=1)]
         assert client(CreateTopicsRequest(topics=topics, timeout_ms=30_000), 7).topics[0].error_code == 0
         assert produce_to_all(client, large) == {0}
         assert produce_to_all(client, large) == {0}
     with beside_healthy_client(victim) as healthy:
-        client = Attacker(victim.bootstrap, healthy)
+        client = Attacker(victim, healthy)
         for _ in range(3):
             partitions = [
                 FetchRequestFetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20)
@@ -69,7 +69,7 @@ def test_records_of_all_partitions_in_one_response(start_victim, sync) -> None:
     victim.kill9()
     victim.start()
     with beside_healthy_client(victim) as healthy:
-        client = Attacker(victim.bootstrap, healthy)
+        client = Attacker(victim, healthy)
         assert {len(answer.records or b"") for answer in client(request, 12).responses[0].partitions} == {
             2 * len(large)
         }
@@ -78,10 +78,11 @@ def test_records_of_all_partitions_in_one_response(start_victim, sync) -> None:
 
 def test_more_connections_than_descriptors(start_victim) -> None:
     victim = start_victim(files=256)
+    needs_plaintext(victim)
     with beside_healthy_client(victim) as healthy:
-        attackers = [Attacker(victim.bootstrap, healthy) for _ in range(400)]
+        attackers = [Attacker(victim, healthy) for _ in range(400)]
         for attacker in attackers:
             attacker.close()
         healthy.settle()
-        assert Attacker(victim.bootstrap, healthy)(ApiVersionsRequest(), 0).error_code == 0
+        assert Attacker(victim, healthy)(ApiVersionsRequest(), 0).error_code == 0
     stop_in_grace(victim, 10.0)

@@ -40,7 +40,7 @@ def test_no_line_is_forged(start_victim) -> None:
     victim = start_victim(log_level="debug")
     start = len(victim.log())  # after the lines for people at a terminal
     with beside_healthy_client(victim) as healthy:
-        attack(Attacker(victim.bootstrap, healthy))
+        attack(Attacker(victim, healthy))
     log = victim.log()[start:]
     assert "forged" in log  # something of it was logged
     wrong = [line for line in log.split("\n") if not LINE.match(line) or not line.replace("\t", "").isprintable()]

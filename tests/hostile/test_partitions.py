@@ -19,7 +19,7 @@ def test_partitions_made_and_deleted(start_victim, partitions) -> None:
         CreatableTopic(name=f"many-{n}", num_partitions=partitions // 10, replication_factor=1) for n in range(10)
     ]
     with beside_healthy_client(victim, stall_limit_s=STALL_LIMIT_S) as healthy:
-        attacker = Attacker(victim.bootstrap, healthy)
+        attacker = Attacker(victim, healthy)
         made = attacker(CreateTopicsRequest(topics=topics, timeout_ms=60_000), 7)
         assert {topic.error_code for topic in made.topics} == {0}
         names = [topic.name for topic in topics]

@@ -20,7 +20,7 @@ GRACE_CPU_S = 6.0
 def attack(victim: Victim, beside: HealthyClient | None, connections: int) -> list[Attacker]:
     """Connections that each send all their requests and read nothing yet."""
     sent = frame(MetadataRequest(topics=None), 12) * PIPELINED
-    attackers = [Attacker(victim.bootstrap, beside) for _ in range(connections)]
+    attackers = [Attacker(victim, beside) for _ in range(connections)]
     for attacker in attackers:
         attacker.socket.sendall(sent)
     return attackers
@@ -46,7 +46,7 @@ def read_all(attackers: list[Attacker]) -> list[threading.Thread]:
 @pytest.mark.parametrize("connections", [4, pytest.param(100, marks=pytest.mark.slow)])
 def test_metadata_of_many_partitions_pipelined(start_victim, connections) -> None:
     victim = start_victim()
-    with Attacker(victim.bootstrap) as setup:
+    with Attacker(victim) as setup:
         setup.create_topic("many", PARTITIONS)
     with beside_healthy_client(victim) as healthy:
         attackers = attack(victim, healthy, connections)
@@ -61,7 +61,7 @@ def test_metadata_of_many_partitions_pipelined(start_victim, connections) -> Non
 @pytest.mark.parametrize("connections", [4, 100])
 def test_sigterm_beside_pipelined_requests(start_victim, connections) -> None:
     victim = start_victim()
-    with Attacker(victim.bootstrap) as setup:
+    with Attacker(victim) as setup:
         setup.create_topic("many", PARTITIONS)
     with contextlib.ExitStack() as stack:
         attackers = [stack.enter_context(attacker) for attacker in attack(victim, None, connections)]
@@ -73,7 +73,7 @@ def test_sigterm_beside_pipelined_requests(start_victim, connections) -> None:
 
 def test_requests_of_clients_that_are_gone_are_dropped(start_victim) -> None:
     victim = start_victim()
-    with Attacker(victim.bootstrap) as setup:
+    with Attacker(victim) as setup:
         setup.create_topic("many", PARTITIONS)
     with beside_healthy_client(victim) as healthy:
         attackers = attack(victim, healthy, 10)

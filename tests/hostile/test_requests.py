@@ -27,7 +27,7 @@ def test_offset_commit_of_empty_structs(victim, megabytes) -> None:
     empty = b"\x01\x01\x00"  # a topic without name, without partitions, without tagged fields
     body = b"\x02g" + bytes(4) + b"\x01\x00" + encode_unsigned_varint(count + 1) + empty * count + b"\x00"
     with beside_healthy_client(victim) as healthy:
-        attacker = Attacker(victim.bootstrap, healthy)
+        attacker = Attacker(victim, healthy)
         attacker.send_body(OffsetCommitRequest, 9, body)
         attacker.read_or_closed()
 
@@ -36,7 +36,7 @@ def test_describe_groups_with_a_million_empty_names(victim) -> None:
     count = 1_000_000
     body = encode_unsigned_varint(count + 1) + b"\x01" * count + b"\x00\x00"
     with beside_healthy_client(victim) as healthy:
-        attacker = Attacker(victim.bootstrap, healthy)
+        attacker = Attacker(victim, healthy)
         attacker.send_body(DescribeGroupsRequest, 5, body)
         attacker.read_or_closed()
 
@@ -44,7 +44,7 @@ def test_describe_groups_with_a_million_empty_names(victim) -> None:
 def test_describe_groups_within_the_budget_answers_a_repeated_name_once(victim) -> None:
     request = DescribeGroupsRequest(groups=["one", "two"] * 10_000)
     with beside_healthy_client(victim) as healthy:
-        attacker = Attacker(victim.bootstrap, healthy)
+        attacker = Attacker(victim, healthy)
         assert [group.group_id for group in attacker(request, 5).groups] == ["one", "two"]
 
 
@@ -54,7 +54,7 @@ def test_header_with_a_million_and_a_half_of_tagged_fields(victim) -> None:
     head = struct.pack(">hhih", ApiKey.METADATA, 12, 0, 7) + b"hostile" + encode_unsigned_varint(count) + tags
     body = head + b"\x01\x00\x00\x00"
     with beside_healthy_client(victim) as healthy:
-        attacker = Attacker(victim.bootstrap, healthy)
+        attacker = Attacker(victim, healthy)
         attacker.sent.append((ApiKey.METADATA, 12))
         attacker.socket.sendall(struct.pack(">i", len(body)) + body)
         attacker.read_or_closed()
@@ -64,7 +64,7 @@ def test_create_topics_of_12000_names_with_dots(victim) -> None:
     topics = [CreatableTopic(name=f"a.{n}", num_partitions=1, replication_factor=1) for n in range(12_000)]
     request = CreateTopicsRequest(topics=topics, timeout_ms=30_000, validate_only=True)
     with beside_healthy_client(victim) as healthy:
-        attacker = Attacker(victim.bootstrap, healthy)
+        attacker = Attacker(victim, healthy)
         attacker(request, 7)
 
 
@@ -78,7 +78,7 @@ def test_members_with_10_mb_of_metadata_each(victim) -> None:
     sent = frame(request, 3)
     with beside_healthy_client(victim, memory_limit=200 << 20) as healthy:
         for _ in range(MEMBERS):
-            attacker = Attacker(victim.bootstrap, healthy)
+            attacker = Attacker(victim, healthy)
             try:
                 attacker.socket.sendall(sent)
             except ConnectionError:

@@ -15,7 +15,7 @@ from barnabas.wire.messages.groups import JoinGroupRequest, JoinGroupRequestProt
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.records import build_batch
 from tests.hostile.attacker import Attacker, frame
-from tests.hostile.harness import beside_healthy_client, descriptors
+from tests.hostile.harness import beside_healthy_client, descriptors, needs_plaintext
 
 SLOW = 200
 ANNOUNCED = 100 << 20
@@ -32,9 +32,10 @@ def fetch(topic: str, offset: int = 0, wait_ms: int = 0, min_bytes: int = 0) -> 
 
 
 def test_a_byte_at_a_time(victim) -> None:
-    one = frame(ApiVersionsRequest(client_software_name="slow", client_software_version="1"), 3)
+    request = ApiVersionsRequest(client_software_name="slow", client_software_version="1")
     with beside_healthy_client(victim) as healthy:
-        attackers = [Attacker(victim.bootstrap, healthy) for _ in range(SLOW)]
+        attackers = [Attacker(victim, healthy) for _ in range(SLOW)]
+        one = frame(request, 3, len(attackers[0].sent))
         for attacker in attackers:
             attacker.sent.append((18, 3))
         for at in range(len(one)):
@@ -48,7 +49,7 @@ def test_frames_that_are_begun_and_never_ended(victim) -> None:
     """100 connections announce 100 MB each and send little of it: memory grows with the data, not with the promise."""
     with beside_healthy_client(victim) as healthy:
         for _ in range(100):
-            attacker = Attacker(victim.bootstrap, healthy)
+            attacker = Attacker(victim, healthy)
             attacker.socket.sendall(struct.pack(">i", ANNOUNCED) + bytes(1000))
         healthy.settle()
 
@@ -56,7 +57,7 @@ def test_frames_that_are_begun_and_never_ended(victim) -> None:
 def test_responses_that_are_not_read(victim) -> None:
     """Each connection asks for 200 MB and reads nothing: the broker stops to serve it."""
     with beside_healthy_client(victim) as healthy:
-        setup = Attacker(victim.bootstrap, healthy)
+        setup = Attacker(victim, healthy)
         setup.create_topic("unread")
         batch = build_batch([(1000, None, bytes(VALUE))])
         data = PartitionProduceData(index=0, records=batch)
@@ -64,7 +65,7 @@ def test_responses_that_are_not_read(victim) -> None:
         assert setup(ProduceRequest(acks=1, timeout_ms=1000, topic_data=[topic]), 9).responses
         asked = frame(fetch("unread"), 12) * 200
         for _ in range(20):
-            attacker = Attacker(victim.bootstrap, healthy)
+            attacker = Attacker(victim, healthy)
             attacker.socket.settimeout(1)
             attacker.socket.sendall(asked)
         healthy.settle()
@@ -79,7 +80,7 @@ def test_clients_gone_in_long_polls(victim) -> None:
     with beside_healthy_client(victim) as healthy:
         before = descriptors(victim.pid)
         for number in range(100):
-            attacker = Attacker(victim.bootstrap, healthy)
+            attacker = Attacker(victim, healthy)
             waits = frame(fetch("healthy", 1 << 40 if number % 3 == 0 else 0, 600_000, 1 << 30), 12)
             attacker.socket.sendall(frame(join, 3) if number % 2 else waits)
             if number % 4 < 2:
@@ -96,7 +97,7 @@ def test_half_closed_sockets(victim) -> None:
     """The client ends its sending side after a request: it gets its response, or the connection is closed."""
     with beside_healthy_client(victim) as healthy:
         before = descriptors(victim.pid)
-        attackers = [Attacker(victim.bootstrap, healthy) for _ in range(50)]
+        attackers = [Attacker(victim, healthy) for _ in range(50)]
         for attacker in attackers:
             attacker.socket.sendall(frame(ApiVersionsRequest(), 0))
             attacker.socket.shutdown(socket.SHUT_WR)
@@ -113,8 +114,9 @@ def test_half_closed_sockets(victim) -> None:
 def test_flood_of_connections(start_victim, limit) -> None:
     """Those above the limit wait for room, or are closed; those below it work; later there is room again."""
     victim = start_victim({limit: "20"})
+    needs_plaintext(victim)
     with beside_healthy_client(victim) as healthy:
-        attackers = [Attacker(victim.bootstrap, healthy) for _ in range(100)]
+        attackers = [Attacker(victim, healthy) for _ in range(100)]
         for attacker in attackers:
             with contextlib.suppress(ConnectionError):
                 attacker.send(ApiVersionsRequest(), 0)
@@ -129,4 +131,4 @@ def test_flood_of_connections(start_victim, limit) -> None:
         for attacker in attackers:
             attacker.close()
         healthy.settle()
-        assert Attacker(victim.bootstrap, healthy)(ApiVersionsRequest(), 0).error_code == 0
+        assert Attacker(victim, healthy)(ApiVersionsRequest(), 0).error_code == 0

@@ -65,7 +65,7 @@ def test_a_megabyte_of_metrics(scraped: tuple[Victim, int], metrics: bytes) -> N
     victim, port = scraped
     assert len(metrics) <= MEGABYTE
     with beside_healthy_client(victim, memory_limit=250 << 20) as healthy:
-        attacker = Attacker(victim.bootstrap, healthy)
+        attacker = Attacker(victim, healthy)
         for _ in range(PUSHES):
             assert push_as_somebody_new(attacker, metrics) in {ErrorCode.NONE, ErrorCode.INVALID_RECORD}
         assert figure(port, "barnabas_client_metrics_bytes") <= 33_554_432
@@ -75,7 +75,7 @@ def test_metrics_that_expand_to_gigabytes(scraped: tuple[Victim, int]) -> None:
     victim, _ = scraped
     bomb = zstandard.compress(bytes(1 << 30))
     with beside_healthy_client(victim) as healthy:
-        attacker = Attacker(victim.bootstrap, healthy)
+        attacker = Attacker(victim, healthy)
         asked = attacker(GetTelemetrySubscriptionsRequest(), 0)
         request = PushTelemetryRequest(
             client_instance_id=asked.client_instance_id,
@@ -89,7 +89,7 @@ def test_metrics_that_expand_to_gigabytes(scraped: tuple[Victim, int]) -> None:
 def test_scrapers_that_do_not_read_and_those_that_send_nothing(scraped: tuple[Victim, int]) -> None:
     victim, port = scraped
     with beside_healthy_client(victim) as healthy, ExitStack() as stack:
-        attacker = Attacker(victim.bootstrap, healthy)
+        attacker = Attacker(victim, healthy)
         for _ in range(5):
             push_as_somebody_new(attacker, NONSENSE["many series"])
         for index in range(3 * MAX_CONNECTIONS):

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.records import build_batch
-from tests.broker.raw_client import RawClient
+from tests.hostile.attacker import Attacker
 from tests.hostile.harness import Victim
 
 TOPIC = "orders"
@@ -18,7 +18,7 @@ SMALL_FILES = ("meta.properties", "recovery-point-offset-checkpoint", "log-start
 def with_records(start_victim) -> Victim:
     """A broker that has stopped after it stored 20 records."""
     victim = start_victim()
-    client = RawClient(victim.bootstrap)
+    client = Attacker(victim)
     client.create_topic(TOPIC)
     batch = build_batch([(1000, None, b"value")] * 20)
     topic = TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(index=0, records=batch)])
@@ -57,7 +57,7 @@ def test_changed_topic_id_in_partition_metadata(start_victim) -> None:
     victim.start()
     batch = build_batch([(1000, None, b"value")])
     topic = TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(index=0, records=batch)])
-    client = RawClient(victim.bootstrap)
+    client = Attacker(victim)
     response = client(ProduceRequest(acks=1, timeout_ms=1000, topic_data=[topic]), 9)
     client.close()
     (partition,) = response.responses[0].partition_responses

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import ssl
@@ -13,10 +14,12 @@ import pytest
 import trio
 
 from barnabas.broker.config.load import load
-from barnabas.broker.net import page_cache
+from barnabas.broker.net import page_cache, tls_stream
 from barnabas.broker.net.acceptor import Listener, bind
+from barnabas.broker.net.channel import Channel
+from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.page_cache import ReadAhead
-from barnabas.broker.net.tls_channel import TlsListener
+from barnabas.broker.net.tls_channel import IncomingTls, TlsListener
 from barnabas.broker.security.tls import Tls
 from barnabas.wire.messages.api_versions import ApiVersionsResponse
 from barnabas.wire.messages.fetch import FetchResponse
@@ -25,6 +28,7 @@ from barnabas.wire.principal import ANONYMOUS, KafkaPrincipal
 from tests.broker.memory_broker import batch
 from tests.broker.test_reactor import ASK, Loopback, Peer, fetch, make_topic, produce, serving
 from tests.security.certificates import Authority, Signed
+from tests.security.key_updates import KeyChanger
 
 CA = Authority()
 SERVER = CA.sign("server")
@@ -34,7 +38,7 @@ CLIENT = CA.sign("client")
 class Secured:
     """A reactor with a second listener, which has TLS."""
 
-    def __init__(self, loopback: Loopback, handshake_s: float) -> None:
+    def __init__(self, loopback: Loopback) -> None:
         self.loopback = loopback
         loopback.reactor._read_ahead = ReadAhead(loopback.flushes)
         keys = {
@@ -50,7 +54,7 @@ class Secured:
         identity = Tls(load(keys, {}, None)).identities["SSL"]
         listening = bind("127.0.0.1", 0, 50)
         self.address = listening.getsockname()
-        tls = TlsListener(loopback.broker.loop, identity, handshake_s=handshake_s)
+        tls = TlsListener(loopback.broker.loop, identity)
         loopback.reactor.listen(Listener("SSL", listening, protocol="SSL", tls=tls))
 
     async def dial(self, own: Signed | None = None, path: Path | None = None) -> Peer:
@@ -76,9 +80,9 @@ class Secured:
 
 
 @asynccontextmanager
-async def secured(data_dir: Path, *, handshake_s: float = 30.0) -> AsyncIterator[Secured]:
-    async with serving(data_dir) as loopback:
-        yield Secured(loopback, handshake_s)
+async def secured(data_dir: Path, *, authentication_s: float = 30.0) -> AsyncIterator[Secured]:
+    async with serving(data_dir, Limits(authentication_s=authentication_s)) as loopback:
+        yield Secured(loopback)
 
 
 @pytest.mark.trio
@@ -186,18 +190,18 @@ async def test_a_certificate_without_a_rule_is_refused(tmp_path: Path, caplog) -
 
 @pytest.mark.trio
 async def test_a_handshake_that_is_not_done_in_time_is_ended(tmp_path: Path, caplog) -> None:
-    async with secured(tmp_path, handshake_s=0.05) as broker:
+    async with secured(tmp_path, authentication_s=0.05) as broker:
         silent, half = await broker.dial_plain(), await broker.dial_plain()
         await half.stream.send_all(client_hello()[:50])
         assert await silent.is_closed()
         assert await half.is_closed()
         assert broker.loopback.reactor.connection_count == 0
-    assert caplog.text.count("(SSL handshake failed): the handshake was not done within 0.05 s") == 2
+    assert caplog.text.count("it has not authenticated within 0.05 s (barnabas.authentication.timeout.ms)") == 2
 
 
 @pytest.mark.trio
 async def test_a_handshake_that_is_done_has_no_limit(tmp_path: Path) -> None:
-    async with secured(tmp_path, handshake_s=0.05) as broker:
+    async with secured(tmp_path, authentication_s=0.05) as broker:
         peer, late = await broker.dial(), await broker.dial_plain()
         assert await late.is_closed()  # the limit of both is over
         await peer.ask(ASK, 3)
@@ -265,6 +269,64 @@ async def test_garbage_after_the_handshake_closes_the_connection_alone(tmp_path:
         await bad.stream.transport_stream.send_all(b"\x17\3\3\0\x20" + bytes(32))  # type: ignore[attr-defined]
         assert await bad.is_closed()
         await good.ask(ASK, 3)
+
+
+@pytest.mark.trio
+async def test_a_client_that_only_changes_its_keys_is_closed(tmp_path: Path, caplog) -> None:
+    async with secured(tmp_path) as broker:
+        good = await broker.dial()
+        changer = await trio.to_thread.run_sync(KeyChanger, broker.address, CA.pem, tmp_path)
+        with contextlib.closing(changer):
+            changer.socket.setblocking(False)
+            for _ in range(3):  # a few are answered
+                await send_raw(changer, changer.records(5))
+                await good.ask(ASK, 3)
+            assert len(await receive_raw(changer)) > 0
+            await send_raw(changer, changer.records(1000))
+            while broker.loopback.reactor.connection_count > 1:
+                await good.ask(ASK, 3)
+    assert "The client changes its TLS keys again and again" in caplog.text
+
+
+@pytest.mark.trio
+async def test_a_client_that_changes_its_keys_and_reads_no_answer_is_closed(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(tls_stream, "UNREAD_BYTES", 1000)
+    monkeypatch.setattr(tls_stream, "ANSWER_BYTES", 1 << 20)
+    async with secured(tmp_path) as broker:
+        good = await broker.dial()
+        changer = await trio.to_thread.run_sync(KeyChanger, broker.address, CA.pem, tmp_path)
+        for channel in broker.loopback.reactor._channels.values():
+            socket_of(channel).setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        with contextlib.closing(changer):
+            changer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            changer.socket.setblocking(False)
+            with contextlib.suppress(ConnectionError):
+                while broker.loopback.reactor.connection_count > 1:
+                    await send_raw(changer, changer.records(500))
+                    await good.ask(ASK, 3)
+            await good.ask(ASK, 3)
+            assert broker.loopback.reactor.connection_count == 1
+
+
+def socket_of(channel: Channel) -> socket.socket:
+    """What is below TLS on the broker's side."""
+    assert isinstance(channel.socket, IncomingTls)
+    return channel.socket._socket
+
+
+async def send_raw(changer: KeyChanger, data: bytes) -> None:
+    """Send below TLS."""
+    while data:
+        try:
+            data = data[changer.socket.send(data) :]
+        except BlockingIOError:
+            await trio.lowlevel.wait_writable(changer.socket)
+
+
+async def receive_raw(changer: KeyChanger) -> bytes:
+    """Receive what has arrived below TLS."""
+    await trio.lowlevel.wait_readable(changer.socket)
+    return changer.socket.recv(1 << 16)
 
 
 @pytest.mark.trio

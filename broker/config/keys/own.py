@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.wire.configdef import CLUSTER_WIDE, HIGH, LOW, MEDIUM, boolean, integer, string
+from barnabas.wire.configdef import CLUSTER_WIDE, HIGH, LOW, MEDIUM, ConfigKey, boolean, integer, string
 
 ALWAYS, INTERVAL, OS = "always", "interval", "os"
 
@@ -25,6 +25,37 @@ REQUEST_MAX_ELEMENTS = integer(
     "Most elements that a request may have: those of all its arrays, nested ones too, and tagged fields. The "
     "connection of a request with more is closed, before they take memory and time. The default is what CreateTopics "
     "of 10,000 topics with assigned replicas has; no request within it holds others up for more than 250 ms.",
+    used=True,
+)
+
+AUTHENTICATION_TIMEOUT_MS = integer(
+    "barnabas.authentication.timeout.ms",
+    30_000,
+    "[1,...]",
+    MEDIUM,
+    "Time within which a connection must be authenticated on a listener where clients authenticate, handshake of TLS "
+    "and log-in by SASL together. Then it is closed. In Kafka connections.max.idle.ms is the only limit.",
+    dynamic=CLUSTER_WIDE,
+    used=True,
+)
+UNAUTHENTICATED_CONNECTIONS_MAX = integer(
+    "barnabas.unauthenticated.connections.max",
+    1000,
+    "[1,...]",
+    MEDIUM,
+    "Most connections at a time that have not authenticated yet. Further ones wait until they are accepted: for "
+    "another to be authenticated or closed, or for the oldest, which is closed once it has had two seconds.",
+    dynamic=CLUSTER_WIDE,
+    used=True,
+)
+UNAUTHENTICATED_REQUESTS_MAX_BYTES = integer(
+    "barnabas.unauthenticated.requests.max.bytes",
+    33_554_432,
+    "[-1,...]",
+    MEDIUM,
+    "Most bytes of requests over 64 KB that are being received on connections that have not authenticated yet; further "
+    "ones are not read until then. -1 is no limit. sasl.server.max.receive.size limits each of them.",
+    dynamic=CLUSTER_WIDE,
     used=True,
 )
 
@@ -80,6 +111,15 @@ GROUP_MAX_BYTES = integer(
     "GROUP_MAX_SIZE_REACHED.",
     used=True,
 )
+GROUP_MEMBERS_MAX = integer(
+    "barnabas.group.members.max",
+    20_000,
+    "[1,...]",
+    MEDIUM,
+    "Most members of a group of any type, each of which takes about 1.5 KB. A further one is answered "
+    "GROUP_MAX_SIZE_REACHED. Kafka's keys for each type (group.max.size, group.consumer.max.size ...) hold as well.",
+    used=True,
+)
 TRANSACTIONAL_IDS_MAX = integer(
     "barnabas.transactional.ids.max",
     100_000,
@@ -87,6 +127,38 @@ TRANSACTIONAL_IDS_MAX = integer(
     MEDIUM,
     "Most transactional ids on this broker. A producer with another one is answered POLICY_VIOLATION.",
     used=True,
+)
+PARTITION_PRODUCERS_MAX = integer(
+    "barnabas.partition.producers.max",
+    20_000,
+    "[1,...]",
+    MEDIUM,
+    "Most producer ids whose last batches a partition remembers. For another one those are forgotten that have written "
+    "nothing for 15 minutes, by the timestamps of their records; if there are none it is answered POLICY_VIOLATION. In "
+    "Kafka producer.id.expiration.ms is the only limit.",
+    used=True,
+)
+
+
+def _metadata_limit(name: str, default: int, what: str) -> ConfigKey[int]:
+    text = f"Most {what} that there may be. A request that would make more is answered POLICY_VIOLATION."
+    return integer(name, default, "[0,...]", MEDIUM, text, used=True)
+
+
+PARTITIONS_MAX = _metadata_limit("barnabas.partitions.max", 200_000, "partitions, of all topics together,")
+ACLS_MAX = _metadata_limit("barnabas.acls.max", 100_000, "ACLs")
+SCRAM_CREDENTIALS_MAX = _metadata_limit(
+    "barnabas.scram.credentials.max", 100_000, "credentials of SCRAM, each of a user and a mechanism,"
+)
+DELEGATION_TOKENS_MAX = _metadata_limit("barnabas.delegation.tokens.max", 10_000, "delegation tokens")
+DELEGATION_TOKENS_OF_OWNER_MAX = _metadata_limit(
+    "barnabas.delegation.tokens.of.owner.max", 1_000, "delegation tokens of one owner"
+)
+CLIENT_QUOTAS_MAX = _metadata_limit(
+    "barnabas.client.quotas.max", 100_000, "entities with quotas (users, client ids, addresses)"
+)
+CONFIG_RESOURCES_MAX = _metadata_limit(
+    "barnabas.config.resources.max", 10_000, "groups and subscriptions of client metrics with configs of their own"
 )
 METRICS_LISTENER = string(
     "barnabas.metrics.listener",
