@@ -34,10 +34,20 @@ def error_code_of(error: Exception) -> ErrorCode:
     return ErrorCode.KAFKA_STORAGE_ERROR if isinstance(error, OSError) else ErrorCode.UNKNOWN_SERVER_ERROR
 
 
+def kept(error: KafkaError) -> KafkaError:
+    """The error, to be kept as a value: without the frames it has passed through and without what it was raised beside.
+
+    A frame whose variable is the error makes a reference cycle with it, which only the collector of garbage would free,
+    and with it everything that those frames work on: whole requests.
+    """
+    error.__traceback__ = error.__context__ = None
+    return error
+
+
 def answer_for(what: str, error: Exception) -> KafkaError:
     """The KafkaError that a client gets for an exception, which is logged with `what` has failed unless it is one."""
     if isinstance(error, KafkaError):
-        return error
+        return kept(error)
     log_failure(what, error)
     return KafkaError(error_code_of(error), "The broker failed on this request; its log says why.")
 

@@ -30,7 +30,7 @@ STEPS = 50
 
 
 class SlicedWork:
-    """One piece of work in progress."""
+    """One piece of work in progress. Work that is done refers to nobody: its callbacks refer to it."""
 
     __slots__ = ("_failed", "_steps", "_then", "is_done", "steps_done")
 
@@ -49,20 +49,37 @@ class SlicedWork:
     def cancel(self) -> None:
         """Do no further step and call neither callback; the generator is closed."""
         if not self.is_done:
-            self.is_done = True
-            self._steps.close()
+            steps = self._steps
+            self._finish()
+            steps.close()
 
     def step(self) -> None:
         """Do one step; after the last one, or a failed one, call the callback."""
         self.steps_done += 1
+        then, failed = self._then, self._failed
         try:
             next(self._steps)
         except StopIteration as end:
-            self.is_done = True
-            self._then(end.value)
+            self._finish()
+            then(end.value)
         except Exception as error:
-            self.is_done = True
-            self._failed(error)
+            self._finish()
+            failed(error)
+
+    def _finish(self) -> None:
+        self.is_done = True
+        self._steps, self._then, self._failed = _NO_STEPS, _ignore, _ignore
+
+
+def _no_steps() -> Generator[None, None, None]:
+    yield from ()
+
+
+_NO_STEPS = _no_steps()
+
+
+def _ignore(_: object) -> None:
+    """Work that is done calls nobody."""
 
 
 class Slices:

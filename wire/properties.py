@@ -1,8 +1,9 @@
 """Java's `.properties` format, the format of `server.properties`.
 
 A key ends at the first unescaped `=`, `:` or blank. A backslash at the end of a line continues it. `\\uXXXX`, `\\t`,
-`\\n`, `\\r` and `\\f` are escapes; any other escaped character is itself. `#` and `!` start comment lines. The last
-value of a key counts. Source: `java.util.Properties.load`.
+`\\n`, `\\r` and `\\f` are escapes; any other escaped character is itself. Two `\\u` may be the halves of one character;
+half a character alone, which no text in UTF-8 can have, becomes U+FFFD. `#` and `!` start comment lines. The last value
+of a key counts. Source: `java.util.Properties.load`.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def _unescape(text: str) -> str:
             else:
                 char = _ESCAPES.get(char, char)
         parts.append(char)
-    return "".join(parts)
+    return "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _unicode_escape(digits: str) -> str:

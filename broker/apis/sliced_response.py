@@ -73,5 +73,7 @@ def respond_in_steps(
 
 def complete_encoded(ctx: RequestContext, delayed: DelayedResponse, response: Message) -> None:
     """Answer `delayed` with a long response, which is encoded in steps."""
+    if delayed.is_done:
+        return  # the client has disconnected
     work = ctx.broker.loop.slices.start(_encode(ctx, response), delayed.complete, delayed.complete)
     delayed.on_cancel = work.cancel

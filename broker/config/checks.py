@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.config.keys import AUTHORIZER_KEYS, BROKER_KEYS
 from barnabas.broker.config.keys.controller import CONTROLLER_LISTENER_NAMES
@@ -109,12 +110,15 @@ def check_broker_configs(values: Mapping[str, Any]) -> None:
         )
 
 
+_LIMIT: Final = re.compile(r"\d{1,10}", re.ASCII)
+
+
 def parse_overrides(text: str) -> dict[str, int]:
     """The limits of connections by host, of max.connections.per.ip.overrides. ConfigError for an invalid pair."""
     limits: dict[str, int] = {}
     for pair in filter(None, (item.strip() for item in text.split(","))):
         host, colon, number = pair.rpartition(":")
-        if not (host and colon and number.strip().isdecimal()):
+        if not (host and colon and _LIMIT.fullmatch(number.strip())):
             raise ConfigError(
                 f"Invalid value {text} for configuration max.connections.per.ip.overrides: '{pair}' is not host:number"
             )

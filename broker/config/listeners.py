@@ -51,7 +51,7 @@ def check_ports(endpoints: list[Endpoint]) -> None:
 def _parse_endpoint(key: str, item: str) -> Endpoint:
     name, separator, address = item.partition("://")
     host, colon, port = address.rpartition(":")
-    if not (name and separator and colon and port.isdecimal() and int(port) < 65536):
+    if not (name and separator and colon and port.isdecimal() and len(port) < 6 and int(port) < 65536):
         raise ConfigError(f"Error creating broker listeners from '{item}' ({key}): it must be NAME://host:port")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
@@ -61,7 +61,7 @@ def _parse_endpoint(key: str, item: str) -> Endpoint:
 def parse_address(key: str, text: str) -> Endpoint:
     """Parse `host:port` of a listener without Kafka's protocol. ConfigError if it is not that."""
     host, colon, port = text.strip().rpartition(":")
-    if not (colon and port.isascii() and port.isdecimal() and int(port) < 65536):
+    if not (colon and port.isascii() and port.isdecimal() and len(port) < 6 and int(port) < 65536):
         raise ConfigError(f"Invalid value {text} for configuration {key}: it must be host:port")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
 
 
+MOST_DIGITS = 10
+"""Of an int32: Python refuses to read numbers of thousands of digits."""
+
+
 class Voter(NamedTuple):
     """A voter of `controller.quorum.voters`."""
 
@@ -34,7 +38,7 @@ def parse_voters(items: tuple[str, ...]) -> list[Voter]:
     voters = []
     for item in items:
         number, at, address = item.strip().partition("@")
-        if not (at and number.isdecimal()):
+        if not (at and number.isdecimal() and len(number) <= MOST_DIGITS and int(number) < 1 << 31):
             raise ConfigError(f"Failed to parse voter ID as an integer from {item.strip()} (controller.quorum.voters)")
         host, port = parse_address(address, item)
         voters.append(Voter(int(number), host, port))
@@ -44,7 +48,7 @@ def parse_voters(items: tuple[str, ...]) -> list[Voter]:
 def parse_address(text: str, item: str) -> tuple[str, int]:
     """Host and port of `host:port`. ConfigError, with `item`, for anything else."""
     host, colon, port = text.strip().rpartition(":")
-    if not (host and colon and port.isdecimal() and int(port) < 65536):
+    if not (host and colon and port.isdecimal() and len(port) < 6 and int(port) < 65536):
         raise ConfigError(f"Failed to parse host and port from {item.strip()}: it must be HOST:PORT")
     return host.removeprefix("[").removesuffix("]"), int(port)
 

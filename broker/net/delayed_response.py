@@ -4,9 +4,10 @@ While it is open its connection handles no further request, so responses are sen
 mutes the channel for the same reason). There is no registry of delayed responses: only the partition, coordinator or
 timer that will resolve one, and its connection, refer to it.
 
-Invariants: the first of `resolve`, `fail`, `complete` and `cancel` wins, later calls do nothing. Whatever is called
-later to complete the response (the callback of a waiter, a commit, a timer, a coordinator's answer) is made with
-`guard`: an exception in it becomes the response, so no client waits for an answer that cannot come.
+Invariants: the first of `resolve`, `fail`, `complete` and `cancel` wins, later calls do nothing. A response that is
+over refers to nobody: what would complete or cancel it refers to it, and often holds a whole request. Whatever is
+called later to complete the response (the callback of a waiter, a commit, a timer, a coordinator's answer) is made
+with `guard`: an exception in it becomes the response, so no client waits for an answer that cannot come.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ParamSpec, TypeAlias
 
-from barnabas.broker.guarded import call_guarded, log_failure
+from barnabas.broker.guarded import call_guarded, kept, log_failure
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.schema import Message
 
@@ -58,8 +59,12 @@ class DelayedResponse:
         if self.is_done:
             return
         self.is_done = True
-        if self._deliver is not None:
-            self._deliver(outcome)
+        self.on_cancel = None
+        if isinstance(outcome, KafkaError):
+            outcome = kept(outcome)
+        deliver, self._deliver = self._deliver, None
+        if deliver is not None:
+            deliver(outcome)
         else:
             self._outcome = outcome
 
@@ -97,8 +102,7 @@ class DelayedResponse:
             if not isinstance(error, KafkaError):  # that is an answer which nobody waits for
                 log_failure("What should have completed a response that is over", error)
             return
-        if self.on_cancel is not None:
-            call_guarded("Releasing what a response waits for", self.on_cancel)
+        self._release()
         self.complete(error)
 
     def cancel(self) -> None:
@@ -106,8 +110,13 @@ class DelayedResponse:
         if self.is_done:
             return
         self.is_done = True
-        if self.on_cancel is not None:
-            call_guarded("Releasing what a response waits for", self.on_cancel)
+        self._deliver = None
+        self._release()
+
+    def _release(self) -> None:
+        on_cancel, self.on_cancel = self.on_cancel, None
+        if on_cancel is not None:
+            call_guarded("Releasing what a response waits for", on_cancel)
 
     def attach(self, deliver: Callable[[Outcome], None]) -> None:
         """Have `deliver` called with the outcome: immediately if there is one, else as soon as there is."""

@@ -431,6 +431,7 @@ class Partition:
     def close(self, error: ErrorCode) -> None:
         """Stop serving the partition: fail all waits for commits with `error`, wake all readers."""
         self.is_closed = True
+        self.log.on_damage = None  # the log of a deleted partition refers to it no longer
         if self.flush_policy is not None:
             self.flush_policy.cancel()
         leading, self.leading = self.leading, None

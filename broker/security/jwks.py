@@ -111,6 +111,11 @@ def read_document(url: str) -> list[Jwk]:
             data = answer.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise ValueError(f"a document of more than {MAX_BYTES} bytes")
+    return keys_of(data)
+
+
+def keys_of(data: bytes) -> list[Jwk]:
+    """The keys in the bytes of a document. ValueError if it is none."""
     try:
         keys = json.loads(data)["keys"]
     except (KeyError, TypeError, RecursionError):

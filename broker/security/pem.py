@@ -7,7 +7,6 @@ with lines that OpenSSL reads.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from typing import Final
 
@@ -44,7 +43,7 @@ def to_der(block: str) -> bytes:
     """The bytes of one block. ConfigError if they are not Base64."""
     try:
         return base64.b64decode("".join(block.splitlines()[1:-1]), validate=True)
-    except binascii.Error as error:
+    except ValueError as error:  # binascii.Error, or characters that are not ASCII
         raise ConfigError(f"A certificate in PEM is not valid Base64: {error}") from error
 
 

@@ -57,7 +57,7 @@ def identity_of(claims: Mapping[str, Any], rules: ClaimRules, now_ms: int) -> Id
         raise TokenRefused("the token does not hold yet")
     _check_origin(claims, rules)
     name = claims.get(rules.sub_claim)
-    if not isinstance(name, str) or not name.strip():
+    if not isinstance(name, str) or not name.strip() or not _is_text(name):
         raise TokenRefused(f"the token has no claim {rules.sub_claim}")
     return Identity(KafkaPrincipal(USER_TYPE, name), int(expires * 1000))
 
@@ -72,6 +72,11 @@ def _check_origin(claims: Mapping[str, Any], rules: ClaimRules) -> None:
     granted = scope.split() if isinstance(scope, str) else _texts(scope)
     if not set(rules.required_scope) <= set(granted):
         raise TokenRefused("the token has not the scope", INSUFFICIENT_SCOPE, " ".join(rules.required_scope))
+
+
+def _is_text(name: str) -> bool:
+    r"""Whether a name can be written: JSON may have half a character (`\ud800`), which UTF-8 has not."""
+    return not any("\ud800" <= one <= "\udfff" for one in name)
 
 
 def _texts(value: object) -> list[str]:

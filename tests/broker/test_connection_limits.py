@@ -203,6 +203,8 @@ class TestConfig:
         [
             ({"max.connections.per.ip.overrides": "127.0.0.1"}, "is not host:number"),
             ({"max.connections.per.ip.overrides": "127.0.0.1:-1"}, "is not host:number"),
+            ({"max.connections.per.ip.overrides": "127.0.0.1:" + "9" * 5000}, "is not host:number"),
+            ({"listeners": "PLAINTEXT://:" + "9" * 5000}, "NAME://host:port"),
             ({"max.connections.per.ip": "0"}, "only if max.connections.per.ip.overrides"),
             ({"inter.broker.listener.name": "OTHER"}, "must be a listener name"),
             ({"listener.name.plaintext.max.connections": "-1"}, "at least 0"),

@@ -315,4 +315,11 @@ HOSTILE = (
         "            self.send_before_close |=",
         "tests/broker/test_delayed_response.py::test_the_other_is_cancelled_with_it",
     ),
+    Mutant(
+        "answered-request-is-garbage",
+        "broker/net/delayed_response.py",
+        "        self.is_done = True\n        self.on_cancel = None\n",
+        "        self.is_done = True\n",
+        "tests/broker/test_no_garbage.py::test_work_that_has_answered",
+    ),
 )

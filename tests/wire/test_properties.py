@@ -33,6 +33,8 @@ from barnabas.wire.properties import parse_properties
         ("a\\=b\\:c\\ d=1", {"a=b:c d": "1"}),
         ("a=\\t\\n\\r\\f\\q", {"a": "\t\n\r\fq"}),
         ("a=\\u00e4\\u20AC", {"a": "ä€"}),
+        ("a=\\ud83d\\ude00", {"a": "😀"}),
+        ("\\ude00=\\ud83d!", {"\ufffd": "\ufffd!"}),
         ("listeners=PLAINTEXT://:9092", {"listeners": "PLAINTEXT://:9092"}),
         ("", {}),
     ],

@@ -23,6 +23,9 @@ class Login(NamedTuple):
     module: str
     options: dict[str, str]
 
+    def __repr__(self) -> str:
+        return f"Login({self.module}, {', '.join(self.options)})"  # without values
+
     @property
     def name(self) -> str:
         """The class of the module without its package."""

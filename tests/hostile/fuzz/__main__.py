@@ -13,6 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from random import SystemRandom
 
+from tests.hostile.fuzz.doors import DOORS
 from tests.hostile.fuzz.job import Outcome, Task, run_job
 from tests.hostile.fuzz.replay import replay
 
@@ -28,10 +29,11 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="how many brokers, each with attackers in one process")
     parser.add_argument("--findings", type=Path, default=ROOT / ".cache" / "fuzz", help="where frames are written")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="send the frames of a finding to a new broker")
+    parser.add_argument("--door", choices=DOORS, default="plain", help="the listener that is attacked")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="barnabas-fuzz-") as directory:
         if options.replay is not None:
-            return replay(options.replay, Path(directory))
+            return replay(options.replay, Path(directory), options.door)
         return fuzz(options, Path(directory))
 
 
@@ -42,7 +44,7 @@ def fuzz(options: argparse.Namespace, directory: Path) -> int:
     began = time.monotonic()
     tasks = [
         Task(seed, job, share(options.mutated, job, options.jobs), share(options.absurd, job, options.jobs), directory,
-             options.findings, 0 if options.jobs == 1 else os.getpid())
+             options.findings, options.door, 0 if options.jobs == 1 else os.getpid())
         for job in range(options.jobs)
     ]  # fmt: skip
     if options.jobs == 1:
@@ -63,11 +65,12 @@ def summary(options: argparse.Namespace, seed: int, outcomes: list[Outcome], sec
     """One line."""
     counts: Counter[str] = sum((one.counts for one in outcomes), Counter())
     return (
-        f"{options.mutated} mutated and {options.absurd} absurd requests from seed {seed} in {seconds:.0f} s with "
-        f"{options.jobs} jobs: {counts['connections']} connections, of which the broker closed {counts['closed']} and "
-        f"{counts['parked']} were closed while they waited; {sum(one.restarts for one in outcomes)} restarts; at most "
-        f"{max(one.peak_memory for one in outcomes) >> 20} MB; longest stall "
-        f"{max(one.stall_s for one in outcomes):.3f} s of the broker's CPU; "
+        f"{options.door}: {options.mutated} mutated and {options.absurd} absurd requests from seed {seed} "
+        f"in {seconds:.0f} s with {options.jobs} jobs: {counts['connections']} connections, "
+        f"of which the broker closed {counts['closed']} and {counts['parked']} were closed while they waited; "
+        f"{sum(one.restarts for one in outcomes)} restarts; "
+        f"at most {max(one.peak_memory for one in outcomes) >> 20} MB; "
+        f"longest stall {max(one.stall_s for one in outcomes):.3f} s of the broker's CPU; "
         f"{sum(one.findings for one in outcomes)} findings"
     )
 

@@ -18,13 +18,16 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from barnabas.wire.errors import KafkaError, ProtocolError
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.frame import parse_response_header
 from barnabas.wire.messages.groups import DeleteGroupsRequest, ListGroupsRequest
 from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest, DeleteTopicsRequest
+from bench.servers import free_port
 from tests.broker.raw_client import RawClient
 from tests.hostile.attacker import frame
+from tests.hostile.fuzz import doors
+from tests.hostile.fuzz.doors import DOORS, SECRET, SECRET_TOPIC, settings
 from tests.hostile.fuzz.mutations import Mutations
 from tests.hostile.fuzz.traffic import Traffic
 from tests.hostile.fuzz.values import PARTITIONS, TOPICS, Absurd, Learned, served
@@ -35,6 +38,9 @@ ROUND = 200_000
 ROUNDS_ON_ONE_DIRECTORY = 4
 FRAMES_BETWEEN_CLEANUPS = 5000
 LEARN_EVERY = 3
+ILLEGAL_SASL_STATE = int(ErrorCode.ILLEGAL_SASL_STATE).to_bytes(2, "big")
+OF_ANY_API = 0.4
+"""How many of the absurd requests are of any API where most are of some."""
 HEALTHY_PAUSE_S = 0.01
 CONFIG = {
     "group.initial.rebalance.delay.ms": "0",
@@ -56,6 +62,7 @@ class Task(NamedTuple):
     absurd: int
     directory: Path
     findings: Path
+    door: str = "plain"
     parent: int = 0
     """The process that waits for the outcome: without it a job ends."""
 
@@ -77,7 +84,7 @@ def run_job(task: Task) -> Outcome:
     findings = restarts = peak = 0
     stall_s = 0.0
     victim: Victim | None = None
-    number = 0
+    number = port = 0
     while mutated or absurd:
         share = min(1.0, ROUND / (mutated + absurd))
         some_mutated, some_absurd = round(mutated * share), round(absurd * share)
@@ -88,9 +95,9 @@ def run_job(task: Task) -> Outcome:
         if victim is None or number % ROUNDS_ON_ONE_DIRECTORY == 0:
             if victim is not None:
                 shutil.rmtree(victim.data_dir.parent)
-            victim = Victim(task.directory / f"job-{task.job}-{number}" / "data", config=CONFIG)
+            victim, port = victim_of(task.door, task.directory / f"job-{task.job}-{number}" / "data")
         began = time.monotonic()
-        one = Round(victim, task, number)
+        one = Round(victim, port, task, number)
         done = one.run(some_mutated, some_absurd)
         findings += one.findings
         counts += one.counts
@@ -110,19 +117,33 @@ def run_job(task: Task) -> Outcome:
     return Outcome(findings, counts, peak, stall_s, restarts)
 
 
+def victim_of(door: str, data: Path) -> tuple[Victim, int]:
+    """A broker with a door, and the port of the door; its other port is for the healthy client."""
+    victim = Victim(data, config=CONFIG)
+    victim.port = free_port()
+    more, port = settings(DOORS[door], data.parent, victim.port)
+    victim.config |= more
+    if "listeners" in more:
+        victim.listener = ""
+    return victim, port
+
+
 class Round:
     """One start of a broker."""
 
-    def __init__(self, victim: Victim, task: Task, number: int) -> None:
+    def __init__(self, victim: Victim, port: int, task: Task, number: int) -> None:
         self._victim = victim
+        self._port = port
+        self._door = DOORS[task.door]
         self._task = task
         self._number = number
-        self._title = f"seed {task.seed} job {task.job} round {number}"
+        self._title = f"{task.door} seed {task.seed} job {task.job} round {number}"
         self._random = Random(f"{task.seed} {task.job} {number}")
         self._learned = Learned()
         self._absurd = Absurd(self._random, self._learned)
-        self._mutations = Mutations(self._random, self._absurd)
-        self._asked: dict[int, tuple[int, int]] = {}
+        self._mutations = Mutations(self._random, self._absurd, self._door.keys)
+        self._most = [api for api in served() if api.request.api_key in self._door.keys] or served()
+        self._watch: Watch | None = None
         self._sent = self._next_cleanup = 0
         self._responses = 0
         self.findings = 0
@@ -137,8 +158,8 @@ class Round:
         healthy = HealthyClient(victim, pause_s=HEALTHY_PAUSE_S)
         admin = RawClient(victim.bootstrap, "fuzz-admin")
         self.prepare(admin)
-        traffic = Traffic(self._random, victim.port, self._on_response)
-        watch = Watch(victim, healthy, traffic, self._title, self._task.findings)
+        traffic = Traffic(self._random, self._door, self._port, self._on_response)
+        watch = self._watch = Watch(victim, healthy, traffic, self._title, self._task.findings)
         usable = False
         healthy.start()
         try:
@@ -193,14 +214,19 @@ class Round:
 
     def _absurd_frame(self) -> bytes:
         """A request with a correlation id that says how its response is decoded."""
-        api = self._random.choice(served())
+        api = self._random.choice(served() if self._random.random() < OF_ANY_API else self._most)
         request, version = self._absurd.request(api)
         correlation_id = api.request.api_key << 8 | version | 1 << 24
         return frame(request, version, correlation_id)
 
     def _on_response(self, data: bytes) -> None:
         self._responses += 1
+        if self._door.is_secret and SECRET in data:
+            assert self._watch is not None
+            self._watch.report(f"the content of {SECRET_TOPIC} is in a response", [data])
         correlation_id = int.from_bytes(data[:4], "big")
+        if self._door.keys and correlation_id >> 24 == 1:
+            self._check_refused(correlation_id >> 8 & 0xFFFF, data)
         if self._responses % LEARN_EVERY or correlation_id >> 24 != 1:
             return
         api_key, version = correlation_id >> 8 & 0xFFFF, correlation_id & 0xFF
@@ -210,6 +236,12 @@ class Round:
         with contextlib.suppress(ProtocolError, KafkaError):  # a mutated request had this id
             _, start = parse_response_header(data, api_key, version)
             self._learned.learn(response_class.decode(data[start:], version))
+
+    def _check_refused(self, api_key: int, data: bytes) -> None:
+        """Where few APIs are served, another one is answered ILLEGAL_SASL_STATE at most."""
+        if api_key not in self._door.keys and ILLEGAL_SASL_STATE not in data:
+            assert self._watch is not None
+            self._watch.report(f"the API {api_key} is answered before the log-in", [data], f"API {api_key}")
 
     # --- between the frames
 
@@ -230,6 +262,8 @@ class Round:
         for topic in admin(MetadataRequest(topics=None), 12).topics:
             if topic.name == HEALTHY_TOPIC:
                 self._learned.ignore(topic.topic_id)
+        if self._door.is_secret:
+            doors.prepare(admin)
 
     def _between(self, watch: Watch, admin: RawClient) -> None:
         watch.look()
@@ -243,7 +277,7 @@ class Round:
 
     def _clean_up(self, admin: RawClient) -> None:
         """Delete topics and groups that the fuzz has made, so that their number is bounded."""
-        kept = {*TOPICS, HEALTHY_TOPIC}
+        kept = {*TOPICS, HEALTHY_TOPIC, SECRET_TOPIC}
         names = [topic.name for topic in admin(MetadataRequest(topics=None), 12).topics if not topic.is_internal]
         gone = [name for name in names if name not in kept]
         if len(gone) > 10:

@@ -9,6 +9,7 @@ and most frames get other numbers in several of them, which costs little.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from functools import cache
 from random import Random
 
@@ -54,9 +55,11 @@ def recorded_frames() -> tuple[bytes, ...]:
 class Mutations:
     """Makes mutated frames."""
 
-    def __init__(self, random: Random, absurd: Absurd) -> None:
+    def __init__(self, random: Random, absurd: Absurd, keys: Sequence[int] = ()) -> None:
+        """Most frames are of the APIs `keys`, of all if there are none."""
         self._random = random
         self._absurd = absurd
+        self._keys = keys
         self._seeds: list[bytes] = []
         self._places: dict[bytes, list[tuple[int, int]]] = {}
         self._with_places: list[bytes] = []
@@ -81,7 +84,8 @@ class Mutations:
     def _seed(self) -> bytes:
         random = self._random
         if not self._seeds:
-            self._seeds = list(recorded_frames())
+            chosen = [one for one in recorded_frames() if int.from_bytes(one[:2], "big") in self._keys]
+            self._seeds = [*recorded_frames(), *chosen * (4 * len(recorded_frames()) // max(1, len(chosen)))]
             random.shuffle(self._seeds)
         if random.random() < NEW_SEEDS:
             request, version = self._absurd.request()

@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
+import select
 import time
 from pathlib import Path
+from random import Random
 
 from tests.broker.raw_client import RawClient
-from tests.hostile.fuzz.job import CONFIG, Round, Task
-from tests.hostile.harness import HealthyClient, Victim
+from tests.hostile.fuzz.doors import DOORS
+from tests.hostile.fuzz.job import Round, Task, victim_of
+from tests.hostile.fuzz.traffic import Connection
+from tests.hostile.harness import HealthyClient
 
 PATIENCE_S = 2.0
 SLOW_S = 0.05
 """From here on the CPU time of a request is worth to be shown, seconds."""
 
 
-def replay(file: Path, directory: Path) -> int:
+def replay(file: Path, directory: Path, door: str) -> int:
     """Send the frames; print after which of them the log has an error, or a frame takes long. The exit code."""
     frames = [bytes.fromhex(line) for line in file.read_text().split()]
-    victim = Victim(directory / "data", config=CONFIG)
+    victim, port = victim_of(door, directory / "job" / "data")
     victim.start()
     HealthyClient(victim).close()
     admin = RawClient(victim.bootstrap)
-    Round(victim, Task(0, 0, 0, 0, directory, directory), 0).prepare(admin)
+    Round(victim, port, Task(0, 0, 0, 0, directory, directory, door), 0).prepare(admin)
+    random = Random(0)
     found = 0
-    sock = None
+    connection = None
     for number, one in enumerate(frames):
-        sock = sock or socket.create_connection((victim.host, victim.port), timeout=PATIENCE_S)
+        connection = connection or Connection(*DOORS[door].enter(port, random))
         before = victim.cpu()
         try:
-            sock.sendall(one)
-            if not sock.recv(1 << 20):
-                raise ConnectionResetError
+            _exchange(connection, one)
         except OSError:
-            with contextlib.suppress(OSError):
-                sock.close()
-            sock = None
+            connection.socket.close()
+            connection = None
         time.sleep(0.01)
         spent = victim.cpu() - before
         if spent > SLOW_S or victim.tracebacks() or " ERROR " in victim.log():
@@ -45,3 +45,19 @@ def replay(file: Path, directory: Path) -> int:
             victim.log_path.write_text("")
     print(f"{len(frames)} frames sent, memory {victim.status('VmHWM') >> 20} MB; exit code {victim.stop()}")
     return found
+
+
+def _exchange(connection: Connection, frame: bytes) -> None:
+    """Send a frame and wait for an answer; OSError if the connection is closed, or nothing comes."""
+    connection.outbox = frame
+    deadline = time.monotonic() + PATIENCE_S
+    before = connection.responses
+    while connection.is_sending or connection.responses == before:
+        connection.push()
+        if select.select([connection.socket], [], [], 0.01)[0]:
+            try:
+                connection.pull(lambda _data: None)
+            except BlockingIOError:
+                pass
+        if time.monotonic() > deadline:
+            raise TimeoutError

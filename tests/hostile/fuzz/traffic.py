@@ -18,6 +18,7 @@ from random import Random
 
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from tests.hostile.attacker import frame
+from tests.hostile.fuzz.doors import Door, Pipe
 
 BURST = 24
 CONNECTIONS = 12
@@ -27,20 +28,16 @@ SENTINEL = frame(ApiVersionsRequest(), 0, LAST)
 RECV = 1 << 18
 KEPT = 4000
 """How many frames of closed connections are kept for a report."""
-WAIT_S = 30.0
 
 
 class Connection:
     """One connection with its burst."""
 
-    __slots__ = ("burst", "deadline", "history", "inbox", "outbox", "port", "responses", "socket")
+    __slots__ = ("burst", "deadline", "history", "inbox", "outbox", "pipe", "port", "responses", "socket")
 
-    def __init__(self, port: int) -> None:
-        self.socket = socket.socket()
-        self.socket.settimeout(WAIT_S)
-        self.socket.connect(("127.0.0.1", port))
-        self.socket.setblocking(False)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def __init__(self, made: socket.socket, pipe: Pipe) -> None:
+        """`pipe` is what is sent and received through: the socket itself, or TLS on it."""
+        self.socket, self.pipe = made, pipe
         self.port = self.socket.getsockname()[1]
         self.burst: list[bytes] = []
         self.history: list[bytes] = []
@@ -58,15 +55,20 @@ class Connection:
 
     def push(self) -> None:
         """Send what fits into the socket. OSError if the connection is closed."""
-        if self.outbox:
+        while self.is_sending:
             try:
-                self.outbox = self.outbox[self.socket.send(self.outbox) :]
+                self.outbox = self.outbox[self.pipe.send(self.outbox) :]
             except BlockingIOError:
-                pass
+                return
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether there is something to send."""
+        return bool(self.outbox or getattr(self.pipe, "waits", b""))
 
     def pull(self, on_response: Callable[[bytes], None]) -> bool:
         """Read responses; True if the burst is done. OSError if the connection is closed."""
-        data = self.socket.recv(RECV)
+        data = self.pipe.recv(RECV)
         if not data:
             raise ConnectionResetError
         inbox = self.inbox
@@ -90,8 +92,9 @@ class Connection:
 class Traffic:
     """Keeps the connections of one attacker busy."""
 
-    def __init__(self, random: Random, port: int, on_response: Callable[[bytes], None]) -> None:
+    def __init__(self, random: Random, door: Door, port: int, on_response: Callable[[bytes], None]) -> None:
         self._random = random
+        self._door = door
         self._port = port
         self._on_response = on_response
         self._open: dict[int, Connection] = {}
@@ -142,9 +145,14 @@ class Traffic:
         return burst, False
 
     def _connect(self, burst: list[bytes]) -> None:
-        connection = Connection(self._port)
-        self._open[connection.socket.fileno()] = connection
         self.counts["connections"] += 1
+        try:
+            connection = Connection(*self._door.enter(self._port, self._random))
+        except OSError:
+            self.counts["not opened"] += 1  # a mutated handshake
+            self._again.extend(burst)
+            return
+        self._open[connection.socket.fileno()] = connection
         self._begin(connection, burst)
 
     def _begin(self, connection: Connection, burst: list[bytes]) -> None:
@@ -157,7 +165,7 @@ class Traffic:
         self._poller.register(connection.socket, self._interest(connection))
 
     def _interest(self, connection: Connection) -> int:
-        return select.POLLIN | (select.POLLOUT if connection.outbox else 0)
+        return select.POLLIN | (select.POLLOUT if connection.is_sending else 0)
 
     def _serve(self, connection: Connection, event: int, frames: Iterator[bytes]) -> None:
         done = False

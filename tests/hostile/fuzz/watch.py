@@ -28,6 +28,7 @@ EXPECTED = (
     "Cannot read the records that",
     "rejected the marker of transactional id",  # the fuzz has written markers of a later coordinator
     "The state of partitions cannot be initialized",  # the fuzz has written states with the highest epoch
+    "Read operation on uninitialized share partition",  # the fuzz has deleted the state
 )
 """Errors that an operator has to see, and that are no bug."""
 

@@ -1,0 +1,74 @@
+"""Key stores and trust stores: PEM in files and inline, PKCS12, and the certificates in them.
+
+Only ConfigError; ValueError for a certificate that is none. The name of a certificate can be written into a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from barnabas.broker.security.der import parse_certificate
+from barnabas.broker.security.distinguished_name import subject_name
+from barnabas.broker.security.pem import certificates_in, to_der, to_pem
+from barnabas.broker.security.pkcs12 import key_and_chain, trusted_certificates
+from barnabas.broker.security.stores import KeyStoreSettings, TrustStoreSettings, load_key_store, load_trust_store
+from barnabas.wire.configdef import ConfigError
+from tests.fuzz.targets import Input, is_sayable
+
+MAX_BYTES = 4096
+PASSWORD = "store-pass"
+
+
+def check(data: bytes) -> None:
+    """The first byte: a key store, a trust store, a certificate, or PKCS12."""
+    given = Input(data)
+    kind = given.number(4)
+    try:
+        if kind == 0:
+            text = given.rest.decode("utf-8", "replace")
+            load_key_store(KeyStoreSettings("PEM", None, None, text, text, PASSWORD))
+        elif kind == 1:
+            text = given.rest.decode("utf-8", "replace")
+            for block in certificates_in(text):
+                assert certificates_in(to_pem(to_der(block))) == [to_pem(to_der(block))]
+            load_trust_store(TrustStoreSettings("PEM", None, None, text))
+        elif kind == 2:
+            _certificate(given.rest)
+        else:
+            _pkcs12(given.rest)
+    except ConfigError as error:
+        is_sayable(str(error))
+
+
+def _certificate(data: bytes) -> None:
+    try:
+        certificate = parse_certificate(data)
+    except ValueError:
+        return
+    is_sayable(subject_name(certificate))
+
+
+def _pkcs12(data: bytes) -> None:
+    for read in (key_and_chain, trusted_certificates):
+        try:
+            read(data, PASSWORD, "the store")
+        except ConfigError as error:
+            is_sayable(str(error))
+
+
+@cache
+def _signed():
+    from tests.security.certificates import Authority
+
+    return Authority("ca").sign("localhost")
+
+
+def seeds() -> Iterator[bytes]:
+    """Stores of a new authority."""
+    signed = _signed()
+    for text in (signed.pem(), signed.pem(PASSWORD), signed.pem().replace("\n", " ")):
+        yield b"\0" + text.encode()
+    yield b"\x01" + signed.chain_pem.encode()
+    yield b"\x02" + signed.der
+    yield b"\x03" + signed.pkcs12(PASSWORD)

@@ -1,0 +1,117 @@
+"""Record batches: headers, records, control records, and the checks that a broker makes of what clients send.
+
+Only KafkaError (CorruptRecord is one). A batch that the full check accepts is one whose records can be read; records
+that were read are written and read again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+from barnabas.storage.batch_check import check_batches
+from barnabas.wire.batch_builder import BatchBuilder
+from barnabas.wire.control_records import control_record_type, end_txn_coordinator_epoch, end_txn_marker
+from barnabas.wire.crc import crc32c
+from barnabas.wire.errors import CorruptRecord, KafkaError
+from barnabas.wire.records import HEADER_SIZE, BatchView, Record, build_batch, iter_batches, iter_records
+from tests.fuzz.targets import Input
+from tests.hostile.fuzz.batches import plain
+
+MAX_BYTES = 2048
+MOST = 1 << 20
+SEALED, VALIDATION = 1, 2
+LINES = (Path(__file__).parents[2] / "data" / "kafka-4.4.0-record-batches.jsonl").read_text().splitlines()
+LIMITS = {
+    level: SimpleNamespace(
+        cleanup_policy=frozenset({"delete"}),
+        max_decompressed_message_bytes=MOST,
+        message_timestamp_after_max_ms=3_600_000,
+        message_timestamp_before_max_ms=2**63 - 1,
+        message_timestamp_type="CreateTime",
+        record_validation=level,
+        max_message_bytes=MOST,
+    )
+    for level in ("full", "lengths", "header")
+}
+NOW_MS = 1_700_000_000_000
+
+
+def check(data: bytes) -> None:
+    """The first byte says whether lengths and CRC are made right."""
+    given = Input(data)
+    options = given.number(256)
+    raw = _sealed(given.rest) if options & SEALED else given.rest
+    read = _read(raw)
+    for level, limits in LIMITS.items():
+        accepted = True
+        try:
+            check_batches(memoryview(raw), limits, "client", NOW_MS)
+        except KafkaError:
+            accepted = False
+        if accepted and level == "full":
+            assert read is not None, "a batch is accepted whose records cannot be read"
+
+
+def _sealed(data: bytes) -> bytes:
+    if len(data) < HEADER_SIZE:
+        return data
+    made = bytearray(data)
+    struct.pack_into(">i", made, 8, len(made) - 12)
+    made[16] = 2
+    struct.pack_into(">I", made, 17, crc32c(memoryview(made)[21:]))
+    return bytes(made)
+
+
+def _read(raw: bytes) -> list[Record] | None:
+    try:
+        batches = list(iter_batches(raw))
+        records = [record for batch in batches for record in _records(batch)]
+    except KafkaError:
+        return None
+    if len(batches) == 1 and records:
+        _check_round_trip(batches[0], records)
+    return records
+
+
+def _records(batch: BatchView) -> list[Record]:
+    repr(batch)
+    records = list(iter_records(batch, MOST))
+    if batch.is_control:
+        for record in records:
+            with contextlib.suppress(CorruptRecord):
+                control_record_type(record)
+                end_txn_coordinator_epoch(record)
+    return records
+
+
+def _check_round_trip(batch: BatchView, records: list[Record]) -> None:
+    builder = BatchBuilder(batch.base_offset)
+    try:
+        for record in records:
+            builder.append(record.timestamp, record.key, record.value, record.headers)
+    except (KafkaError, ValueError, OverflowError):
+        return  # timestamps too far apart for a batch of ours
+    (again,) = iter_batches(builder.build())
+    for one, other in zip(records, iter_records(again), strict=True):
+        same = (one.timestamp, one.key, one.value, one.headers) == (
+            other.timestamp,
+            other.key,
+            other.value,
+            other.headers,
+        )
+        assert same, f"{one} is read again as {other}"
+
+
+def seeds() -> Iterator[bytes]:
+    """Kafka's batches, batches in every codec, a transaction's marker."""
+    kafka = [bytes.fromhex(json.loads(line)["hex"]) for line in LINES[:-1]]
+    marker = end_txn_marker(commit=True, producer_id=1, producer_epoch=0, coordinator_epoch=2, timestamp_ms=NOW_MS)
+    for batch in (*kafka, *plain(), marker, build_batch([(NOW_MS, b"k", b"v")] * 3)):
+        if len(batch) <= MAX_BYTES:
+            yield bytes((SEALED,)) + batch
+            yield b"\0" + batch
