@@ -227,7 +227,7 @@ class Server:
             self._accept_clients()
             with _data_errors(",".join(log_dir.path for log_dir in broker.log_dirs.dirs)):
                 if self.secured is not None:
-                    from barnabas.broker.security.first_users import set_passwords
+                    from barnabas.broker.first_users import set_passwords
 
                     set_passwords(broker, self.secured)
                 broker.controller.register_broker(self.addresses)

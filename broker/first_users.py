@@ -8,9 +8,8 @@ from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Broker
-
     from barnabas.broker.config.options import Secured
+    from barnabas.broker.context import Broker
 
 
 def set_passwords(broker: Broker, secured: Secured) -> None:
