@@ -238,9 +238,7 @@ def log_in(world: World) -> None:
     bearer = f"{MODULES}.oauthbearer.OAuthBearerLoginModule required;"
     for name, code in (("token", 0), ("forged", 1)):
         url = (world.folder / name).as_uri()
-        client = world.client(
-            f"of-{name}", "TOKENS", "OAUTHBEARER", bearer, sasl_oauthbearer_token_endpoint_url=url
-        )
+        client = world.client(f"of-{name}", "TOKENS", "OAUTHBEARER", bearer, sasl_oauthbearer_token_endpoint_url=url)
         ran = world.run("topic", "list", "--timeout", "10", client=client)
         assert (ran.code != 0) == bool(code), ran.stderr
         world.shown[f"topic list with {name}"] = ran.stdout + ran.stderr
@@ -290,7 +288,9 @@ def look_at_processes(world: World) -> None:
 def look_at_files(world: World) -> None:
     """What the tools show of the metadata on disk."""
     logs = [str(path) for path in (world.folder / "data" / "__cluster_metadata-0").glob("*.log")]
-    world.run("dump-log", "--cluster-metadata-decoder", "--files", ",".join(logs)).ok()
+    dumped = world.run("dump-log", "--cluster-metadata-decoder", "--files", ",".join(logs)).ok().stdout
+    assert '"name":"listener.name.pkcs.ssl.keystore.password","value":"[hidden]"' in dumped
+    assert '"storedKey":"[hidden]"' in dumped
     world.run("storage", "check", str(world.folder / "data"))
     world.run("serve", "--check", "--config", str(world.folder / "config"), "--data-dir", str(world.folder / "data"))
 
@@ -299,20 +299,32 @@ def start_with_mistakes(world: World) -> None:
     """Configurations with a mistake beside a secret, or in it: the sentence does not show it."""
     text = (world.folder / "config").read_text()
     secret = world._keep(mark("mistaken"))
-    for name, old, new in (
-        ("no semicolon", f'user_admin="{mark("admin")}";', f'user_admin="{secret}"'),
-        ("an open quote", f'user_admin="{mark("admin")}";', f'user_admin="{secret};'),
-        ("a wrong key password", f"ssl.key.password={mark('key')}", f"ssl.key.password={secret}"),
-        ("a password of PKCS12", "ssl.keystore.type=PKCS12", f"ssl.keystore.type=PKCS12\nssl.keystore.password={secret}"),
-        ("an inline key", "ssl.keystore.location=", f"ssl.keystore.key={secret}\nssl.keystore.location="),
-        ("an unknown key", "super.users=", f"listener.name.admin.plain.sasl.jaas.confg={secret}\nsuper.users="),
+    admin, key = f'user_admin="{mark("admin")}";', f"ssl.key.password={mark('key')}"
+    kind = "listener.name.pkcs.ssl.keystore.type=PKCS12\n"
+    for name, old, new, sentence in (
+        ("no semicolon", admin, f'user_admin="{secret}"', "entry not terminated by semi-colon"),
+        ("an open quote", admin, f'user_admin="{secret};', "has no end"),
+        ("a wrong key password", key, f"ssl.key.password={secret}", "is ssl.key.password right?"),
+        ("a password of PKCS12", kind, f"{kind}listener.name.pkcs.ssl.keystore.password={secret}\n", "Cannot read"),
+        (
+            "an inline key",
+            "ssl.keystore.location=",
+            f"ssl.keystore.key={secret}\nssl.keystore.location=",
+            "but certificate chain is not specified",
+        ),
+        (
+            "another class",
+            "=barnabas\n",
+            f"=x\nlistener.name.admin.ssl.key.passwort={secret}\n",
+            "Barnabas runs no Java classes",
+        ),
     ):
         assert old in text, name
         (world.folder / "mistaken").write_text(text.replace(old, new, 1))
-        ran = world.run(
-            *("serve", "--config", str(world.folder / "mistaken"), "--data-dir", str(world.folder / "other")),
-            *("--set", "listener.name.pkcs.ssl.keystore.password=x", "--set", "inter.broker.listener.name=NOWHERE"),
-        )
+        typed = f'listener.name.typed.plain.sasl.jaas.config={PLAIN} required user_typed="typed";'
+        where = ("--config", str(world.folder / "mistaken"), "--data-dir", str(world.folder / "other"))
+        ran = world.run("serve", *where, "--set", typed)
         assert ran.code == 2, (name, ran.stderr)
+        assert sentence in ran.stderr
         assert "Traceback" not in ran.stderr
         world.shown[name] = ran.stdout + ran.stderr
