@@ -247,6 +247,7 @@ class Server:
                     executor=self._flushes,
                     is_controller=listener.name in controllers,
                     random_bytes=broker.random_bytes,
+                    log_ins=listener.log_ins,
                 )
                 listener.prepare = sasl.attach
 
@@ -262,7 +263,7 @@ class Server:
 
         for listener in self._listeners:
             if listener.name in self.config.tls_listeners:
-                listener.tls = TlsListener(self.broker.loop, tls.identities[listener.name])
+                listener.tls = TlsListener(self.broker.loop, tls.identities[listener.name], listener.log_ins)
         self.broker.tls = tls
         tls.use_dynamic_configs()
         self.broker.metadata.on_config_change.append(tls.configs_changed)
@@ -303,7 +304,8 @@ class Server:
             from barnabas.broker.metrics.listener import run_metrics_listener
 
             broker, count = self.broker, lambda: self.reactor.connection_count
-            nursery.start_soon(run_metrics_listener, self._metrics_socket, broker.load, broker.client_metrics, count)
+            shown = (broker.load, broker.client_metrics, count, self._listeners)
+            nursery.start_soon(run_metrics_listener, self._metrics_socket, *shown)
 
     def _bind(self) -> None:
         backlog: int = self.config[SOCKET_LISTEN_BACKLOG_SIZE]

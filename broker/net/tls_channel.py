@@ -21,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from barnabas.broker.net.channel import TURN_BYTES, Channel
+from barnabas.broker.net.log_ins import LogIns
 from barnabas.broker.net.tls_stream import CIPHER_BYTES, TlsStream, failure_reason
 
 if TYPE_CHECKING:
@@ -54,8 +55,11 @@ class Identity(Protocol):
 class TlsListener:
     """Makes the channels of a listener with TLS."""
 
-    def __init__(self, loop: Loop, identity: Identity, *, handshake_s: float = HANDSHAKE_S) -> None:
+    def __init__(
+        self, loop: Loop, identity: Identity, log_ins: LogIns | None = None, *, handshake_s: float = HANDSHAKE_S
+    ) -> None:
         self.loop = loop
+        self.log_ins = LogIns() if log_ins is None else log_ins
         self.identity = identity
         self.handshake_s = handshake_s
         self.cipher_scratch = memoryview(bytearray(CIPHER_BYTES))
@@ -145,9 +149,11 @@ class IncomingTls:
         except PermissionError as error:
             self._log_failure(str(error))
             raise
+        self._listener.log_ins.successful_authentications += 1
 
     def _log_failure(self, why: str) -> None:
         connection = self._connection
+        self._listener.log_ins.failed_authentications += 1
         logger.warning(
             "[SocketServer listener=%s] Failed authentication with %s:%d (SSL handshake failed): %s",
             *(connection.listener, connection.peer_host, connection.peer_port, why),

@@ -272,6 +272,9 @@ def look_around(world: World, admin: str) -> None:
 
     with urlopen(f"http://127.0.0.1:{metrics[1]}/metrics", timeout=WAIT_S) as answer:
         world.shown["/metrics"] = answer.read().decode()
+    assert 'barnabas_failed_authentications_total{listener="ADMIN"} 2\n' in world.shown["/metrics"]
+    assert 'barnabas_failed_authentications_total{listener="TOKENS"} 1\n' in world.shown["/metrics"]
+    assert 'barnabas_successful_authentications_total{listener="TYPED"} 1\n' in world.shown["/metrics"]
 
 
 def look_at_processes(world: World) -> None:
