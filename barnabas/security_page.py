@@ -16,6 +16,7 @@ def page(generated: str, table: Table) -> str:
     parts = [
         "# Security",
         generated,
+        _GUIDES,
         _AUTHORIZATION,
         "## Who may do what",
         _WHO,
@@ -26,6 +27,10 @@ def page(generated: str, table: Table) -> str:
     ]
     return "\n\n".join(parts) + "\n"
 
+
+_GUIDES = """\
+[securing.md](securing.md) is the way from nothing to a secured broker, step by step. [threat-model.md](threat-model.md)
+says what is protected, from whom, and what is not. This page says who may do what."""
 
 _AUTHORIZATION = """\
 ## Authorization

@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.wire.configdef import ConfigError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -36,11 +38,14 @@ class Entrance(NamedTuple):
 
 
 def remove_ready_file(path: str) -> None:
-    """Remove the ready file of an earlier broker. PermissionError when the file could not be written later."""
+    """Remove the ready file of an earlier broker. ConfigError when the file could not be written later."""
     file = Path(path)
-    if file.is_dir() or not os.access(file.parent, os.W_OK):
-        raise PermissionError(f"Cannot write the ready file {path}")
-    file.unlink(missing_ok=True)
+    try:
+        if file.is_dir() or not os.access(file.parent, os.W_OK):
+            raise ConfigError(f"Cannot write the ready file {path}")
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(f"Cannot write the ready file {path}: {error.strerror}") from error
 
 
 def announce(
@@ -56,7 +61,8 @@ def announce(
     """Write the ready file, then the ready line and client examples for each listener to stdout.
 
     `protocols` has the security protocols of the listeners, `secured` has the examples of `--secure`. The ready line
-    is a log line as well, unless stdout and stderr are the same file, such as one terminal.
+    is a log line as well, unless stdout and stderr are the same file, such as one terminal. ConfigError if a file
+    cannot be written.
     """
     bound = ",".join(str(address) for address in addresses)
     ways = entrances(addresses, advertised, in_container=in_container, protocols=protocols)
@@ -73,7 +79,7 @@ def announce(
 
 
 def announce_controller(node_id: int, addresses: Sequence[Endpoint], ready_file: str | None) -> None:
-    """The same for a process that is only a controller, which clients do not use."""
+    """The same for a process that is only a controller, which clients do not use. ConfigError likewise."""
     bound = ",".join(str(address) for address in addresses)
     local = "127.0.0.1" if addresses[0].host in _WILDCARDS else addresses[0].host
     _write_ready_file(ready_file, _address(local, addresses[0].port))
@@ -97,10 +103,14 @@ def _now() -> str:
 
 def _write_ready_file(path: str | None, address: str) -> None:
     """Write an address; before the ready line, since a process that waits for the line may read the file."""
-    if path is not None:
-        temporary = Path(f"{path}.{os.getpid()}")
+    if path is None:
+        return
+    temporary = Path(f"{path}.{os.getpid()}")
+    try:
         temporary.write_text(f"{address}\n", encoding="utf-8")
         temporary.replace(path)
+    except OSError as error:
+        raise ConfigError(f"Cannot write the ready file {path}: {error.strerror}") from error
 
 
 def entrances(

@@ -129,10 +129,7 @@ async def _serve(config: ServerConfig, options: ServeOptions, descriptors: int) 
     ready_file = options.ready_file
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         if ready_file is not None:
-            try:
-                remove_ready_file(ready_file)
-            except PermissionError as error:
-                raise StartError(str(error)) from error
+            remove_ready_file(ready_file)
         if options.secured is not None and not config.is_standalone:
             raise StartError("--secure is for one broker that is its own controller, without process.roles")
         server = Server(config, descriptors, is_temporary=options.is_temporary)
@@ -194,8 +191,8 @@ class Server:
         self._is_closed = False
         self._ip_rates: IpRates | None = None
         self.secured: Secured | None = None
-        self.mistake: StartError | None = None
-        """Why this broker could not join its cluster, if the user can fix it."""
+        self.mistake: StartError | ConfigError | None = None
+        """Why this broker could not join its cluster or be announced, if the user can fix it."""
         self.is_clean = True
         """Whether all logs were closed, so that the next start need not recover them."""
 
@@ -230,7 +227,9 @@ class Server:
             self._accept_clients()
             with _data_errors(",".join(log_dir.path for log_dir in broker.log_dirs.dirs)):
                 if self.secured is not None:
-                    broker.controller.set_passwords(self.secured.mechanism, self.secured.users, broker.random_bytes)
+                    from barnabas.broker.first_users import set_passwords
+
+                    set_passwords(broker, self.secured)
                 broker.controller.register_broker(self.addresses)
 
     def _secure(self, controllers: Collection[str]) -> None:
@@ -248,6 +247,7 @@ class Server:
                     executor=self._flushes,
                     is_controller=listener.name in controllers,
                     random_bytes=broker.random_bytes,
+                    log_ins=listener.log_ins,
                 )
                 listener.prepare = sasl.attach
 
@@ -263,7 +263,7 @@ class Server:
 
         for listener in self._listeners:
             if listener.name in self.config.tls_listeners:
-                listener.tls = TlsListener(self.broker.loop, tls.identities[listener.name])
+                listener.tls = TlsListener(self.broker.loop, tls.identities[listener.name], listener.log_ins)
         self.broker.tls = tls
         tls.use_dynamic_configs()
         self.broker.metadata.on_config_change.append(tls.configs_changed)
@@ -304,7 +304,8 @@ class Server:
             from barnabas.broker.metrics.listener import run_metrics_listener
 
             broker, count = self.broker, lambda: self.reactor.connection_count
-            nursery.start_soon(run_metrics_listener, self._metrics_socket, broker.load, broker.client_metrics, count)
+            shown = (broker.load, broker.client_metrics, count, self._listeners)
+            nursery.start_soon(run_metrics_listener, self._metrics_socket, *shown)
 
     def _bind(self) -> None:
         backlog: int = self.config[SOCKET_LISTEN_BACKLOG_SIZE]
@@ -473,7 +474,13 @@ class Server:
         return apis.values() if self._remote is None else [*apis.values(), FORWARDING]
 
     def announce(self, ready_file: str | None, *, in_container: bool) -> None:
-        """Tell that the process serves: ready file and ready line."""
+        """Tell that the process serves: ready file and ready line. What stands against it is in `mistake`."""
+        try:
+            self._announce(ready_file, in_container=in_container)
+        except ConfigError as error:
+            self.mistake = error
+
+    def _announce(self, ready_file: str | None, *, in_container: bool) -> None:
         config = self.config
         if self.addresses:
             announce(
@@ -496,7 +503,7 @@ class Server:
 
     async def wait_for_stop(self, signals: AsyncIterator[int]) -> None:
         """Wait for a signal, or until the broker halts because it cannot continue."""
-        if self.broker.halt_reason is not None:
+        if self.broker.halt_reason is not None or self.mistake is not None:
             return
         async with trio.open_nursery() as nursery:
             self.broker.on_halt = nursery.cancel_scope.cancel

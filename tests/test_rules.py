@@ -37,6 +37,13 @@ def prose(source: str) -> Iterator[str]:
             yield node.value.value
 
 
+def exists(file: str, name: str) -> bool:
+    """Whether a test, or a table of cases, is in a file."""
+    path = ROOT / file
+    source = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return re.search(rf"^\s*(?:(?:async )?def|class) {name}\b|^{name} = ", source, re.MULTILINE) is not None
+
+
 def cited_rules(text: str) -> set[str]:
     """The rules that a text cites; `L7-L9` are three."""
     return {
@@ -67,12 +74,7 @@ def test_a_rule_names_a_source_and_tests_that_exist(rule: str) -> None:
     tests = NAMED_TEST.findall(text)
     assert tests or "ot yet: cluster." in text, f"{rule} names no test"
     for file, name in tests:
-        path = ROOT / file
-        assert path.is_file(), f"{rule} names {file}, which does not exist"
-        source = path.read_text(encoding="utf-8")
-        assert re.search(rf"^\s*(?:(?:async )?def|class) {name}\b|^{name} = ", source, re.MULTILINE), (
-            f"{rule} names {file}::{name}, which does not exist"
-        )
+        assert exists(file, name), f"{rule} names {file}::{name}, which does not exist"
 
 
 def test_rules_are_numbered_without_gaps() -> None:

@@ -13,7 +13,7 @@ import click
 from barnabas.cli.help_pages import Group
 from barnabas.cli.parameters import output_option
 from barnabas.secure.errors import SecureError
-from barnabas.secure.folder import SecureFolder
+from barnabas.secure.folder import SecureFolder, read_file
 from barnabas.terminal.tables import show_rows
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def show(files: tuple[Path, ...], data_dir: str | None, output: str) -> None:
 
     with _sentences():
         paths = list(files) if data_dir is None else SecureFolder(data_dir).certificates()
-        rows = [_row(path, one) for path in paths for one in certificates_in(path.read_bytes(), str(path))]
+        rows = [_row(path, one) for path in paths for one in certificates_in(read_file(path), str(path))]
     show_rows(rows, output)
 
 

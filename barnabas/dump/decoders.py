@@ -108,6 +108,7 @@ def _open(text: object, declared: type[Message]) -> object:
 def cluster_metadata_decoder() -> Decoder:
     """`__cluster_metadata`: KRaft records, each framed by version, type and version of the type."""
     from barnabas.coord.cluster.metadata_serde import RECORD_TYPES
+    from barnabas.dump.secrets import hide_secrets
     from barnabas.wire.varint import unsigned_varint
 
     def decode(record: Record) -> Decoded:
@@ -119,7 +120,7 @@ def cluster_metadata_decoder() -> Decoder:
             if frame_version != 1 or kind not in RECORD_TYPES:
                 return None, f"Error at {record.offset}, skipping. Frame {frame_version}, record type {kind}"
             declared = RECORD_TYPES[kind]
-            data = to_json(declared.decode(value[pos:], version), version)
+            data = hide_secrets(declared.__name__, to_json(declared.decode(value[pos:], version), version))
         except (KafkaError, ProtocolError, IndexError) as error:
             return None, f"Error at {record.offset}, skipping. {error}"
         return None, {"type": record_type_name(declared.__name__), "version": version, "data": data}

@@ -10,7 +10,7 @@ import datetime as dt
 import os
 import re
 from collections.abc import Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -48,14 +48,16 @@ class SecureFolder:
         with _errors():
             self.path.mkdir(0o700, parents=True, exist_ok=True)
             self.path.chmod(0o700)  # also one that was there
-            if not self.ca.exists():
+            ca, server = _content(self.ca), _content(self.server)
+            if ca is None:
                 made = Authority.new(f"Barnabas CA of {os.uname().nodename}"[:64])
                 self.write(self.ca_key, made.key_pem)
                 self.write(self.ca, made.pem)
-            if self.server.exists():
-                old = certificates_in(self.server.read_bytes(), str(self.server))[0]
+                ca = made.pem.encode()
+            if server is not None:
+                old = certificates_in(server, str(self.server))[0]
                 ends_soon = old.not_valid_after_utc - dt.datetime.now(dt.UTC) < dt.timedelta(days=RENEWED_DAYS)
-                trusted = Authority.is_issuer(self.ca.read_bytes(), old)
+                trusted = Authority.is_issuer(ca, old)
                 if trusted and not ends_soon and set(wanted) <= set(hosts_of(old)):
                     return
                 wanted = list(dict.fromkeys([*hosts_of(old), *wanted]))
@@ -67,7 +69,10 @@ class SecureFolder:
 
         self.require()
         with _errors():
-            old = certificates_in(self.server.read_bytes(), str(self.server))[0]
+            server = _content(self.server)
+            if server is None:
+                raise SecureError(f"there is no {self.server}: 'barnabas serve --secure' makes it")
+            old = certificates_in(server, str(self.server))[0]
             self.write(self.server, self._authority().again(old))
 
     def client(self, name: str) -> Path:
@@ -88,34 +93,75 @@ class SecureFolder:
 
     def require(self) -> None:
         """`SecureError` unless `--secure` has made the folder."""
-        if not self.ca.exists():
-            raise SecureError(f"there is no {self.ca}: 'barnabas serve --secure' makes it")
+        with _errors():
+            if _content(self.ca) is None:
+                raise SecureError(f"there is no {self.ca}: 'barnabas serve --secure' makes it")
 
     def read(self, path: Path) -> str | None:
         """A file, None if there is none. `SecureError`."""
         with _errors():
-            try:
-                return path.read_text(encoding="utf-8")
-            except FileNotFoundError:
-                return None
+            content = _content(path)
+        try:
+            return None if content is None else content.decode()
+        except UnicodeDecodeError:
+            raise SecureError(f"{path} is no text in UTF-8") from None
 
     def write(self, path: Path, text: str) -> None:
-        """Replace a file, or make it; only its owner can read it, from the first moment on."""
+        """Replace a file, or make it; only its owner can read it, from the first moment on. `SecureError`.
+
+        If that fails the file is as it was before.
+        """
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        temporary.unlink(missing_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        with _errors():
+            temporary.unlink(missing_ok=True)  # of a crash
+            try:
+                _write_private(temporary, text.encode())
+                temporary.replace(path)
+            except OSError as error:
+                error.filename = str(path)  # errors of a descriptor name no file
+                with suppress(OSError):
+                    temporary.unlink(missing_ok=True)
+                raise
 
     def _authority(self) -> Authority:
         from barnabas.secure.authority import Authority
 
-        if not self.ca_key.exists():
-            raise SecureError(f"{self.ca_key} is needed to sign a certificate, and is not there")
-        return Authority.load(self.ca_key.read_bytes(), self.ca.read_bytes())
+        key, certificate = _content(self.ca_key), _content(self.ca)
+        if key is None or certificate is None:
+            missing = self.ca_key if key is None else self.ca
+            raise SecureError(f"{missing} is needed to sign a certificate, and is not there")
+        return Authority.load(key, certificate)
+
+
+def read_file(path: Path) -> bytes:
+    """A file that has to be there. `SecureError`."""
+    with _errors():
+        found = _content(path)
+    if found is None:
+        raise SecureError(f"there is no {path}")
+    return found
+
+
+def _content(path: Path) -> bytes | None:
+    """The content of a file, None only if there is none: one that cannot be read now must not be made again."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        error.filename = str(path)
+        raise
+
+
+def _write_private(path: Path, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(descriptor, left) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Final
 
 from barnabas.broker.config.options import Secured
@@ -49,13 +50,22 @@ def prepare(folder: SecureFolder, hosts: Iterable[str], users: Mapping[str, str]
     def tell(clients: str, address: str) -> str:
         login = Login(address, str(folder.ca), ADMIN, password)
         text = configurations(login, str(folder.properties))
-        folder.write(folder.clients, text)
-        folder.write(folder.properties, properties_file(login))
+        try:
+            _keep(folder, folder.clients, text)
+            _keep(folder, folder.properties, properties_file(login))
+        except SecureError as error:
+            raise ConfigError(str(error)) from error
         if known is not None:
             return f"\n{clients}: {address}, with the configurations in {folder.clients}\n"
         return f"\n{clients}: {address}, as user {ADMIN}; also in {folder.clients}\n\n{text}"
 
     return Secured({**users, ADMIN: password}, MECHANISM, tell)
+
+
+def _keep(folder: SecureFolder, path: Path, text: str) -> None:
+    """Write a file that has another content, or none."""
+    if folder.read(path) != text:
+        folder.write(path, text)
 
 
 def _known_password(folder: SecureFolder) -> str | None:

@@ -112,9 +112,13 @@ def alter_configs(ctx: RequestContext, request: AlterConfigsRequest) -> DelayedR
 
     def validate() -> Steps[Outcome[AlterConfigsResponse]]:
         allowed, refused = split_refused(ctx, AclOperation.ALTER_CONFIGS, request.resources)
-        outcome = yield from local.alter_configs_in_steps(
-            AlterConfigsRequest(resources=allowed, validate_only=request.validate_only)
+        bad_certificates = yield from refuse_certificates(
+            ctx, allowed, AlterConfigsResponseAlterConfigsResourceResponse
         )
+        outcome = yield from local.alter_configs_in_steps(
+            AlterConfigsRequest(resources=without(allowed, bad_certificates), validate_only=request.validate_only)
+        )
+        outcome.response.responses += bad_certificates
         outcome.response.responses += [
             _refused(AlterConfigsResponseAlterConfigsResourceResponse, one, error) for one, error in refused
         ]
@@ -143,7 +147,9 @@ def incremental_alter_configs(ctx: RequestContext, request: IncrementalAlterConf
     def validate() -> Steps[Outcome[IncrementalAlterConfigsResponse]]:
         nonlocal response
         allowed, refused = split_refused(ctx, AclOperation.ALTER_CONFIGS, others)
-        bad_certificates = yield from refuse_certificates(ctx, allowed)
+        bad_certificates = yield from refuse_certificates(
+            ctx, allowed, IncrementalAlterConfigsResponseAlterConfigsResourceResponse
+        )
         allowed = without(allowed, bad_certificates)
         outcome = yield from ctx.broker.controller.local.incremental_alter_configs_in_steps(
             IncrementalAlterConfigsRequest(resources=allowed, validate_only=request.validate_only)

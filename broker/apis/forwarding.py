@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from functools import partial
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.apis.broker_loggers import alter_loggers
 from barnabas.broker.apis.registry import BROKER, FORWARDED, FORWARDING, ROUTES, api, served_versions
@@ -25,7 +25,14 @@ from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.frame import SIZE, encode_request, parse_response_header
 from barnabas.wire.messages.acls import CreateAclsRequest, CreateAclsResponse
 from barnabas.wire.messages.cluster import EnvelopeRequest, EnvelopeResponse
-from barnabas.wire.messages.configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from barnabas.wire.messages.configs import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    AlterConfigsResponseAlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
+)
 from barnabas.wire.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -40,7 +47,6 @@ if TYPE_CHECKING:
 
     from barnabas.broker.context import RequestContext
     from barnabas.coord.cluster.topic_image import TopicImage
-    from barnabas.wire.messages.configs import IncrementalAlterConfigsResponseAlterConfigsResourceResponse
     from barnabas.wire.schema import Message
 
 logger = logging.getLogger("kafka.server.ForwardingManager")
@@ -173,7 +179,36 @@ def _incremental_alter_configs(
     def failed(error: Exception) -> None:
         raise error
 
-    ctx.broker.runner.start(refuse_certificates(ctx, others), delayed.guard(checked), delayed.guard(failed))
+    checking = refuse_certificates(ctx, others, IncrementalAlterConfigsResponseAlterConfigsResourceResponse)
+    ctx.broker.runner.start(checking, delayed.guard(checked), delayed.guard(failed))
+    return delayed
+
+
+def _alter_configs(ctx: RequestContext, request: AlterConfigsRequest) -> DelayedResponse:
+    """Replace configs at the controller, if this broker's certificates can be used."""
+    if not concerns_certificates(ctx, request.resources):
+        return forward(ctx, request)
+    delayed = DelayedResponse(send_before_close=True)
+    response = AlterConfigsResponse()
+
+    def checked(refused: list[AlterConfigsResponseAlterConfigsResourceResponse]) -> None:
+        response.responses = refused
+        rest = AlterConfigsRequest(resources=without(request.resources, refused), validate_only=request.validate_only)
+        if rest.resources:
+            send_to_controller(ctx, rest, delayed.guard(answered))
+        else:
+            delayed.complete(response)
+
+    def answered(outcome: Message | KafkaError) -> None:
+        if isinstance(outcome, AlterConfigsResponse):
+            outcome.responses += response.responses
+        delayed.complete(outcome)
+
+    def failed(error: Exception) -> None:
+        raise error
+
+    checking = refuse_certificates(ctx, request.resources, AlterConfigsResponseAlterConfigsResourceResponse)
+    ctx.broker.runner.start(checking, delayed.guard(checked), delayed.guard(failed))
     return delayed
 
 
@@ -191,7 +226,8 @@ def _error(api_key: int, request: Message, error: KafkaError) -> Message:
     return response
 
 
-_OTHERS: Final = {
+_OTHERS: Final[dict[ApiKey, Any]] = {
+    ApiKey.ALTER_CONFIGS: _alter_configs,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,
     ApiKey.CREATE_DELEGATION_TOKEN: _change_token,
     ApiKey.RENEW_DELEGATION_TOKEN: _change_token,

@@ -14,6 +14,7 @@ class Secured:
 
     `users` are passwords by name, for SCRAM's `mechanism`. `tell` is called once, when the broker serves, with a
     sentence that says which clients can use an address, and the address; it returns what is written to stdout.
+    ConfigError if it cannot be kept.
     """
 
     __slots__ = ("mechanism", "tell", "users")

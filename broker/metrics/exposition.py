@@ -5,19 +5,27 @@ What is shown may change between two pieces: a scrape is no snapshot, but each l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from barnabas.coord.client_metrics.kept import COUNTER, GAUGE
 
 if TYPE_CHECKING:
     from barnabas.broker.metrics.client_metrics import ClientMetrics
+    from barnabas.broker.net.log_ins import LogIns
     from barnabas.coord.client_metrics.kept import KeptMetrics
     from barnabas.wire.broker_load import BrokerLoad
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 LINES: Final = 200
 
+_LOG_INS: Final = {
+    "successful_authentications": "Log-ins by SASL or by certificate.",
+    "failed_authentications": "Log-ins and TLS handshakes that failed.",
+    "successful_reauthentications": "Log-ins again before the end of a session.",
+    "failed_reauthentications": "Log-ins again that failed.",
+    "expired_connections_killed": "Connections that were closed because their session was over.",
+}
 Figure = tuple[str, str, str, float]
 """Name, type, help and value."""
 
@@ -59,6 +67,17 @@ def text_of_figures(figures: list[Figure]) -> str:
     return "".join(
         f"# HELP {name} {text}\n# TYPE {name} {kind}\n{name} {_number(value)}\n" for name, kind, text, value in figures
     )
+
+
+def text_of_log_ins(log_ins: Mapping[str, LogIns]) -> str:
+    """The lines about log-ins, by the name of the listener; none without a secured listener."""
+    lines: list[str] = []
+    for field, text in _LOG_INS.items() if log_ins else ():
+        lines += [f"# HELP barnabas_{field}_total {text}", f"# TYPE barnabas_{field}_total {COUNTER}"]
+        lines += [
+            f'barnabas_{field}_total{{listener="{name}"}} {getattr(counts, field)}' for name, counts in log_ins.items()
+        ]
+    return _joined(lines) if lines else ""
 
 
 def text_of_clients(kept: KeptMetrics) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import trio
@@ -12,6 +12,7 @@ from barnabas.broker.metrics.exposition import (
     figures_of_clients,
     text_of_clients,
     text_of_figures,
+    text_of_log_ins,
 )
 from barnabas.broker.metrics.http_server import serve_metrics
 
@@ -19,17 +20,24 @@ if TYPE_CHECKING:
     import socket
 
     from barnabas.broker.metrics.client_metrics import ClientMetrics
+    from barnabas.broker.net.acceptor import Listener
     from barnabas.broker.replicas.load import Load
     from barnabas.wire.broker_load import BrokerLoad
 
 
 async def run_metrics_listener(
-    listening: socket.socket, load: Load, clients: ClientMetrics, connections: Callable[[], int]
+    listening: socket.socket,
+    load: Load,
+    clients: ClientMetrics,
+    connections: Callable[[], int],
+    listeners: Sequence[Listener],
 ) -> None:
     """Answer GET /metrics until cancelled."""
+    log_ins = {one.name: one.log_ins for one in listeners if one.protocol != "PLAINTEXT"}
 
     async def body() -> AsyncGenerator[str, None]:
         yield text_of_figures(figures_of_broker(await _current(load), connections()))
+        yield text_of_log_ins(log_ins)
         kept = clients.kept
         if kept is not None:
             yield text_of_figures(figures_of_clients(clients, kept))

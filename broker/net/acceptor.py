@@ -17,6 +17,7 @@ from barnabas.broker.net.poller import READ
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.net.connection import Connection
+    from barnabas.broker.net.log_ins import LogIns
     from barnabas.broker.net.poller import Poller
     from barnabas.broker.net.tls_channel import TlsListener
 
@@ -40,7 +41,7 @@ _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 class Listener:
     """A listening socket, the name of its listener, and who serves its connections."""
 
-    __slots__ = ("dispatch", "is_held", "is_polled", "name", "prepare", "protocol", "socket", "tls")
+    __slots__ = ("_log_ins", "dispatch", "is_held", "is_polled", "name", "prepare", "protocol", "socket", "tls")
 
     def __init__(
         self,
@@ -62,6 +63,7 @@ class Listener:
         self.prepare: Callable[[Connection], None] | None = None
         """Called with each connection before anything is read from it: SASL."""
         self.tls = tls
+        self._log_ins: LogIns | None = None
         self.is_held = False  # by a limit
         self.is_polled = False
 
@@ -69,6 +71,15 @@ class Listener:
     def authenticates(self) -> bool:
         """Whether clients have to authenticate, if only this node to them."""
         return self.prepare is not None or self.tls is not None
+
+    @property
+    def log_ins(self) -> LogIns:
+        """What is counted of log-ins, if the listener is secured."""
+        if self._log_ins is None:
+            from barnabas.broker.net.log_ins import LogIns
+
+            self._log_ins = LogIns()
+        return self._log_ins
 
 
 class Acceptor:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from barnabas.broker.limited_log import LimitedLog
 from barnabas.broker.net.channel import TURN_BYTES, Channel
+from barnabas.broker.net.log_ins import LogIns
 from barnabas.broker.net.tls_stream import CIPHER_BYTES, TlsStream, failure_reason
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class Identity(Protocol):
 class TlsListener:
     """Makes the channels of a listener with TLS."""
 
-    def __init__(self, loop: Loop, identity: Identity) -> None:
+    def __init__(self, loop: Loop, identity: Identity, log_ins: LogIns | None = None) -> None:
+        self.log_ins = LogIns() if log_ins is None else log_ins
         self.identity = identity
         self.log = LimitedLog(loop, logger, logging.WARNING, "failed handshakes of TLS")
         self.cipher_scratch = memoryview(bytearray(CIPHER_BYTES))
@@ -127,9 +129,11 @@ class IncomingTls:
             self._log_failure(str(error))
             raise
         connection.authenticated()
+        self._listener.log_ins.successful_authentications += 1
 
     def _log_failure(self, why: str) -> None:
         connection = self._connection
+        self._listener.log_ins.failed_authentications += 1
         self._listener.log.line(
             connection.peer_host,
             "[SocketServer listener=%s] Failed authentication with %s:%d (SSL handshake failed): %s",

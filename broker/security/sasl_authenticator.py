@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from barnabas.broker.limited_log import LimitedLog
     from barnabas.broker.loop import Loop
     from barnabas.broker.net.connection import Connection
+    from barnabas.broker.net.log_ins import LogIns
     from barnabas.coord.security.exchange import Exchange
     from barnabas.wire.principal import KafkaPrincipal
     from barnabas.wire.schema import Message
@@ -70,7 +71,7 @@ class AuthenticationRefused(Exception):  # noqa: N818 (an answer)
 
 
 class Listener(Protocol):
-    """What the connections of a listener share (`sasl_listener`); the counts have the names of Kafka's metrics."""
+    """What the connections of a listener share (`sasl_listener`)."""
 
     loop: Loop
     settings: SaslSettings
@@ -78,11 +79,7 @@ class Listener(Protocol):
     log: LimitedLog
     failure_delay_s: float
     max_frame_bytes: int
-    successful_authentications: int
-    failed_authentications: int
-    successful_reauthentications: int
-    failed_reauthentications: int
-    expired_connections_killed: int
+    log_ins: LogIns
 
     def exchange(self, mechanism: str) -> Exchange:
         """The server's side of an enabled mechanism."""
@@ -159,7 +156,7 @@ class SaslAuthenticator:
             self._has_headers = False
             return Admission.SERVED
         if now >= self._expires_at:
-            self._listener.expired_connections_killed += 1
+            self._listener.log_ins.expired_connections_killed += 1
             return Admission.EXPIRED
         return Admission.SERVED
 
@@ -249,9 +246,9 @@ class SaslAuthenticator:
                     f"{principal.type}.{principal.name}",
                     None,
                 )
-            listener.successful_reauthentications += 1
+            listener.log_ins.successful_reauthentications += 1
         else:
-            listener.successful_authentications += 1
+            listener.log_ins.successful_authentications += 1
         self._exchange = None
         self._state = State.COMPLETE
         connection.principal = identity.principal
@@ -278,9 +275,9 @@ class SaslAuthenticator:
         self._state = state
         is_again = self._previous is not None
         if is_again:
-            listener.failed_reauthentications += 1
+            listener.log_ins.failed_reauthentications += 1
         else:
-            listener.failed_authentications += 1
+            listener.log_ins.failed_authentications += 1
         peer = f"{connection.peer_host}:{connection.peer_port}"
         listener.log.line(
             connection.peer_host,

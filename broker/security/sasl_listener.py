@@ -1,7 +1,6 @@
 """SASL on one listener: gives each connection its authenticator, and has what the exchanges ask for.
 
-The credentials of SCRAM are those of the metadata at the time of a log-in. Counts have the names of Kafka's metrics
-(`socket-server-metrics`).
+The credentials of SCRAM are those of the metadata at the time of a log-in.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from barnabas.broker.config.keys.general import DELEGATION_TOKEN_SECRET_KEY
 from barnabas.broker.config.keys.network import CONNECTION_FAILED_AUTHENTICATION_DELAY_MS, SOCKET_REQUEST_MAX_BYTES
 from barnabas.broker.config.sasl_settings import sasl_settings
 from barnabas.broker.limited_log import LimitedLog
+from barnabas.broker.net.log_ins import LogIns
 from barnabas.broker.security.sasl_authenticator import SaslAuthenticator
 from barnabas.coord.security.claims import identity_of
 from barnabas.coord.security.oauthbearer import OAUTHBEARER, OAuthBearerExchange, unsecured_claims
@@ -50,6 +50,7 @@ class SaslListener:
         executor: DiskExecutor,
         is_controller: bool = False,
         random_bytes: Callable[[int], bytes] = os.urandom,
+        log_ins: LogIns | None = None,
     ) -> None:
         """`image` has the credentials of SCRAM; `executor` waits for the keys of OAUTHBEARER.
 
@@ -69,11 +70,7 @@ class SaslListener:
         self._fakes = FakeCredentials(random_bytes(32))
         self._model: UserScramCredentialRecord | None = None
         self._tokens = self._token_check(executor)
-        self.successful_authentications = 0
-        self.failed_authentications = 0
-        self.successful_reauthentications = 0
-        self.failed_reauthentications = 0
-        self.expired_connections_killed = 0
+        self.log_ins = LogIns() if log_ins is None else log_ins
 
     def attach(self, connection: Connection) -> None:
         """Have a new connection authenticate before anything else."""

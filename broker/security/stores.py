@@ -21,6 +21,10 @@ _JKS_MAGIC: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")  # JKS, JCEKS
 _DER_SEQUENCE: Final = b"\x30"
 
 
+class UnreadableError(ConfigError):
+    """A file or descriptor failed, which may pass: the content may be fine."""
+
+
 class KeyStoreSettings(NamedTuple):
     """The values of the keys about a key store."""
 
@@ -151,7 +155,7 @@ def _read(path: str, key: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise ConfigError(f"Cannot read {path} ({key}): {error.strerror}") from error
+        raise UnreadableError(f"Cannot read {path} ({key}): {error.strerror}") from error
 
 
 def _read_binary(path: str, kind: str, store: str) -> bytes:

@@ -1,8 +1,8 @@
 """TLS of a node: the identities of its listeners, and of those of other nodes that it connects to.
 
 Files are looked at every `CHECK_S` seconds by a thread, and dynamic configs when they change. A replacement that cannot
-be read or is not compatible is refused with one line in the log, and the old one stays. New connections use the new
-one; open connections are not touched.
+be read or is not compatible is refused with one line in the log, and the old one stays; where a file or descriptor
+failed, it is tried again at the next look. New connections use the new one; open connections are not touched.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.security.stores import UnreadableError
 from barnabas.broker.security.tls_identity import (
     LiveIdentity,
     TlsIdentity,
@@ -50,6 +51,8 @@ class Tls:
         """Of dynamic configs. Threads may end in any order: what was read before the last change is not used."""
         self.identities: dict[str, LiveIdentity] = {}
         self._seen: dict[str, Stamps] = {}
+        self._refused: dict[str, str] = {}
+        """Why the last replacement was refused, which is logged once."""
         for name in (*config.tls_listeners, *config.tls_targets):
             if name not in self.identities:
                 settings = tls_settings(config, name)
@@ -144,7 +147,10 @@ class Tls:
             if failure is not None:
                 logger.error("Certificates could not be read again", exc_info=failure)
             for name, stamps, outcome in found if change == self._changes else ():
-                self._seen[name] = stamps
+                if not isinstance(outcome, UnreadableError):
+                    self._seen[name] = stamps
+                elif self._refused.get(name) == str(outcome):
+                    continue
                 self._put(name, outcome)
             then()
 
@@ -152,8 +158,10 @@ class Tls:
 
     def _put(self, name: str, outcome: TlsIdentity | ConfigError) -> None:
         if isinstance(outcome, ConfigError):
+            self._refused[name] = str(outcome)
             logger.error("New certificates of the listener %s are refused, the old ones stay: %s", name, outcome)
             return
+        self._refused.pop(name, None)
         self.identities[name].current = outcome
         logger.info("New certificates of the listener %s are used for new connections", name)
 

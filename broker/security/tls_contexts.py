@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.security.cipher_suites import split_suites
 from barnabas.broker.security.pem import to_pem
+from barnabas.broker.security.stores import UnreadableError
 from barnabas.wire.configdef import ConfigError
 
 if TYPE_CHECKING:
@@ -117,15 +118,24 @@ def _trust(context: ssl.SSLContext, trusted: Sequence[bytes] | None) -> None:
 
 @contextmanager
 def _readable(content: bytes) -> Iterator[str]:
-    """A path from which `content` is read, for this process only and as long as it is used."""
-    if hasattr(os, "memfd_create"):
+    """A path from which `content` is read, for this process only and as long as it is used. UnreadableError."""
+    try:
+        if not hasattr(os, "memfd_create"):
+            with _temporary(content) as path:
+                yield path
+            return
         descriptor = os.memfd_create("key")
         try:
             os.write(descriptor, content)
             yield f"/proc/self/fd/{descriptor}"
         finally:
             os.close(descriptor)
-        return
+    except OSError as error:
+        raise UnreadableError(f"The key store cannot be handed to OpenSSL: {error.strerror or error}") from error
+
+
+@contextmanager
+def _temporary(content: bytes) -> Iterator[str]:
     from tempfile import NamedTemporaryFile  # the file has the mode 0600
 
     with NamedTemporaryFile() as file:

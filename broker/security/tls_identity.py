@@ -50,7 +50,7 @@ def load_identity(settings: TlsSettings, listener: str, *, serves: bool) -> TlsI
             PrincipalMapping(settings.mapping_rules),
         )
     except ConfigError as error:
-        raise ConfigError(f"TLS of the listener {listener}: {error}") from error
+        raise type(error)(f"TLS of the listener {listener}: {error}") from error
 
 
 def check_replacement(old: TlsIdentity, new: TlsIdentity) -> None:

@@ -23,7 +23,7 @@ SECTIONS = {
     "Use": [
         "docs/cli", "docs/ci", "docs/docker", "docs/migrating-from-compose", "docs/migrating-from-kafka",
         "docs/mixed-clusters", "docs/completion", "docs/profiles", "docs/upgrading", "docs/queues", "docs/pipeline",
-        "docs/operations", "docs/security", "docs/platforms",
+        "docs/operations", "docs/securing", "docs/threat-model", "docs/security", "docs/platforms",
     ],
     "Reference": [
         "docs/configuration", "docs/pipeline-keys", "docs/compatibility", "docs/skipped", "docs/rules", "docs/states",

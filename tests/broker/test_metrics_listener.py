@@ -12,8 +12,15 @@ import trio
 
 from barnabas.broker.config.load import load
 from barnabas.broker.metrics import http_server
-from barnabas.broker.metrics.exposition import LINES, figures_of_broker, text_of_clients, text_of_figures
+from barnabas.broker.metrics.exposition import (
+    LINES,
+    figures_of_broker,
+    text_of_clients,
+    text_of_figures,
+    text_of_log_ins,
+)
 from barnabas.broker.net.acceptor import bind
+from barnabas.broker.net.log_ins import LogIns
 from barnabas.coord.client_metrics.kept import KeptMetrics
 from barnabas.wire.broker_load import BrokerLoad
 from barnabas.wire.configdef import ConfigError
@@ -166,6 +173,17 @@ def test_figures_are_written_in_prometheus_text_format() -> None:
     lines = text_of_figures(figures_of_broker(load, 7)).splitlines()
     assert lines[1:3] == ["# TYPE barnabas_cpu_ratio gauge", "barnabas_cpu_ratio 0.25"]
     assert {"barnabas_memory_bytes 1024", "barnabas_leader_partitions 3", "barnabas_connections 7"} <= set(lines)
+
+
+def test_log_ins_are_shown_by_listener() -> None:
+    assert text_of_log_ins({}) == ""
+    lines = text_of_log_ins({"SSL": LogIns(3, 1), "SASL_SSL": LogIns(0, 2, 5)}).splitlines()
+    assert "# TYPE barnabas_failed_authentications_total counter" in lines
+    assert {
+        'barnabas_successful_authentications_total{listener="SSL"} 3',
+        'barnabas_failed_authentications_total{listener="SASL_SSL"} 2',
+        'barnabas_successful_reauthentications_total{listener="SASL_SSL"} 5',
+    } <= set(lines)
 
 
 @pytest.mark.parametrize(

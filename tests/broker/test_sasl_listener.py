@@ -72,7 +72,7 @@ def test_plain_lets_a_user_in(secure: SecureBroker, version: int, asks_versions:
     assert str(client.connection.principal) == "User:alice"
     assert client.connection.authenticator is None
     assert client.ask(METADATA, 12, MetadataResponse).controller_id == 1
-    assert secure.sasl.successful_authentications == 1
+    assert secure.sasl.log_ins.successful_authentications == 1
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
@@ -217,7 +217,7 @@ def test_a_failure_is_answered_after_a_delay_logged_and_counted(
         "[SocketServer listenerType=BROKER, nodeId=1] Failed authentication with /10.0.0.1 "
         f"(channelId=127.0.0.1:9092-10.0.0.1:5000-0-0) ({REFUSED})"
     )
-    assert (secure.sasl.failed_authentications, secure.sasl.successful_authentications) == (1, 0)
+    assert (secure.sasl.log_ins.failed_authentications, secure.sasl.log_ins.successful_authentications) == (1, 0)
     assert client.connection.principal == ANONYMOUS
 
 
@@ -336,7 +336,7 @@ def test_a_session_has_a_lifetime_and_nothing_is_served_after_it(sessions: Secur
     client.send(METADATA, 12)
     assert client.answers() == []
     assert client.connection.is_finished
-    assert sessions.sasl.expired_connections_killed == 1
+    assert sessions.sasl.log_ins.expired_connections_killed == 1
 
 
 def test_the_lifetime_of_a_mechanism(sessions: SecureBroker) -> None:
@@ -355,7 +355,10 @@ def test_a_client_may_authenticate_again_before_or_after_the_end(sessions: Secur
         sessions.advance(wait_s)
         assert log_in(client) == 60000
         assert client.ask(METADATA, 12, MetadataResponse).controller_id == 1
-    assert (sessions.sasl.successful_authentications, sessions.sasl.successful_reauthentications) == (1, 2)
+    assert (sessions.sasl.log_ins.successful_authentications, sessions.sasl.log_ins.successful_reauthentications) == (
+        1,
+        2,
+    )
 
 
 def test_another_principal_is_refused(sessions: SecureBroker) -> None:
@@ -366,7 +369,7 @@ def test_another_principal_is_refused(sessions: SecureBroker) -> None:
     answer = fails(client, b"\0admin\0admin-secret")
     assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert answer.error_message == "Cannot change principals during re-authentication from User.alice: User.admin"
-    assert sessions.sasl.failed_reauthentications == 1
+    assert sessions.sasl.log_ins.failed_reauthentications == 1
 
 
 def test_a_wrong_password_of_the_second_time_closes_the_connection(sessions: SecureBroker) -> None:
@@ -375,7 +378,7 @@ def test_a_wrong_password_of_the_second_time_closes_the_connection(sessions: Sec
     sessions.advance(5)
     handshake(client, "PLAIN")
     assert fails(client, b"\0alice\0wrong").error_message == REFUSED
-    assert (sessions.sasl.failed_authentications, sessions.sasl.failed_reauthentications) == (0, 1)
+    assert (sessions.sasl.log_ins.failed_authentications, sessions.sasl.log_ins.failed_reauthentications) == (0, 1)
 
 
 def test_another_mechanism_is_refused_with_its_first_token(

@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.config.keys import BROKER_KEYS
 from barnabas.cli import main
+from barnabas.dump.secrets import HIDDEN, hide_secrets
 from barnabas.storage.layout import segment_name
+from barnabas.wire.configdef import PASSWORD
 from barnabas.wire.records import BatchBuilder, build_batch, control_batch
 from tests.written_log import write_log
 
@@ -276,3 +279,12 @@ def test_mistake_is_one_sentence_and_exit_code_2(
     assert ran.code == 2
     assert sentence in ran.err
     assert len(ran.err.splitlines()) == 1
+
+
+def test_every_password_of_a_broker_is_hidden() -> None:
+    kinds = {name: key.type for name, key in BROKER_KEYS.items()}
+    for name in [*kinds, *(f"listener.name.a.{name}" for name in kinds)]:
+        data = {"resourceType": 4, "resourceName": "1", "name": name, "value": "x"}
+        is_password = kinds[name.removeprefix("listener.name.a.")] == PASSWORD
+        assert hide_secrets("ConfigRecord", data)["value"] == (HIDDEN if is_password else "x"), name
+        assert hide_secrets("ConfigRecord", data | {"resourceType": 2})["value"] == "x"

@@ -378,6 +378,12 @@ def test_a_dynamic_config_replaces_the_certificate_or_is_refused(tmp_path: Path)
             with pytest.raises(KafkaException, match=why) as refused:
                 alter(admin, name, value)
             assert refused.value.args[0].code() == KafkaError.INVALID_REQUEST
+            with pytest.raises(KafkaException, match=why) as refused:
+                replace_all(admin, {name: value})
+            assert refused.value.args[0].code() == KafkaError.INVALID_REQUEST
+        first = secured.authority.sign("server", ("localhost",)).write(tmp_path / "fewer.pem")
+        with pytest.raises(KafkaException, match="SubjectAltNames do not match"):
+            replace_all(admin, {"listener.name.ssl.ssl.keystore.location": first})
         assert secured.certificate() == renewed.der
         secured.server.stop()
         secured.server.start()
@@ -392,3 +398,11 @@ def alter(admin: AdminClient, name: str, value: str) -> None:
     entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[entry])
     admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
+
+
+def replace_all(admin: AdminClient, values: dict[str, str]) -> None:
+    """AlterConfigs, which IncrementalAlterConfigs has replaced."""
+    resource = ConfigResource(ConfigResource.Type.BROKER, "1", set_config=values)
+    with pytest.deprecated_call():
+        (answer,) = admin.alter_configs([resource]).values()
+    answer.result(WAIT_S)

@@ -89,6 +89,9 @@ def check_refusals(admin: AdminClient, certificate: str) -> None:
         with pytest.raises(KafkaException, match=why) as refused:
             alter(admin, name, value)
         assert refused.value.args[0].code() == KafkaError.INVALID_REQUEST
+        with pytest.raises(KafkaException, match=why) as refused:
+            replace_all(admin, {name: value})
+        assert refused.value.args[0].code() == KafkaError.INVALID_REQUEST
     alter(admin, "listener.name.plaintext.ssl.client.auth", "requested")
 
 
@@ -96,6 +99,14 @@ def alter(admin: AdminClient, name: str, value: str) -> None:
     entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[entry])
     admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
+
+
+def replace_all(admin: AdminClient, values: dict[str, str]) -> None:
+    """AlterConfigs, which IncrementalAlterConfigs has replaced."""
+    resource = ConfigResource(ConfigResource.Type.BROKER, "1", set_config=values)
+    with pytest.deprecated_call():
+        (answer,) = admin.alter_configs([resource]).values()
+    answer.result(WAIT_S)
 
 
 def partition(admin: AdminClient) -> Any:

@@ -12,7 +12,11 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 
+from barnabas.broker.steps import run_in_place
+from barnabas.coord.security.scram_changes import FIRST_METADATA_VERSION
 from barnabas.secure.client_texts import LOGIN_MODULE
+from barnabas.wire.messages.metadata_records import FeatureLevelRecord
+from tests.broker.memory_broker import MemoryBroker
 from tests.cli.conftest import run_command
 from tests.secure.serving import SecureServe
 
@@ -226,3 +230,36 @@ def test_a_folder_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None:
         (files / name).write_text(properties if name == "client.properties" else text)
         if name == "server.pem":
             (files / name).unlink()
+
+
+def refused_start(tmp_path: Path, *options: str) -> str:
+    """The last line of a start that ends with exit code 2, and has no traceback."""
+    ran = run_command("serve", "--secure", "--data-dir", str(tmp_path / "data"), "--listen", "127.0.0.1:0", *options)
+    assert ran.code == 2, ran.stderr
+    assert ran.stdout == ""
+    assert "Traceback" not in ran.stderr
+    return ran.stderr.splitlines()[-1]
+
+
+def test_a_file_that_fails_late_is_one_sentence_and_the_next_start_works(tmp_path: Path) -> None:
+    """The configurations are written when the broker serves."""
+    clients = tmp_path / "data-secure" / "clients.txt"
+    (clients / "in the way").mkdir(parents=True)
+    assert refused_start(tmp_path) == f"barnabas serve: Cannot use {clients}: Is a directory"
+    (clients / "in the way").rmdir()
+    clients.rmdir()
+    with SecureServe(tmp_path) as broker:
+        assert can_log_in(broker.python("confluent-kafka"))
+
+
+def test_a_ready_file_that_fails_late_is_one_sentence(tmp_path: Path) -> None:
+    ready = tmp_path / ("x" * 255)
+    assert "Cannot write the ready file" in refused_start(tmp_path, "--ready-file", str(ready))
+
+
+def test_metadata_that_cannot_have_users_is_one_sentence(tmp_path: Path) -> None:
+    memory = MemoryBroker(tmp_path / "data")
+    low = FeatureLevelRecord(name="metadata.version", feature_level=FIRST_METADATA_VERSION - 1)
+    run_in_place(memory.broker.controller._log.write([low]))
+    memory.close()
+    assert "cannot have: start without it and raise metadata.version" in refused_start(tmp_path)

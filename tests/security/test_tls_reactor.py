@@ -18,6 +18,7 @@ from barnabas.broker.net import page_cache, tls_stream
 from barnabas.broker.net.acceptor import Listener, bind
 from barnabas.broker.net.channel import Channel
 from barnabas.broker.net.limits import Limits
+from barnabas.broker.net.log_ins import LogIns
 from barnabas.broker.net.page_cache import ReadAhead
 from barnabas.broker.net.tls_channel import IncomingTls, TlsListener
 from barnabas.broker.security.tls import Tls
@@ -54,7 +55,7 @@ class Secured:
         identity = Tls(load(keys, {}, None)).identities["SSL"]
         listening = bind("127.0.0.1", 0, 50)
         self.address = listening.getsockname()
-        tls = TlsListener(loopback.broker.loop, identity)
+        self.tls = tls = TlsListener(loopback.broker.loop, identity)
         loopback.reactor.listen(Listener("SSL", listening, protocol="SSL", tls=tls))
 
     async def dial(self, own: Signed | None = None, path: Path | None = None) -> Peer:
@@ -177,6 +178,7 @@ async def test_the_principal_is_that_of_the_certificate(tmp_path: Path) -> None:
         known = await broker.dial(CLIENT, tmp_path)
         await known.ask(ASK, 3)
         assert broker.principals == {ANONYMOUS, KafkaPrincipal("User", "CLIENT")}
+        assert broker.tls.log_ins == LogIns(successful_authentications=2)
 
 
 @pytest.mark.trio
@@ -185,6 +187,7 @@ async def test_a_certificate_without_a_rule_is_refused(tmp_path: Path, caplog) -
         peer = await broker.dial(CA.sign("stranger"), tmp_path)
         assert await peer.is_closed()
         assert broker.loopback.reactor.connection_count == 0
+        assert broker.tls.log_ins == LogIns(failed_authentications=1)
     assert "(SSL handshake failed): No rules apply to CN=stranger,O=Barnabas" in caplog.text
 
 
