@@ -142,6 +142,8 @@ async def _serve(config: ServerConfig, options: ServeOptions, descriptors: int) 
             async with trio.open_nursery() as nursery:
                 server.run_in(nursery)
                 if await server.has_joined(signals):
+                    if options.companion is not None:
+                        await options.companion(server, nursery)
                     server.announce(ready_file, in_container=options.in_container)
                     _tune_garbage_collection()
                     warm_up.start_later(server.broker.loop, server.apis, is_broker="broker" in config.roles)
@@ -170,11 +172,18 @@ def _tune_garbage_collection() -> None:
 class Server:
     """The parts of a broker, started and stopped in order."""
 
-    def __init__(self, config: ServerConfig, descriptors: int = _UNLIMITED, *, is_temporary: bool = False) -> None:
-        """`descriptors` is the process' limit of open files and connections."""
+    def __init__(
+        self,
+        config: ServerConfig,
+        descriptors: int = _UNLIMITED,
+        *,
+        is_temporary: bool = False,
+        files: Files | None = None,
+    ) -> None:
+        """`descriptors` is the process' limit of open files and connections; `files` replaces the system's files."""
         self.config = config
         self._is_temporary = is_temporary or not config.log_dirs
-        self._files = Files()
+        self._files = files or Files()
         self._files.open_files.limit_to(descriptors)
         self.addresses: list[Endpoint] = []
         """The bound listeners for clients; port 0 is replaced by the port that was assigned."""
@@ -194,6 +203,8 @@ class Server:
         self._is_closed = False
         self._ip_rates: IpRates | None = None
         self.secured: Secured | None = None
+        self.dispatcher: Callable[[Broker, str], Dispatcher] = Dispatcher
+        """Makes what serves the requests of a kind of listener."""
         self.mistake: StartError | None = None
         """Why this broker could not join its cluster, if the user can fix it."""
         self.is_clean = True
@@ -210,7 +221,8 @@ class Server:
             raise
         broker = self.broker
         kind = BROKER if self._remote is None else FORWARDING
-        self.reactor = Reactor(broker.loop, self._limits_at_start(), Dispatcher(broker, kind).dispatch, self._flushes)
+        dispatch = self.dispatcher(broker, kind).dispatch
+        self.reactor = Reactor(broker.loop, self._limits_at_start(), dispatch, self._flushes)
         broker.metadata.on_config_change.append(lambda _changed: self._apply_limits())
         broker.on_quotas.append(self._apply_quotas_of_addresses)
         self._apply_quotas_of_addresses()
@@ -224,7 +236,7 @@ class Server:
         self._secure(controllers)
         for listener in self._listeners:
             if listener.name in controllers:
-                listener.dispatch = Dispatcher(broker, CONTROLLER).dispatch
+                listener.dispatch = self.dispatcher(broker, CONTROLLER).dispatch
                 self.reactor.listen(listener)
         if self.config.is_standalone:
             self._accept_clients()

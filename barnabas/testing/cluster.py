@@ -1,0 +1,54 @@
+"""A cluster as a test sees it: its address, topics and groups, and what can be done to it.
+
+Every test has one of its own (a virtual cluster of the broker's process), in which names are those that the code under
+test uses; it is gone after the test.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from barnabas.testing.forms import Async, Sync, operation
+from barnabas.testing.topic import AsyncTopic, Topic
+
+if TYPE_CHECKING:
+    from barnabas.testing.link import Link
+
+
+class ClusterOperations:
+    """What can be asked of a cluster."""
+
+    def __init__(self, link: Link, bootstrap_servers: str) -> None:
+        self._link = link
+        self.bootstrap_servers = bootstrap_servers
+        """HOST:PORT, as clients take it."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.bootstrap_servers!r})"
+
+    @operation
+    def request(self, api: str, version: int | None = None, **body: Any) -> dict[str, Any]:
+        """Make any request of Kafka's protocol, in Kafka's JSON: `request("DescribeGroups", groups=["g"], …)`."""
+        answer: dict[str, Any] = self._link.perform("request", {"api": api, "version": version, "body": body})
+        return answer
+
+    @operation
+    def close(self) -> None:
+        """Close its connections, and remove it with all that it has."""
+        self._link.channel.call("DELETE", f"/v1/clusters/{self._link.number}")
+
+
+class Cluster(ClusterOperations, Sync):
+    """A cluster, for plain tests."""
+
+    def topic(self, name: str) -> Topic:
+        """A topic by its name; it need not exist yet."""
+        return Topic(self._link, name)
+
+
+class AsyncCluster(ClusterOperations, Async):
+    """A cluster, for tests in asyncio, trio and anyio."""
+
+    def topic(self, name: str) -> AsyncTopic:
+        """A topic by its name; it need not exist yet."""
+        return AsyncTopic(self._link, name)
