@@ -24,6 +24,9 @@ OPERATIONS: Final[dict[str, str]] = {
     "records": "topics",
     "wait_for_records": "topics",
     "produce": "topics",
+    "groups": "groups",
+    "group": "groups",
+    "wait_for_group": "groups",
     "request": "requests",
 }
 """The operations, each with its module in `barnabas.control`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from barnabas.testing.forms import Async, Sync, operation
+from barnabas.testing.group import AsyncGroup, Group
 from barnabas.testing.topic import AsyncTopic, Topic
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ class ClusterOperations:
         answer: dict[str, Any] = self._link.perform("request", {"api": api, "version": version, "body": body})
         return answer
 
+    def report(self) -> str:
+        """What a failing test shows of this cluster; "" if there is nothing to show."""
+        return self._link.context().strip()
+
     @operation
     def close(self) -> None:
         """Close its connections, and remove it with all that it has."""
@@ -41,9 +46,17 @@ class ClusterOperations:
 class Cluster(ClusterOperations, Sync):
     """A cluster, for plain tests."""
 
+    def to_await(self) -> AsyncCluster:
+        """The same cluster with methods to await."""
+        return AsyncCluster(self._link, self.bootstrap_servers)
+
     def topic(self, name: str) -> Topic:
         """A topic by its name; it need not exist yet."""
         return Topic(self._link, name)
+
+    def group(self, name: str) -> Group:
+        """A group of any type by its name; it need not exist yet."""
+        return Group(self._link, name)
 
 
 class AsyncCluster(ClusterOperations, Async):
@@ -52,3 +65,7 @@ class AsyncCluster(ClusterOperations, Async):
     def topic(self, name: str) -> AsyncTopic:
         """A topic by its name; it need not exist yet."""
         return AsyncTopic(self._link, name)
+
+    def group(self, name: str) -> AsyncGroup:
+        """A group of any type by its name; it need not exist yet."""
+        return AsyncGroup(self._link, name)
