@@ -1,4 +1,4 @@
-"""A group of a cluster: classic, consumer, share or streams. What it has committed, who is in it, and waits for both."""
+"""A group of a cluster, of any type: what it has committed, who is in it, and waits for both."""
 
 from __future__ import annotations
 
@@ -35,14 +35,18 @@ class GroupState:
     def __str__(self) -> str:
         if not self.type and not self.offsets:
             return "there is no such group"
-        members = [
-            f"{one.client_id} ({one.id}) has {one.assignment or 'nothing'}" for one in self.members
-        ] or ["no members"]
+        members = [f"{one.client_id} ({one.id}) has {one.assignment or 'nothing'}" for one in self.members] or [
+            "no members"
+        ]
         offsets = [
             f"{topic}-{partition}: {offset}, lag {self.lag.get((topic, partition), '?')}"
             for (topic, partition), offset in self.offsets.items()
         ] or ["no committed offsets"]
         return f"{self.type} group, {self.state}; " + "; ".join(members + offsets)
+
+
+__tracebackhide__ = True
+"""For pytest: a failure is shown where the test made it."""
 
 
 class GroupOperations:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from barnabas.testing.cluster import AsyncCluster, Cluster
     from barnabas.testing.sharing import Sharing
 
-_SHARING = pytest.StashKey["Sharing"]()
-_BROKER = pytest.StashKey["Broker"]()
+_SHARING: pytest.StashKey[Sharing] = pytest.StashKey()
+_BROKER: pytest.StashKey[Broker] = pytest.StashKey()
 _FAILED = pytest.StashKey[bool]()
 _KEYS = {
     "timeout": "how long assertions of the test kit wait, seconds",
@@ -66,7 +66,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Remember that a test has failed, for its fixtures."""
-    report: pytest.TestReport = yield  # type: ignore[assignment, misc]
+    report: pytest.TestReport = yield  # type: ignore[assignment]
     if report.when == "call" and report.failed:
         item.stash[_FAILED] = True
         kafka = getattr(item, "funcargs", {}).get("kafka")
