@@ -64,6 +64,8 @@ def serve(arguments: Sequence[str]) -> int:
         return run_command(["serve", "--help"])
     try:
         given = _parsed(arguments)
+        if given.brokers is not None and given.control is not None:
+            raise UsageError("--control is for one broker; it opens clusters itself")
         if given.brokers is not None and not given.secure:
             if given.check:
                 raise UsageError("--check is for one broker, whose --config it reads; it cannot be used with --brokers")
@@ -98,7 +100,7 @@ def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         from barnabas.cli.serve_secure import secure
 
         secured = secure(given, keys, environment)
-    return ServeOptions(
+    options = ServeOptions(
         sets=keys,
         config_file=given.config,
         environment=environment,
@@ -108,6 +110,14 @@ def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         in_container=given.in_container,
         secured=secured,
     )
+    if given.control is not None:
+        from barnabas.control.host import Host
+
+        address = host_and_port(given.control, "--control")
+        options.companion = Host(address, options, given.control_file, ends_with_stdin=given.end_with_stdin)
+    elif given.control_file or given.end_with_stdin:
+        raise UsageError(f"{'--control-file' if given.control_file else '--end-with-stdin'} is for --control")
+    return options
 
 
 def _check(options: ServeOptions) -> int:
@@ -204,8 +214,32 @@ def parser() -> _Parser:
         help="Start nothing: say whether Barnabas can take over the --config and the directories of a Kafka broker, "
         "which may still run. Exit code 2 if something stands against it. Nothing is written.",
     )
+    _add_control(made)
     option("--log-level", None, "[info]", ("debug", "info", "warn", "error"))
     return made
+
+
+def _add_control(made: _Parser) -> None:
+    """The options of the control channel of tests."""
+    made.add_argument(
+        "--control",
+        metavar="HOST:PORT",
+        nargs="?",
+        const="127.0.0.1:0",
+        help="For tests: serve the control channel, which opens virtual clusters, reads logs and more, over HTTP with "
+        "a token. Never on a broker that others can reach. [127.0.0.1:0]",
+    )
+    made.add_argument(
+        "--control-file",
+        metavar="FILE",
+        action=_StoreOnce,
+        help="Write the control channel's address and token to this file, with mode 0600.",
+    )
+    made.add_argument(
+        "--end-with-stdin",
+        action="store_true",
+        help="With --control, stop when standard input ends: the process that holds its other end is gone.",
+    )
 
 
 def _kafka_keys(given: argparse.Namespace) -> dict[str, str]:

@@ -20,12 +20,12 @@ def sets(texts: Sequence[str]) -> dict[str, str]:
     return keys
 
 
-def host_and_port(address: str) -> tuple[str, int]:
-    """Host and port of `--listen`; an IPv6 address keeps its brackets."""
+def host_and_port(address: str, option: str = "--listen") -> tuple[str, int]:
+    """Host and port of an option; an IPv6 address keeps its brackets."""
     host, colon, port = address.rpartition(":")
     bare_ipv6 = ":" in host and not (host.startswith("[") and host.endswith("]"))
     if not colon or bare_ipv6 or "/" in host or " " in host:
-        raise UsageError(f"--listen must be HOST:PORT, as in 127.0.0.1:9092 or [::1]:9092, not {address!r}")
+        raise UsageError(f"{option} must be HOST:PORT, as in 127.0.0.1:9092 or [::1]:9092, not {address!r}")
     if not (port.isascii() and port.isdigit() and int(port) <= 65535):
-        raise UsageError(f"--listen needs a port between 0 and 65535, not {port!r}")
+        raise UsageError(f"{option} needs a port between 0 and 65535, not {port!r}")
     return host, int(port)

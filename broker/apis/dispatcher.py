@@ -45,10 +45,13 @@ class Dispatcher:
 
     __slots__ = ("_admits", "_broker", "_find_route", "_max_elements", "_routes")
 
-    def __init__(self, broker: Broker, listener: str = BROKER) -> None:
-        """`listener` is the kind of listener: `registry.BROKER`, `CONTROLLER` or `FORWARDING`."""
+    def __init__(self, broker: Broker, listener: str = BROKER, routes: Routes | None = None) -> None:
+        """`listener` is the kind of listener: `registry.BROKER`, `CONTROLLER` or `FORWARDING`.
+
+        `routes` replaces the routes of that kind.
+        """
         self._broker = broker
-        self._routes = ROUTES[listener]
+        self._routes = routes or ROUTES[listener]
         self._find_route = self._routes.find
         self._max_elements = broker.config[REQUEST_MAX_ELEMENTS]
         self._admits: Callable[..., bool] | None = None  # imported when the first client authenticates

@@ -6,7 +6,11 @@ are texts in `sets`; `broker.config.load` parses them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+Companion: TypeAlias = Callable[[Any, Any], Awaitable[None]]
+"""Starts what serves beside a broker: given its `Server`, and the nursery of its tasks, before the ready line."""
 
 
 class Secured:
@@ -31,10 +35,12 @@ class ServeOptions:
     `sets` has the config keys of the command line: those of `--set`, and those set by `--listen` (listeners) and
     `--data-dir` (log.dirs). `environment` is the whole environment of the process.
     `defaults` are weaker than every setting of the user; `is_temporary`: the data is removed at the end, by whoever
-    starts this node. A supervisor of a cluster sets both. `secured` is there with `--secure`.
+    starts this node. A supervisor of a cluster sets both. `secured` is there with `--secure`, `companion` with
+    `--control`.
     """
 
     __slots__ = (
+        "companion",
         "config_file",
         "defaults",
         "environment",
@@ -62,7 +68,9 @@ class ServeOptions:
         defaults: Mapping[str, str] | None = None,
         is_temporary: bool = False,
         secured: Secured | None = None,
+        companion: Companion | None = None,
     ) -> None:
+        self.companion = companion
         self.sets: Mapping[str, str] = {} if sets is None else sets
         self.config_file = config_file
         self.environment: Mapping[str, str] = {} if environment is None else environment

@@ -103,6 +103,8 @@ class Reactor:
         self._closed: trio.Event | None = None
         self.on_close: list[Callable[[], None]] = []
         """Called when `run` ends, before the poller is closed."""
+        self.linger_s = LINGER_S
+        """How long it polls for the next event after one; 0 where the thread serves other brokers too."""
 
     @property
     def connection_count(self) -> int:
@@ -147,7 +149,7 @@ class Reactor:
                     linger_s = 0.0
                     await self._wait_for_work()
                     continue
-                linger_s = LINGER_S
+                linger_s = self.linger_s
                 now = clock()
                 if now >= next_checkpoint or timers.is_due(now):
                     await trio.lowlevel.checkpoint()

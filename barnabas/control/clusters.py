@@ -1,0 +1,119 @@
+"""The virtual clusters of a process: opened and closed on request, with spares that are started ahead.
+
+A test opens one and closes it at its end. A spare has the configuration that most of them have, none of their own, so
+that opening one costs no more than taking it; another one is started when the test runs.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from barnabas.broker.start_errors import StartError
+from barnabas.control.errors import ControlError, NotFoundError
+from barnabas.control.virtual_cluster import VirtualCluster
+from barnabas.wire.configdef import ConfigError
+
+if TYPE_CHECKING:
+    from barnabas.broker.config.server_config import ServerConfig
+
+logger = logging.getLogger("barnabas.control")
+
+SPARES: Final = 2
+"""Clusters that are started ahead, once the first was asked for: one for each of two test processes."""
+CLOSED_PER_COLLECTION: Final = 100
+"""Closed clusters, of 0.3 MB each, after which garbage is collected: they are full of reference cycles."""
+
+
+class Clusters:
+    """The virtual clusters of one process; number 0 is its own broker."""
+
+    def __init__(
+        self,
+        own: VirtualCluster,
+        config_of: Callable[[Mapping[str, str]], ServerConfig],
+        descriptors: int,
+        nursery: trio.Nursery,
+    ) -> None:
+        """`config_of` gives the configuration of a cluster with these keys of its own."""
+        self._config_of = config_of
+        self._descriptors = descriptors
+        self._nursery = nursery
+        self._numbers = count(1)
+        self._open = {own.id: own}
+        self._spares: deque[VirtualCluster] = deque()
+        self._is_filling = False
+        self._closed = 0
+
+    def __getitem__(self, number: int) -> VirtualCluster:
+        """An open cluster. NotFoundError if there is none with this number."""
+        try:
+            return self._open[number]
+        except KeyError:
+            raise NotFoundError(f"There is no cluster {number}: it was closed, or never opened") from None
+
+    def all(self) -> list[VirtualCluster]:
+        """Those that are open."""
+        return list(self._open.values())
+
+    async def open(self, keys: Mapping[str, str]) -> VirtualCluster:
+        """Open a cluster, with config keys of its own. ControlError for keys that it cannot start with."""
+        if not keys and self._spares:
+            cluster = self._spares.popleft()
+        else:
+            cluster = await self._start(keys)
+        self._open[cluster.id] = cluster
+        if not keys and not self._is_filling:
+            self._is_filling = True
+            self._nursery.start_soon(self._fill)
+        return cluster
+
+    def close(self, number: int) -> None:
+        """Close a cluster and remove its data. Its client connections are closed at once."""
+        if number == 0:
+            raise ControlError("Cluster 0 is the broker itself, which ends with its process")
+        cluster = self[number]
+        del self._open[number]
+        cluster.close()
+        self._closed += 1
+        if self._closed % CLOSED_PER_COLLECTION == 0:
+            gc.collect()
+
+    async def _start(self, keys: Mapping[str, str]) -> VirtualCluster:
+        try:
+            cluster = VirtualCluster.of(next(self._numbers), self._config_of(keys), self._descriptors)
+            failed: list[Exception] = []
+            await self._nursery.start(_run, cluster, failed)
+        except ConfigError as error:
+            raise ControlError(str(error)) from error
+        if failed:
+            raise ControlError(str(failed[0])) from failed[0]
+        return cluster
+
+    async def _fill(self) -> None:
+        """Start spares, when the one who has opened a cluster has its answer."""
+        try:
+            while len(self._spares) < SPARES:
+                await trio.lowlevel.checkpoint()
+                self._spares.append(await self._start({}))
+        except ControlError as error:
+            logger.warning("No cluster can be started ahead: %s", error)
+        finally:
+            self._is_filling = False
+
+
+async def _run(
+    cluster: VirtualCluster, failed: list[Exception], task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Run a cluster; what it could not start for is in `failed`, as the nursery is that of all clusters."""
+    try:
+        await cluster.run(task_status)
+    except (StartError, ConfigError) as error:
+        failed.append(error)
+        task_status.started()

@@ -1,0 +1,131 @@
+"""The control channel of one process: its address, its token, its clusters, and how it ends with its parent.
+
+A broker that is started without `--control` has none of this. The channel listens on the loopback unless another
+address was given; its token is made at each start and written to a file that only its owner can read.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from barnabas.broker.config.load import load
+from barnabas.broker.net.acceptor import bind
+from barnabas.broker.server import raise_descriptor_limit
+from barnabas.broker.start_errors import StartError
+from barnabas.control.clusters import Clusters
+from barnabas.control.errors import ControlError, NotFoundError
+from barnabas.control.http_server import serve_control
+from barnabas.control.operations import perform
+from barnabas.control.values import Values
+from barnabas.control.virtual_cluster import VirtualCluster
+
+if TYPE_CHECKING:
+    from barnabas.broker.config.options import ServeOptions
+    from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.server import Server
+
+logger = logging.getLogger("barnabas.control")
+
+BACKLOG: Final = 128
+TOKEN_BYTES: Final = 24
+PREFIX: Final = "/v1/clusters"
+
+
+class Host:
+    """What `serve --control` adds to a broker."""
+
+    def __init__(
+        self, address: tuple[str, int], options: ServeOptions, file: str | None, *, ends_with_stdin: bool
+    ) -> None:
+        """`address` is the channel's, port 0 for any; `file` is where address and token are written."""
+        self._address = address
+        self._options = options
+        self._file = file
+        self._ends_with_stdin = ends_with_stdin
+        self._token = secrets.token_urlsafe(TOKEN_BYTES)
+        self._clusters: Clusters
+
+    async def __call__(self, server: Server, nursery: trio.Nursery) -> None:
+        """Start: called when the broker serves, before its ready line. StartError if the address cannot be used."""
+        host, port = self._address
+        try:
+            listening = bind(host, port, BACKLOG)
+        except OSError as error:
+            raise StartError(f"Cannot listen on {host}:{port} (--control): {error.strerror}") from error
+        own = VirtualCluster(0, server)
+        own.follow()
+        self._clusters = Clusters(own, self._config_of, raise_descriptor_limit(), nursery)
+        bound = listening.getsockname()
+        self._tell(own, f"{host}:{bound[1]}")
+        nursery.start_soon(serve_control, listening, self._token, self.answer)
+        if self._ends_with_stdin:
+            nursery.start_soon(_end_with_stdin)
+
+    def _config_of(self, keys: Mapping[str, str]) -> ServerConfig:
+        """The configuration of a cluster: that of the process, on a free port, with keys of its own."""
+        options = self._options
+        protocol = options.sets.get("listeners", "PLAINTEXT://").partition("://")[0]
+        own = {"listeners": f"{protocol}://127.0.0.1:0"} | dict(keys)
+        sets = {key: value for key, value in options.sets.items() if key not in {"log.dirs", "log.dir"}}
+        return load(sets | own, options.environment, options.config_file, options.profile)
+
+    def _tell(self, own: VirtualCluster, address: str) -> None:
+        """Write address and token where the one who started this process reads them."""
+        logger.info("The control channel is at http://%s", address)
+        if self._file is None:
+            return
+        text = json.dumps(
+            {"control": f"http://{address}", "token": self._token, "bootstrap": own.bootstrap, "pid": os.getpid()}
+        )
+        temporary = Path(f"{self._file}.{os.getpid()}")
+        try:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+            temporary.replace(self._file)
+        except OSError as error:
+            raise StartError(f"Cannot write the control file {self._file}: {error.strerror}") from error
+
+    async def answer(self, method: str, path: str, values: dict[str, Any]) -> object:
+        """Answer a request of the channel. ControlError for what it refuses."""
+        if not path.startswith(PREFIX):
+            raise NotFoundError(f"There is nothing at {path}")
+        parts = path[len(PREFIX) :].strip("/").split("/") if path != PREFIX else []
+        if not parts:
+            return await self._answer_about_all(method, values)
+        if not parts[0].isdecimal() or len(parts) > 2:
+            raise NotFoundError(f"There is nothing at {path}")
+        number = int(parts[0])
+        if len(parts) == 2 and method == "POST":
+            return await perform(self._clusters[number], parts[1], values)
+        if method == "DELETE" and len(parts) == 1:
+            self._clusters.close(number)
+            return {}
+        raise ControlError(f"{method} is not for {path}")
+
+    async def _answer_about_all(self, method: str, values: dict[str, Any]) -> object:
+        if method == "GET":
+            return {"clusters": [{"id": one.id, "bootstrap": one.bootstrap} for one in self._clusters.all()]}
+        if method != "POST":
+            raise ControlError(f"{method} is not for {PREFIX}")
+        given = Values(values)
+        given.only(("config",))
+        cluster = await self._clusters.open({key: str(value) for key, value in given.mapping("config").items()})
+        return {"id": cluster.id, "bootstrap": cluster.bootstrap}
+
+
+async def _end_with_stdin() -> None:
+    """Stop the process when its standard input ends: whoever holds the other end has ended, however that happened."""
+    async with trio.lowlevel.FdStream(os.dup(0)) as stream:
+        while await stream.receive_some(4096):
+            pass
+    signal.raise_signal(signal.SIGTERM)

@@ -1,0 +1,158 @@
+"""The HTTP server of the control channel: JSON in, JSON out, HTTP/1.1 with connections that stay open.
+
+Each connection is a task of trio beside the reactors; h11 parses. A request must have the token. What a client can take
+is bounded: `MAX_CONNECTIONS` at a time, `MAX_BODY_BYTES` a request. A request that is waited for is cancelled when its
+connection is closed by the other side.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import h11
+import trio
+
+from barnabas.control.errors import ControlError
+
+if TYPE_CHECKING:
+    import socket
+
+logger = logging.getLogger("barnabas.control")
+
+MAX_CONNECTIONS: Final = 256
+MAX_BODY_BYTES: Final = 64 * 1024 * 1024
+READ_BYTES: Final = 64 * 1024
+
+Answerer: TypeAlias = Callable[[str, str, dict[str, Any]], Awaitable[Any]]
+"""Answers a method, a path and a body with a value for JSON. ControlError for what it refuses."""
+
+
+async def serve_control(listening: socket.socket, token: str, answer: Answerer) -> None:
+    """Answer requests on a listening socket until cancelled; the socket is closed then."""
+    limit = trio.Semaphore(MAX_CONNECTIONS)
+    async with trio.SocketListener(trio.socket.from_stdlib_socket(listening)) as listener, trio.open_nursery() as tasks:
+        while True:
+            await limit.acquire()
+            tasks.start_soon(_Connection(await listener.accept(), token, answer).run, limit)
+
+
+class _RefusedError(Exception):
+    """A request that is no request of this server: the status that it is answered with; the connection closes."""
+
+    def __init__(self, status: HTTPStatus) -> None:
+        super().__init__(status.phrase)
+        self.status = status
+
+
+class _Connection:
+    """One connection of a client."""
+
+    def __init__(self, stream: trio.SocketStream, token: str, answer: Answerer) -> None:
+        self._stream = stream
+        self._authorization = f"Bearer {token}".encode()
+        self._answer = answer
+        self._http = h11.Connection(h11.SERVER)
+
+    async def run(self, limit: trio.Semaphore) -> None:
+        """Serve requests until the connection ends; what goes wrong concerns no other connection."""
+        try:
+            while await self._serve_one():
+                self._http.start_next_cycle()
+        except (trio.BrokenResourceError, trio.ClosedResourceError, h11.LocalProtocolError):
+            pass  # the client has gone
+        except Exception:
+            logger.exception("A connection of the control channel failed")
+        finally:
+            limit.release()
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
+                await self._stream.aclose()
+
+    async def _serve_one(self) -> bool:
+        """Answer one request; False if the connection is to be closed."""
+        try:
+            request = await self._next_event()
+            if not isinstance(request, h11.Request):
+                return False
+            body = await self._body()
+            self._check_token(request)
+            status, answer = await self._outcome(request, body)
+        except h11.RemoteProtocolError as error:
+            status, answer = HTTPStatus(error.error_status_hint), {"error": str(error)}
+        except _RefusedError as error:
+            status, answer = error.status, {"error": str(error)}
+        await self._send(status, answer)
+        return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
+
+    async def _next_event(self) -> Any:
+        while True:
+            event = self._http.next_event()
+            if event is not h11.NEED_DATA:
+                return event
+            if self._http.they_are_waiting_for_100_continue:
+                await self._stream.send_all(self._http.send(h11.InformationalResponse(status_code=100, headers=[])))
+            self._http.receive_data(await self._stream.receive_some(READ_BYTES))
+
+    async def _body(self) -> bytes:
+        body = bytearray()
+        while isinstance(event := await self._next_event(), h11.Data):
+            body += event.data
+            if len(body) > MAX_BODY_BYTES:
+                raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        return bytes(body)
+
+    def _check_token(self, request: h11.Request) -> None:
+        given = dict(request.headers).get(b"authorization", b"")
+        if not hmac.compare_digest(given, self._authorization):
+            raise _RefusedError(HTTPStatus.UNAUTHORIZED)
+
+    async def _outcome(self, request: h11.Request, body: bytes) -> tuple[HTTPStatus, object]:
+        """Status and answer of a request; it is cancelled when the client goes away meanwhile."""
+        try:
+            values = json.loads(body) if body else {}
+        except ValueError:
+            raise _RefusedError(HTTPStatus.BAD_REQUEST) from None
+        if not isinstance(values, dict):
+            raise _RefusedError(HTTPStatus.BAD_REQUEST)
+        path = request.target.decode("ascii").partition("?")[0]
+        outcome: list[tuple[HTTPStatus, object]] = []
+        async with trio.open_nursery() as nursery:
+
+            async def answer() -> None:
+                outcome.append(await self._answered(request.method.decode("ascii"), path, values))
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(answer)
+            await self._until_closed()
+            nursery.cancel_scope.cancel()
+        if not outcome:
+            raise trio.BrokenResourceError
+        return outcome[0]
+
+    async def _until_closed(self) -> None:
+        """Return when the client has closed its side; what it sends before its answer is kept."""
+        while data := await self._stream.receive_some(READ_BYTES):
+            self._http.receive_data(data)
+
+    async def _answered(self, method: str, path: str, values: dict[str, Any]) -> tuple[HTTPStatus, object]:
+        try:
+            return HTTPStatus.OK, await self._answer(method, path, values)
+        except ControlError as error:
+            return HTTPStatus(error.status), {"error": str(error)}
+        except Exception as error:
+            logger.exception("%s %s failed", method, path)
+            return HTTPStatus.INTERNAL_SERVER_ERROR, {"error": f"{type(error).__name__}: {error}"}
+
+    async def _send(self, status: HTTPStatus, answer: object) -> None:
+        body = json.dumps(answer).encode()
+        headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+        if self._http.their_state is not h11.DONE:
+            headers.append(("Connection", "close"))
+        head = self._http.send(h11.Response(status_code=status.value, reason=status.phrase, headers=headers))
+        data = self._http.send(h11.Data(data=body))
+        end = self._http.send(h11.EndOfMessage())
+        await self._stream.send_all((head or b"") + (data or b"") + (end or b""))

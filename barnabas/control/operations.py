@@ -1,0 +1,57 @@
+"""The operations of the control channel on one cluster, by name: `POST /v1/clusters/N/NAME` with an object of JSON.
+
+Each is `async (cluster, values) -> answer`, marked with `@operation(NAME, keys...)`, in a module of `OPERATIONS`; the
+keys are all that a request may say. A module is imported with its first request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from barnabas.control.errors import NotFoundError
+from barnabas.control.values import Values
+
+if TYPE_CHECKING:
+    from barnabas.control.virtual_cluster import VirtualCluster
+
+Operation: TypeAlias = Callable[["VirtualCluster", Values], Awaitable[Any]]
+
+OPERATIONS: Final[dict[str, str]] = {
+    "create_topic": "topics",
+    "topic": "topics",
+    "records": "topics",
+    "wait_for_records": "topics",
+    "produce": "topics",
+    "groups": "groups",
+    "group": "groups",
+    "wait_for_group": "groups",
+    "request": "requests",
+}
+"""The operations, each with its module in `barnabas.control`."""
+
+_operations: dict[str, tuple[Operation, tuple[str, ...]]] = {}
+
+
+def operation(name: str, *keys: str) -> Callable[[Operation], Operation]:
+    """Mark a function as an operation that takes these keys."""
+
+    def register(function: Operation) -> Operation:
+        _operations[name] = function, keys
+        return function
+
+    return register
+
+
+async def perform(cluster: VirtualCluster, name: str, values: dict[str, Any]) -> object:
+    """Do an operation. ControlError for what it refuses."""
+    module = OPERATIONS.get(name)
+    if module is None:
+        raise NotFoundError(f"There is no operation {name!r}")
+    if name not in _operations:
+        import_module(f"barnabas.control.{module}")
+    function, keys = _operations[name]
+    given = Values(values)
+    given.only(keys)
+    return await function(cluster, given)

@@ -1,0 +1,170 @@
+"""Operations on topics: creation, offsets, records."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from barnabas.control.errors import ControlError, NotFoundError
+from barnabas.control.operations import operation
+from barnabas.control.records import Found, TopicReader, matches, offsets
+from barnabas.control.values import Values
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from barnabas.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from barnabas.wire.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from barnabas.wire.partitioners import partition_for_key
+from barnabas.wire.records import Header, build_batch
+
+if TYPE_CHECKING:
+    from barnabas.control.virtual_cluster import VirtualCluster
+    from barnabas.wire.types import Uuid
+
+FILTER: Final = ("topic", "partition", "positions", "key", "value", "headers", "committed")
+
+
+@operation("create_topic", "topic", "partitions", "configs")
+async def create_topic(cluster: VirtualCluster, values: Values) -> object:
+    """Create a topic; {"created": false} if there is one with this name."""
+    topic = CreatableTopic(
+        name=values.text("topic"),
+        num_partitions=values.integer("partitions", -1),
+        replication_factor=-1,
+        configs=[CreatableTopicConfig(name=key, value=str(value)) for key, value in values.mapping("configs").items()],
+    )
+    answer = await cluster.client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), CreateTopicsResponse)
+    made = answer.topics[0]
+    if made.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
+        return {"created": False}
+    if made.error_code:
+        raise ControlError(f"{ErrorCode(made.error_code).name}: {made.error_message or made.name}")
+    return {"created": True}
+
+
+@operation("topic", "topic")
+async def describe_topic(cluster: VirtualCluster, values: Values) -> object:
+    """The offsets of a topic's partitions."""
+    name = values.text("topic")
+    partitions = TopicReader(cluster, name, {}, committed=True).partitions
+    if not partitions:
+        raise NotFoundError(f"There is no topic {name!r}")
+    return {"partitions": list(offsets(partitions))}
+
+
+@operation("records", *FILTER)
+async def records(cluster: VirtualCluster, values: Values) -> object:
+    """The records of a topic that are there now and match; none of a topic that does not exist."""
+    search = _Search(cluster, values)
+    await search.read()
+    return search.answer()
+
+
+@operation("wait_for_records", *FILTER, "count", "timeout_s")
+async def wait_for_records(cluster: VirtualCluster, values: Values) -> object:
+    """The records of a topic that match, once there are `count`, or when the time is up: "enough" says which."""
+    search = _Search(cluster, values)
+    count = values.integer("count")
+    with trio.move_on_after(values.number("timeout_s", 10.0)):
+        await search.read()
+        while len(search.found) < count:
+            await search.reader.wait()
+            await search.read()
+    return search.answer() | {"enough": len(search.found) >= count}
+
+
+@operation("produce", "topic", "partition", "records", "timeout_s")
+async def produce(cluster: VirtualCluster, values: Values) -> object:
+    """Write records, each an object with key, value, headers and timestamp; their partitions and offsets.
+
+    The topic is created if the cluster creates topics by itself. Without a partition a key chooses it, as in every
+    client; records without a key go to the partitions in turn.
+    """
+    topic = values.text("topic")
+    wanted = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
+    described = (await cluster.client.ask(wanted, MetadataResponse)).topics[0]
+    if described.error_code:
+        raise ControlError(f"{topic}: {ErrorCode(described.error_code).name}")
+    count = len(described.partitions)
+    ends = sum(found["end"] for found in offsets(TopicReader(cluster, topic, {}, committed=False).partitions))
+    batches: dict[int, list[tuple[int, bytes | None, bytes | None, list[Header]]]] = {}
+    order: list[tuple[int, int]] = []
+    for number, given in enumerate(map(Values, values.list_of("records"))):
+        key = given.data("key")
+        by_key = ends + number if key is None else partition_for_key(key, count)
+        partition = given.integer("partition", values.integer("partition", by_key % count))
+        headers = [(name, _bytes(text)) for name, text in given.mapping("headers").items()]
+        timestamp = given.integer("timestamp", cluster.broker.loop.now_ms())
+        batch = batches.setdefault(partition, [])
+        order.append((partition, len(batch)))
+        batch.append((timestamp, key, given.data("value"), headers))
+    first = await _append(cluster, described.topic_id, {index: build_batch(batch) for index, batch in batches.items()})
+    return {"offsets": [[partition, first[partition] + place] for partition, place in order]}
+
+
+async def _append(cluster: VirtualCluster, topic_id: Uuid, batches: dict[int, bytes]) -> dict[int, int]:
+    """Write a batch to each of these partitions; the offsets of their first records."""
+    data = [PartitionProduceData(index=index, records=memoryview(batch)) for index, batch in batches.items()]
+    request = ProduceRequest(
+        acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(topic_id=topic_id, partition_data=data)]
+    )
+    answer = await cluster.client.ask(request, ProduceResponse)
+    found = {}
+    for partition in answer.responses[0].partition_responses:
+        if partition.error_code:
+            name = ErrorCode(partition.error_code).name
+            raise ControlError(f"Partition {partition.index}: {name}: {partition.error_message or ''}".rstrip(": "))
+        found[partition.index] = partition.base_offset
+    return found
+
+
+class _Search:
+    """What a request looks for, and has found."""
+
+    def __init__(self, cluster: VirtualCluster, values: Values) -> None:
+        self.topic = values.text("topic")
+        self._partition = values.integer("partition", None)
+        positions = {int(partition): offset for partition, offset in values.mapping("positions").items()}
+        self.reader = TopicReader(cluster, self.topic, positions, committed=values.flag("committed", default=True))
+        self._key, self._value = values.data("key"), values.data("value")
+        self._headers = {name: _bytes(text) for name, text in values.mapping("headers").items()}
+        self.found: list[Found] = []
+        self.seen = 0
+
+    async def read(self) -> None:
+        """Read on."""
+        async for step in self.reader.read():
+            self.seen += len(step)
+            self.found += [
+                one
+                for one in step
+                if (self._partition is None or one.partition == self._partition)
+                and matches(one.record, self._key, self._value, self._headers)
+            ]
+
+    def answer(self) -> dict[str, Any]:
+        """Found records, how many were seen, and the positions behind them."""
+        return {
+            "records": [one.to_json(self.topic) for one in self.found],
+            "seen": self.seen,
+            "positions": {str(partition): offset for partition, offset in self.reader.positions.items()},
+        }
+
+
+def _bytes(text: object) -> bytes | None:
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise ControlError("headers must be base64")
+    return b64decode(text)

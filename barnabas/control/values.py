@@ -1,0 +1,85 @@
+"""The values of a request of the control channel, read with their types. ControlError says what is wrong with one."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar, overload
+
+from barnabas.control.errors import ControlError
+
+T = TypeVar("T")
+_NONE = object()
+"""There is no default: the value must be given."""
+
+
+class Values:
+    """What a request says, by name."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def only(self, known: Iterable[str]) -> None:
+        """Refuse names that the operation does not know."""
+        unknown = sorted(self._values.keys() - set(known))
+        if unknown:
+            raise ControlError(f"Unknown: {', '.join(unknown)}")
+
+    @overload
+    def text(self, name: str) -> str: ...
+    @overload
+    def text(self, name: str, default: T) -> str | T: ...
+    def text(self, name: str, default: Any = _NONE) -> Any:
+        """A text."""
+        return self._typed(name, str, "a text", default)
+
+    @overload
+    def integer(self, name: str) -> int: ...
+    @overload
+    def integer(self, name: str, default: T) -> int | T: ...
+    def integer(self, name: str, default: Any = _NONE) -> Any:
+        """A whole number."""
+        return self._typed(name, int, "a whole number", default)
+
+    def number(self, name: str, default: float) -> float:
+        """A number."""
+        return float(self._typed(name, (int, float), "a number", default))
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """True or false."""
+        value = self._values.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise ControlError(f"{name} must be true or false, not {value!r}")
+        return value
+
+    def data(self, name: str) -> bytes | None:
+        """Bytes, written in base64; None if there are none."""
+        text = self.text(name, None)
+        try:
+            return None if text is None else b64decode(text, validate=True)
+        except ValueError:
+            raise ControlError(f"{name} must be base64") from None
+
+    def list_of(self, name: str) -> list[Any]:
+        """A list, empty if it is not there."""
+        return list(self._typed(name, list, "a list", []))
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        """An object, empty if it is not there."""
+        return dict(self._typed(name, dict, "an object", {}))
+
+    def has(self, name: str) -> bool:
+        """Whether the request says something of this."""
+        return self._values.get(name) is not None
+
+    def _typed(self, name: str, kind: type | tuple[type, ...], what: str, default: Any) -> Any:
+        value = self._values.get(name)
+        if value is None:
+            if default is _NONE:
+                raise ControlError(f"{name} is missing")
+            return default
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ControlError(f"{name} must be {what}, not {value!r}")
+        return value

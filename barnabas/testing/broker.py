@@ -1,0 +1,109 @@
+"""A broker in a test: `with Broker() as broker:`, and `async with` in asyncio, trio and anyio.
+
+`BARNABAS_CONTROL` (http://TOKEN@HOST:PORT) names a broker that is running already; it is used instead of a new process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from barnabas.testing.channel import Channel
+from barnabas.testing.cluster import AsyncCluster, Cluster
+from barnabas.testing.forms import in_thread
+from barnabas.testing.link import TIMEOUT_S, Link
+from barnabas.testing.process import BrokerProcess
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+CONTROL = "BARNABAS_CONTROL"
+
+
+class Broker:
+    """A broker's process with its control channel. Entering it starts it, leaving it ends it.
+
+    `with` gives a `Cluster`, `async with` an `AsyncCluster`: the broker itself. `open` makes further clusters in the
+    same process, each as isolated as a process of its own.
+    """
+
+    def __init__(
+        self, config: Mapping[str, object] | None = None, *, port: int = 0, timeout: float = TIMEOUT_S
+    ) -> None:
+        """`config` are Kafka's broker keys; `timeout` is how long assertions wait, seconds."""
+        self._config = {key: str(value) for key, value in (config or {}).items()}
+        self._port = port
+        self._timeout = timeout
+        self._process: BrokerProcess | None = None
+        self._channel: Channel | None = None
+        self._bootstrap = ""
+
+    def start(self) -> Cluster:
+        """Start it; the broker as a cluster. BrokerError if it does not start."""
+        self._start()
+        return Cluster(Link(self.channel, 0, self._timeout), self._bootstrap)
+
+    def stop(self) -> None:
+        """End it."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+    @property
+    def channel(self) -> Channel:
+        """The control channel of a broker that was started."""
+        assert self._channel is not None, "the broker was not started"
+        return self._channel
+
+    def use(self, url: str, token: str) -> None:
+        """Use a broker that is running already, by its control channel, instead of starting one."""
+        self._channel = Channel(url, token)
+        self._bootstrap = self._channel.call("GET", "/v1/clusters")["clusters"][0]["bootstrap"]
+
+    def open(self, config: Mapping[str, object] | None = None, **more: object) -> Cluster:
+        """A further cluster in the same process, with config keys of its own.
+
+        `more`: what else a cluster can be opened with. RefusedError for keys that it cannot start with.
+        """
+        return Cluster(*self._open(config, more))
+
+    async def open_async(self, config: Mapping[str, object] | None = None, **more: object) -> AsyncCluster:
+        """The same, to await."""
+        return AsyncCluster(*await in_thread(self._open, config, more))
+
+    def _open(self, config: Mapping[str, object] | None, more: Mapping[str, object]) -> tuple[Link, str]:
+        keys = {key: str(value) for key, value in (config or {}).items()}
+        opened: dict[str, Any] = self.channel.call("POST", "/v1/clusters", {"config": keys, **more})
+        return Link(self.channel, opened["id"], self._timeout), opened["bootstrap"]
+
+    def _start(self) -> None:
+        running = os.environ.get(CONTROL)
+        if running:
+            token, _, address = running.removeprefix("http://").rpartition("@")
+            self.use(f"http://{address}", token)
+            return
+        self._process = BrokerProcess(self._config, listen=f"127.0.0.1:{self._port}")
+        control = self._process.control
+        self._channel = Channel(control["control"], control["token"])
+        self._bootstrap = control["bootstrap"]
+
+    def __enter__(self) -> Cluster:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> AsyncCluster:
+        await in_thread(self._start)
+        return AsyncCluster(Link(self.channel, 0, self._timeout), self._bootstrap)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        await in_thread(self.stop)

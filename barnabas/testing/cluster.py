@@ -1,0 +1,87 @@
+"""A cluster as a test sees it: its address, topics and groups, and what can be done to it.
+
+Every test has one of its own (a virtual cluster of the broker's process), in which names are those that the code under
+test uses; it is gone after the test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from barnabas.testing.forms import Async, Sync, operation
+from barnabas.testing.group import AsyncGroup, Group
+from barnabas.testing.topic import AsyncTopic, Topic
+
+if TYPE_CHECKING:
+    from barnabas.testing.link import Link
+
+
+class ClusterOperations:
+    """What can be asked of a cluster."""
+
+    def __init__(self, link: Link, bootstrap_servers: str) -> None:
+        self._link = link
+        self.bootstrap_servers = bootstrap_servers
+        """HOST:PORT, as clients take it."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.bootstrap_servers!r})"
+
+    @operation
+    def request(self, api: str, body: Mapping[str, Any], version: int | None = None) -> dict[str, Any]:
+        """Make any request of Kafka's protocol, in Kafka's JSON: `request("DescribeGroups", {"groups": ["g"], …})`.
+
+        Its response, in JSON too; the latest version if none is given. RefusedError for a body that is not valid.
+        """
+        answer: dict[str, Any] = self._link.perform("request", {"api": api, "version": version, "body": dict(body)})
+        return answer
+
+    def report(self) -> str:
+        """What a failing test shows of this cluster; "" if there is nothing to show."""
+        return self._link.context().strip()
+
+    @operation
+    def close(self) -> None:
+        """Close its connections, and remove it with all that it has."""
+        self._link.channel.call("DELETE", f"/v1/clusters/{self._link.number}")
+
+
+class Cluster(ClusterOperations, Sync):
+    """A cluster, for plain tests."""
+
+    def __init__(self, link: Link, bootstrap_servers: str) -> None:
+        super().__init__(link, bootstrap_servers)
+        self._topics: dict[str, Topic] = {}
+
+    def to_await(self) -> AsyncCluster:
+        """The same cluster with methods to await."""
+        return AsyncCluster(self._link, self.bootstrap_servers)
+
+    def topic(self, name: str) -> Topic:
+        """A topic by its name, always the same object; it need not exist yet."""
+        if name not in self._topics:
+            self._topics[name] = Topic(self._link, name)
+        return self._topics[name]
+
+    def group(self, name: str) -> Group:
+        """A group of any type by its name; it need not exist yet."""
+        return Group(self._link, name)
+
+
+class AsyncCluster(ClusterOperations, Async):
+    """A cluster, for tests in asyncio, trio and anyio."""
+
+    def __init__(self, link: Link, bootstrap_servers: str) -> None:
+        super().__init__(link, bootstrap_servers)
+        self._topics: dict[str, AsyncTopic] = {}
+
+    def topic(self, name: str) -> AsyncTopic:
+        """A topic by its name, always the same object; it need not exist yet."""
+        if name not in self._topics:
+            self._topics[name] = AsyncTopic(self._link, name)
+        return self._topics[name]
+
+    def group(self, name: str) -> AsyncGroup:
+        """A group of any type by its name; it need not exist yet."""
+        return AsyncGroup(self._link, name)

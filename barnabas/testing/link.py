@@ -1,0 +1,54 @@
+"""What the objects of one cluster share: the channel, the cluster's number, the deadline, the context of failures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from barnabas.testing.channel import Channel
+    from barnabas.testing.records import Record
+
+TIMEOUT_S: Final = 10.0
+"""How long assertions wait unless the test, or the ini key barnabas_timeout, says otherwise, seconds."""
+SHOWN: Final = 10
+"""Records that a failure shows."""
+
+
+class Deadline:
+    """When an assertion gives up."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._at = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """Seconds that are left, at least 0."""
+        return max(0.0, self._at - time.monotonic())
+
+
+class Link:
+    """One cluster, as the objects that a test uses reach it."""
+
+    def __init__(self, channel: Channel, number: int, timeout: float = TIMEOUT_S) -> None:
+        self.channel = channel
+        self.number = number
+        self.timeout = timeout
+
+    def perform(self, name: str, values: dict[str, Any] | None = None, wait_s: float = 0.0) -> Any:
+        """Do an operation of the cluster; values that are None are left out. Errors as `Channel.call`."""
+        given = {key: value for key, value in (values or {}).items() if value is not None}
+        return self.channel.call("POST", f"/v1/clusters/{self.number}/{name}", given, wait_s)
+
+    def deadline(self, timeout: float | None) -> Deadline:
+        """The deadline of an assertion."""
+        return Deadline(self.timeout if timeout is None else timeout)
+
+    def context(self, records: Sequence[Record] = ()) -> str:
+        """What a failure shows beside its sentence."""
+        shown = records[-SHOWN:]
+        if not shown:
+            return ""
+        head = "The records" if len(shown) == len(records) else f"The last {len(shown)} of {len(records)} records"
+        return f"\n{head}:" + "".join(f"\n  {one}" for one in shown)

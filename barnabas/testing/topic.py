@@ -1,0 +1,157 @@
+"""A topic of a cluster, read from its logs: what was produced, without a consumer, a group or a sleep.
+
+What an assertion has seen is kept, so that `assert_no_more` says what came beyond that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from barnabas.testing.forms import Async, Sync, operation
+from barnabas.testing.records import Record, Text, Wanted, record_of, to_base64
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.testing.link import Link
+
+__tracebackhide__ = True
+"""For pytest: a failure is shown where the test made it."""
+
+
+class TopicOperations:
+    """What can be asked of a topic."""
+
+    def __init__(self, link: Link, name: str) -> None:
+        self._link = link
+        self.name = name
+        self._seen: set[tuple[int, int]] = set()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    @operation
+    def create(self, partitions: int | None = None, config: Mapping[str, object] | None = None) -> None:
+        """Create it, unless it is there; `config` are Kafka's topic keys: {"cleanup.policy": "compact"}."""
+        keys = {name: str(value) for name, value in (config or {}).items()}
+        self._link.perform("create_topic", {"topic": self.name, "partitions": partitions, "configs": keys})
+
+    @operation
+    def produce(
+        self,
+        value: Text | None,
+        *,
+        key: Text | None = None,
+        headers: Mapping[str, Text | None] | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> Record:
+        """Write one record, with acks=all, and return it as it was stored. `timestamp` in ms since 1970."""
+        record = {
+            "key": to_base64(key),
+            "value": to_base64(value),
+            "headers": {name: to_base64(one) for name, one in (headers or {}).items()},
+            "timestamp": timestamp,
+            "partition": partition,
+        }
+        where, offset = self._link.perform("produce", {"topic": self.name, "records": [record]})["offsets"][0]
+        (found,) = [one for one in self._read(Wanted(partition=where), {where: offset}) if one.offset == offset]
+        return found
+
+    @operation
+    def records(
+        self,
+        *,
+        key: Text | None = None,
+        value: Text | None = None,
+        headers: Mapping[str, Text | None] | None = None,
+        partition: int | None = None,
+        where: Callable[[Record], bool] | None = None,
+    ) -> list[Record]:
+        """The committed records that are there now and match, by partition and offset."""
+        return self._read(Wanted(key, value, headers, partition, where))
+
+    @operation
+    def wait_for(
+        self,
+        count: int = 1,
+        *,
+        key: Text | None = None,
+        value: Text | None = None,
+        headers: Mapping[str, Text | None] | None = None,
+        partition: int | None = None,
+        where: Callable[[Record], bool] | None = None,
+        timeout: float | None = None,
+    ) -> list[Record]:
+        """Wait until at least `count` committed records match; all that do. AssertionError when the time is up."""
+        return self._wait(count, Wanted(key, value, headers, partition, where), timeout)
+
+    @operation
+    def assert_produced(
+        self,
+        value: Text | None = None,
+        *,
+        key: Text | None = None,
+        headers: Mapping[str, Text | None] | None = None,
+        partition: int | None = None,
+        where: Callable[[Record], bool] | None = None,
+        count: int = 1,
+        timeout: float | None = None,
+    ) -> Record:
+        """Exactly `count` records match, or do within the time; the last of them."""
+        wanted = Wanted(key, value, headers, partition, where)
+        found = self._wait(count, wanted, timeout)
+        if len(found) > count:
+            raise AssertionError(
+                f"{len(found)} records of {self.name}{wanted}, not {count}.{self._link.context(found)}"
+            )
+        return found[-1]
+
+    @operation
+    def assert_no_more(self) -> None:
+        """The topic has no committed records but those that `wait_for` and `assert_produced` have returned."""
+        more = [one for one in self._read(Wanted()) if (one.partition, one.offset) not in self._seen]
+        if more:
+            raise AssertionError(
+                f"{len(more)} more records of {self.name} than were expected.{self._link.context(more)}"
+            )
+
+    def _read(self, wanted: Wanted, positions: Mapping[int, int] | None = None) -> list[Record]:
+        values = self._values(wanted) | {"positions": {str(index): one for index, one in (positions or {}).items()}}
+        return wanted.of([record_of(one) for one in self._link.perform("records", values)["records"]])
+
+    def _wait(self, count: int, wanted: Wanted, timeout: float | None) -> list[Record]:
+        deadline = self._link.deadline(timeout)
+        positions: dict[str, int] = {}
+        found: list[Record] = []
+        while True:
+            left = deadline.left()
+            values = {"positions": positions, "count": max(1, count - len(found)), "timeout_s": left}
+            answer = self._link.perform("wait_for_records", self._values(wanted) | values, wait_s=left)
+            positions = answer["positions"]
+            found += wanted.of([record_of(one) for one in answer["records"]])
+            if len(found) >= count:
+                self._seen |= {(one.partition, one.offset) for one in found}
+                return found
+            if not answer["enough"]:
+                raise AssertionError(self._too_few(count, wanted, found, deadline.seconds))
+
+    def _values(self, wanted: Wanted) -> dict[str, Any]:
+        return {"topic": self.name, **wanted.to_json()}
+
+    def _too_few(self, count: int, wanted: Wanted, found: Sequence[Record], seconds: float) -> str:
+        there = self._read(Wanted())
+        expected = f"{count} record{'s'[: count > 1]} of {self.name}{wanted} expected within {seconds:g} s"
+        what = f"{expected}, {len(found)} found."
+        if not there:
+            return f"{what} The topic has no committed records.{self._link.context()}"
+        return f"{what} It has {len(there)} in all.{self._link.context(there)}"
+
+
+class Topic(TopicOperations, Sync):
+    """A topic, for plain tests."""
+
+
+class AsyncTopic(TopicOperations, Async):
+    """A topic, for tests in asyncio, trio and anyio."""
