@@ -452,7 +452,9 @@ def test_recreated_topic_is_empty(broker, admin, create, consumer) -> None:
 def test_admin_adds_partitions(broker, admin, create) -> None:
     topic = create(1)
     admin.create_partitions([NewPartitions(topic, 4)])[topic].result(20)
-    assert len(admin.list_topics(topic, timeout=20).topics[topic].partitions) == 4
+    deadline = time.monotonic() + DEADLINE_S
+    while len(admin.list_topics(topic, timeout=20).topics[topic].partitions) != 4:  # Kafka answers before
+        assert time.monotonic() < deadline, "the new partitions did not appear"
     with pytest.raises(KafkaException) as caught:
         admin.create_partitions([NewPartitions(topic, 2)])[topic].result(20)
     assert caught.value.args[0].code() == KafkaError.INVALID_PARTITIONS
