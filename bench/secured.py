@@ -33,9 +33,8 @@ ITERATIONS = 4096
 AT_A_TIME = 20
 """Connections that log in at a time."""
 SECURITY = "org.apache.kafka.common.security"
-SETTINGS = {
-    "ssl.keystore.type": "PEM",
-    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+SETTINGS = {"ssl.keystore.type": "PEM", "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512"}
+LOG_IN = {
     "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{SECURITY}.plain.PlainLoginModule required "
     f'user_{USER}="{PASSWORD}";',
     "listener.name.sasl_plaintext.scram-sha-512.sasl.jaas.config": f"{SECURITY}.scram.ScramLoginModule required;",
@@ -60,7 +59,7 @@ def secure(server: Server, folder: Path) -> None:
     key_store.write_text(authority.broker("bench", [server.host]))
     _ca(server).write_text(authority.pem)
     server.ports = {"SSL": free_port(), "SASL_PLAINTEXT": free_port()}
-    server.config["ssl.keystore.location"] = str(key_store)
+    server.config |= {"ssl.keystore.location": str(key_store), **LOG_IN}
 
 
 def _ca(server: Server) -> Path:
