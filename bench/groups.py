@@ -15,7 +15,6 @@ from bench import (
     thousand,
 )
 from bench.case import Group, Scale
-from bench.servers import ROOT
 
 PAGE_CACHE = {"barnabas.log.sync": "os"}  # as Kafka does by default
 CLEANER = {"log.cleaner.backoff.ms": "100"}
@@ -41,29 +40,7 @@ def all_groups(scale: Scale) -> list[Group]:
             kafka={"log.flush.interval.messages": "1"},
             warm_up=synced.warm_up,
         ),
-        Group(
-            "Secured",
-            "Neither broker syncs before acknowledging. Both have the same kind of certificate (P-256); the raw loads "
-            "speak TLS 1.3 with AES-256-GCM, which is also what confluent-kafka agrees on with both. A log-in is a new "
-            f"connection that asks for the versions, authenticates and is closed, {secured.AT_A_TIME} at a time; "
-            f"credentials of SCRAM have {secured.ITERATIONS} iterations.",
-            tuple(secured.tls_cases()),
-            barnabas=PAGE_CACHE | secured.SETTINGS,
-            kafka=secured.SETTINGS,
-            warm_up=secured.warm_up,
-            secure=secured.secure,
-        ),
-        Group(
-            "Authorizer",
-            "Barnabas with an authorizer beside Barnabas without, with "
-            f"{secured.OTHER_USERS + 1} ACLs; the load is allowed by a prefix. {secured.PAIRS} pairs a run, in turn.",
-            tuple(secured.authorizer_cases()),
-            barnabas=PAGE_CACHE | secured.AUTHORIZER,
-            kafka=PAGE_CACHE,
-            warm_up=secured.create_acls,
-            sides=("with", "without"),
-            before=ROOT,
-        ),
+        *secured.groups(PAGE_CACHE),
         Group(
             "Groups and transactions",
             "Neither broker syncs before acknowledging. Members of `bench.members` implement the protocol, "

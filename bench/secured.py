@@ -22,10 +22,10 @@ from confluent_kafka.admin import (
 )
 
 from bench import frames
-from bench.case import Case, Figures, Goal, Scale
+from bench.case import Case, Figures, Goal, Group, Scale
 from bench.cases import confluent_consume, produce_counted, raw_fetch, raw_produce
 from bench.ports import free_port
-from bench.servers import Server
+from bench.servers import ROOT, Server
 from bench.target import TIMEOUT_S, Outcome, Target
 
 USER, PASSWORD = "bench", "bench-secret"
@@ -33,9 +33,8 @@ ITERATIONS = 4096
 AT_A_TIME = 20
 """Connections that log in at a time."""
 SECURITY = "org.apache.kafka.common.security"
-SETTINGS = {
-    "ssl.keystore.type": "PEM",
-    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+SETTINGS = {"ssl.keystore.type": "PEM", "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512"}
+LOG_IN = {
     "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{SECURITY}.plain.PlainLoginModule required "
     f'user_{USER}="{PASSWORD}";',
     "listener.name.sasl_plaintext.scram-sha-512.sasl.jaas.config": f"{SECURITY}.scram.ScramLoginModule required;",
@@ -60,7 +59,7 @@ def secure(server: Server, folder: Path) -> None:
     key_store.write_text(authority.broker("bench", [server.host]))
     _ca(server).write_text(authority.pem)
     server.ports = {"SSL": free_port(), "SASL_PLAINTEXT": free_port()}
-    server.config["ssl.keystore.location"] = str(key_store)
+    server.config |= {"ssl.keystore.location": str(key_store), **LOG_IN}
 
 
 def _ca(server: Server) -> Path:
@@ -198,3 +197,32 @@ def create_acls(target: Target, scale: Scale) -> None:
 def _acl(principal: str, name: str, pattern: ResourcePatternType) -> AclBinding:
     allows, everything = AclPermissionType.ALLOW, AclOperation.ALL
     return AclBinding(ResourceType.TOPIC, name, pattern, principal, "*", everything, allows)
+
+
+def groups(page_cache: Mapping[str, str]) -> list[Group]:
+    """Both groups; `page_cache` has Barnabas sync as Kafka does."""
+    return [
+        Group(
+            "Secured",
+            "Neither broker syncs before acknowledging. Both have the same kind of certificate (P-256); the raw loads "
+            "speak TLS 1.3 with AES-256-GCM, which is also what confluent-kafka agrees on with both. A log-in is a new "
+            f"connection that asks for the versions, authenticates and is closed, {AT_A_TIME} at a time; credentials "
+            f"of SCRAM have {ITERATIONS} iterations.",
+            tuple(tls_cases()),
+            barnabas={**page_cache, **SETTINGS},
+            kafka=SETTINGS,
+            warm_up=warm_up,
+            secure=secure,
+        ),
+        Group(
+            "Authorizer",
+            f"Barnabas with an authorizer and {OTHER_USERS + 1} ACLs beside Barnabas without; the load is allowed by "
+            f"a prefix. {PAIRS} pairs a run, in turn.",
+            tuple(authorizer_cases()),
+            barnabas={**page_cache, **AUTHORIZER},
+            kafka=page_cache,
+            warm_up=create_acls,
+            sides=("with", "without"),
+            before=ROOT,
+        ),
+    ]

@@ -62,6 +62,7 @@ def refused_as_named(
     authorizer = ctx.broker.authorizer
     if authorizer is None or not topics:
         return ()
+    refused: Collection[bytes | str]
     granted = ctx.granted_topics.get(operation)
     if granted is not None and granted.issuperset(topics):
         return ()
