@@ -118,7 +118,7 @@ AREAS: Final = (
         "SASL",
         ("sasl.",),
         f"{WARNING}; they belong to mechanisms that Barnabas does not have, as GSSAPI. A broker logs in at other nodes "
-        "with PLAIN or SCRAM",
+        "with PLAIN, SCRAM, or a token of a file",
     ),
     Area("Secrets in files", ("config.providers",), f"{WARNING}; values are taken as they are"),
 )

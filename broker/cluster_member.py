@@ -89,7 +89,7 @@ class ClusterMember:
             self._endpoint,
             client_id=f"broker-{config.node_id}",
             software_version=__version__,
-            login=logins(inter_broker_login(config), broker.random_bytes),
+            login=logins(inter_broker_login(config), broker.random_bytes, tokens(broker)),
         )
         self.lifecycle = broker.lifecycle = BrokerLifecycle(
             loop,
@@ -278,6 +278,17 @@ def _ignore(_: None) -> None:
     """The directories are reported when the controller answers."""
 
 
+def tokens(broker: Broker) -> Callable[[str], Callable[[], str]]:
+    """What has the token of a file with which this node logs in."""
+
+    def of_file(path: str) -> Callable[[], str]:
+        from barnabas.broker.security.token_file import TokenFile
+
+        return TokenFile(path, broker.loop, broker.runner).current
+
+    return of_file
+
+
 class RemoteController:
     """The controllers of a broker that is none itself: the channel to them, and the metadata that they write."""
 
@@ -285,7 +296,7 @@ class RemoteController:
         config, loop = broker.config, broker.loop
         voters = parse_voters(config[CONTROLLER_QUORUM_VOTERS])
         bootstrap = [parse_address(one, one) for one in config[CONTROLLER_QUORUM_BOOTSTRAP_SERVERS]]
-        login = logins(controller_login(config), broker.random_bytes)
+        login = logins(controller_login(config), broker.random_bytes, tokens(broker))
         self._broker = broker
         self._quorum = QuorumLeader(bootstrap, {voter.id: (voter.host, voter.port) for voter in voters})
         self.channel = RemoteChannel(

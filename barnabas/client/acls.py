@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import raise_for
+from barnabas.coord.security.acls import Operation, PatternType, Permission, ResourceType
 from barnabas.wire.messages.acls import (
     AclCreation,
     CreateAclsRequest,
@@ -19,36 +21,16 @@ from barnabas.wire.messages.acls import (
 )
 
 ANY: Final = "ANY"
-RESOURCE_TYPES: Final = {
-    ANY: 1,
-    "TOPIC": 2,
-    "GROUP": 3,
-    "CLUSTER": 4,
-    "TRANSACTIONAL_ID": 5,
-    "DELEGATION_TOKEN": 6,
-    "USER": 7,
-}
-PATTERNS: Final = {ANY: 1, "MATCH": 2, "LITERAL": 3, "PREFIXED": 4}
-OPERATIONS: Final = {
-    ANY: 1,
-    "ALL": 2,
-    "READ": 3,
-    "WRITE": 4,
-    "CREATE": 5,
-    "DELETE": 6,
-    "ALTER": 7,
-    "DESCRIBE": 8,
-    "CLUSTER_ACTION": 9,
-    "DESCRIBE_CONFIGS": 10,
-    "ALTER_CONFIGS": 11,
-    "IDEMPOTENT_WRITE": 12,
-    "CREATE_TOKENS": 13,
-    "DESCRIBE_TOKENS": 14,
-    "TWO_PHASE_COMMIT": 15,
-}
-PERMISSIONS: Final = {ANY: 1, "DENY": 2, "ALLOW": 3}
-CLUSTER_NAME: Final = "kafka-cluster"
-"""The name of the one resource of type CLUSTER."""
+
+
+def _codes(kind: type[IntEnum]) -> dict[str, int]:
+    return {one.name: int(one) for one in kind if one}
+
+
+RESOURCE_TYPES: Final = _codes(ResourceType)
+PATTERNS: Final = _codes(PatternType)
+OPERATIONS: Final = _codes(Operation)
+PERMISSIONS: Final = _codes(Permission)
 
 
 class Acl(NamedTuple):

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import no_such, outcome_for, raise_for
-from barnabas.client.security.scram import MECHANISM_NUMBERS, Credential
+from barnabas.client.security.scram import Credential
+from barnabas.coord.security.scram import SCRAM_MECHANISMS
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.sasl import (
     AlterUserScramCredentialsRequest,
@@ -19,7 +20,7 @@ from barnabas.wire.messages.sasl import (
     UserName,
 )
 
-MECHANISMS = {number: name for name, number in MECHANISM_NUMBERS.items()}
+MECHANISMS = {scram.id: name for name, scram in SCRAM_MECHANISMS.items()}
 
 
 class UserCredential(NamedTuple):
@@ -69,14 +70,14 @@ def alter_credentials(cluster: Cluster, user: str, new: Sequence[Credential], de
     upsertions = [
         ScramCredentialUpsertion(
             name=user,
-            mechanism=MECHANISM_NUMBERS[one.mechanism],
+            mechanism=SCRAM_MECHANISMS[one.mechanism].id,
             iterations=one.iterations,
             salt=one.salt,
             salted_password=one.salted_password,
         )
         for one in new
     ]
-    deletions = [ScramCredentialDeletion(name=user, mechanism=MECHANISM_NUMBERS[name]) for name in deleted]
+    deletions = [ScramCredentialDeletion(name=user, mechanism=SCRAM_MECHANISMS[name].id) for name in deleted]
     _alter(cluster, AlterUserScramCredentialsRequest(deletions=deletions, upsertions=upsertions))
 
 

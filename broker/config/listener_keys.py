@@ -18,27 +18,21 @@ from barnabas.broker.config.keys.network import (
 from barnabas.broker.config.keys.security import (
     SASL_ENABLED_MECHANISMS,
     SASL_JAAS_CONFIG,
-    SASL_OAUTHBEARER_ALLOW_UNVERIFIED_AUDIENCE,
-    SASL_OAUTHBEARER_ALLOW_UNVERIFIED_ISSUER,
-    SASL_OAUTHBEARER_CLOCK_SKEW_SECONDS,
-    SASL_OAUTHBEARER_EXPECTED_AUDIENCE,
-    SASL_OAUTHBEARER_EXPECTED_ISSUER,
-    SASL_OAUTHBEARER_JWKS_ENDPOINT_REFRESH_MS,
-    SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MAX_MS,
-    SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MS,
-    SASL_OAUTHBEARER_JWKS_ENDPOINT_URL,
-    SASL_OAUTHBEARER_SCOPE_CLAIM_NAME,
-    SASL_OAUTHBEARER_SUB_CLAIM_NAME,
     SASL_SERVER_CALLBACK_HANDLER_CLASS,
     SASL_SERVER_MAX_RECEIVE_SIZE,
 )
 from barnabas.wire.configdef import READ_ONLY, ConfigKey
 
 PREFIX: Final = "listener.name."
-_OF_TLS: Final = [
-    key for key in vars(security).values() if isinstance(key, ConfigKey) and key.used and key.name.startswith("ssl.")
-]
-PER_LISTENER: Final = {key.name: key for key in (MAX_CONNECTIONS, MAX_CONNECTION_CREATION_RATE, *_OF_TLS)}
+
+
+def _used(prefix: str) -> list[ConfigKey[Any]]:
+    """The keys about security that Barnabas acts on and whose names begin so."""
+    declared = [key for key in vars(security).values() if isinstance(key, ConfigKey)]
+    return [key for key in declared if key.used and key.name.startswith(prefix)]
+
+
+PER_LISTENER: Final = {key.name: key for key in (MAX_CONNECTIONS, MAX_CONNECTION_CREATION_RATE, *_used("ssl."))}
 """The keys that Barnabas acts on for each listener, and that can be changed."""
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 """The SASL mechanisms that Barnabas has."""
@@ -48,17 +42,7 @@ SASL_KEYS: Final = {
         CONNECTIONS_MAX_REAUTH_MS,
         SASL_ENABLED_MECHANISMS,
         SASL_JAAS_CONFIG,
-        SASL_OAUTHBEARER_ALLOW_UNVERIFIED_AUDIENCE,
-        SASL_OAUTHBEARER_ALLOW_UNVERIFIED_ISSUER,
-        SASL_OAUTHBEARER_CLOCK_SKEW_SECONDS,
-        SASL_OAUTHBEARER_EXPECTED_AUDIENCE,
-        SASL_OAUTHBEARER_EXPECTED_ISSUER,
-        SASL_OAUTHBEARER_JWKS_ENDPOINT_REFRESH_MS,
-        SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MAX_MS,
-        SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MS,
-        SASL_OAUTHBEARER_JWKS_ENDPOINT_URL,
-        SASL_OAUTHBEARER_SCOPE_CLAIM_NAME,
-        SASL_OAUTHBEARER_SUB_CLAIM_NAME,
+        *_used("sasl.oauthbearer."),
         SASL_SERVER_CALLBACK_HANDLER_CLASS,
         SASL_SERVER_MAX_RECEIVE_SIZE,
     )

@@ -1,4 +1,4 @@
-"""How this node logs in at other nodes: user name and password of the JAAS line of their listener.
+"""How this node logs in at other nodes: with name and password of the JAAS line of their listener, or a file's token.
 
 Source: Kafka 4.4 `ChannelBuilders.clientChannelBuilder`, which uses the JAAS context of the listener, as a server.
 """
@@ -6,6 +6,7 @@ Source: Kafka 4.4 `ChannelBuilders.clientChannelBuilder`, which uses the JAAS co
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from barnabas.broker.config.keys.controller import CONTROLLER_LISTENER_NAMES
 from barnabas.broker.config.keys.general import SECURITY_INTER_BROKER_PROTOCOL
@@ -13,15 +14,17 @@ from barnabas.broker.config.keys.network import INTER_BROKER_LISTENER_NAME
 from barnabas.broker.config.keys.security import (
     SASL_MECHANISM_CONTROLLER_PROTOCOL,
     SASL_MECHANISM_INTER_BROKER_PROTOCOL,
+    SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL,
 )
+from barnabas.broker.config.listener_keys import sasl_key
 from barnabas.broker.config.listeners import SASL_PROTOCOLS
-from barnabas.broker.config.sasl_settings import jaas_key, login_module
+from barnabas.broker.config.sasl_settings import OAUTHBEARER, jaas_key, login_module
 from barnabas.wire.configdef import ConfigError
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
 
-_OUTGOING: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_OUTGOING: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
 
 
 class Credentials(NamedTuple):
@@ -31,6 +34,8 @@ class Credentials(NamedTuple):
     name: str
     password: str
     is_token: bool = False
+    token_file: str = ""
+    """Has the token of OAUTHBEARER."""
 
     def __repr__(self) -> str:
         return f"Credentials({self.mechanism}, {self.name})"
@@ -62,12 +67,25 @@ def _login(config: ServerConfig, listener: str, mechanism: str, key: str) -> Cre
             f"set it to one of {', '.join(_OUTGOING)}"
         )
     module = login_module(config, listener, mechanism)
+    if mechanism == OAUTHBEARER:
+        return Credentials(mechanism, "", "", token_file=_token_file(config, listener))
     name, password = module.options.get("username"), module.options.get("password")
     if not name or not password:
         raise ConfigError(
             f"{jaas_key(listener, mechanism)} has no username and password, with which this node logs in at other nodes"
         )
     return Credentials(mechanism, name, password, module.options.get("tokenauth", "").lower() == "true")
+
+
+def _token_file(config: ServerConfig, listener: str) -> str:
+    parts = urlsplit(config.of_mechanism(SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL, listener, OAUTHBEARER) or "")
+    if parts.scheme != "file" or parts.netloc or not parts.path:
+        key = sasl_key(SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL, listener, OAUTHBEARER).name
+        raise ConfigError(
+            f"{key} must be file:///PATH of a file with the token with which this node logs in at other nodes: it asks "
+            "no server for one"
+        )
+    return unquote(parts.path)
 
 
 def check_logins(config: ServerConfig) -> None:

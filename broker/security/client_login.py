@@ -1,4 +1,4 @@
-"""The log-ins of this node at other nodes, by PLAIN or SCRAM (`broker.net.login`).
+"""The log-ins of this node at other nodes, by PLAIN, SCRAM or OAUTHBEARER (`broker.net.login`).
 
 The salted password of SCRAM, which takes a few milliseconds, is computed once for each salt, not for each connection.
 """
@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from barnabas.coord.security.exchange import InvalidCredentials
+from barnabas.coord.security.oauthbearer import OAUTHBEARER
 from barnabas.coord.security.plain import PLAIN, plain_token
 from barnabas.coord.security.scram import SCRAM_MECHANISMS
 from barnabas.coord.security.scram_client import ScramClient
@@ -22,13 +23,22 @@ if TYPE_CHECKING:
 
 
 def logins(
-    credentials: Credentials | None, random_bytes: Callable[[int], bytes] = os.urandom
+    credentials: Credentials | None,
+    random_bytes: Callable[[int], bytes] = os.urandom,
+    tokens: Callable[[str], Callable[[], str]] | None = None,
 ) -> Callable[[], Login] | None:
-    """What makes the log-in of each connection; None if connections need none."""
+    """What makes the log-in of each connection; None if connections need none.
+
+    `tokens` makes what has the token of a file.
+    """
     if credentials is None:
         return None
     if credentials.mechanism == PLAIN:
         return lambda: PlainLogin(credentials.name, credentials.password)
+    if credentials.mechanism == OAUTHBEARER:
+        assert tokens is not None
+        token = tokens(credentials.token_file)
+        return lambda: BearerLogin(token())
     mechanism = SCRAM_MECHANISMS[credentials.mechanism]
 
     @lru_cache(maxsize=16)
@@ -56,6 +66,23 @@ class PlainLogin:
 
     def step(self, _token: bytes) -> None:
         """There is no second token."""
+
+
+class BearerLogin:
+    """A token, whose refusal is acknowledged before the server says so (RFC 7628)."""
+
+    mechanism = OAUTHBEARER
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def first(self) -> bytes:
+        """The token."""
+        return f"n,,\x01auth=Bearer {self._token}\x01\x01".encode()
+
+    def step(self, token: bytes) -> bytes | None:
+        """The acknowledgement of a refusal; None for an accepted token."""
+        return b"\x01" if token else None
 
 
 class ScramLogin:

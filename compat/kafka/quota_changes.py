@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 from barnabas.coord.cluster.delta import ClusterDelta
@@ -29,15 +27,10 @@ from barnabas.wire.messages.quotas import (
     OpData,
 )
 from barnabas.wire.steps import result_of
-from compat.jars import classpath
-from compat.java.program import compiled
+from compat.kafka.worlds import Comparison, World
 
-FOLDER = Path(__file__).resolve().parent
-TIMEOUT_S = 600
 KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
 VALUES = (1.0, 2.0, 2.0, 3.0, 0.5, 0.0, -1.0, 1024.0000001, 1e9, 3e9, 1e19, 1e300)
-
-World = dict[str, Any]
 
 
 def new_world(random_: random.Random) -> World:
@@ -71,16 +64,6 @@ def _filter(random_: random.Random) -> World:
             for kind_of, wrong in [(random_.choice([0, 0, 1, 2, 2]), "a" if random_.random() < 0.05 else None)]
         ],
     }
-
-
-def answers_of_kafka(worlds: list[World]) -> list[World]:
-    """What Kafka answers."""
-    pom = FOLDER / "pom.xml"
-    classes = compiled(FOLDER / "QuotaChanges.java", pom)
-    command = ["java", "-cp", f"{classes}:{classpath(pom)}", "org.apache.kafka.controller.QuotaChanges"]
-    lines = "".join(json.dumps(world) + "\n" for world in worlds)
-    done = subprocess.run(command, input=lines, stdout=subprocess.PIPE, text=True, check=True, timeout=TIMEOUT_S)
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
 def answers(world: World) -> World:
@@ -128,22 +111,7 @@ def _selected(image: ClusterImage, wanted: World) -> Any:
     }
 
 
-def differences(count: int, seed: int) -> list[tuple[World, World, World]]:
-    """The worlds in which the answers differ, with Kafka's and Barnabas' answers."""
-    random_ = random.Random(seed)
-    worlds = [new_world(random_) for _ in range(count)]
-    both = [(world, theirs, answers(world)) for world, theirs in zip(worlds, answers_of_kafka(worlds), strict=True)]
-    return [one for one in both if one[1] != one[2]]
-
-
-def main(count: int) -> int:
-    """Compare so many worlds; 1 if any differs."""
-    found = differences(count, seed=count)
-    for world, theirs, ours in found[:3]:
-        print(json.dumps({"world": world, "kafka": theirs, "barnabas": ours}))
-    print(f"{count - len(found)} of {count} worlds are equal")
-    return 1 if found else 0
-
+COMPARISON = Comparison(new_world, "QuotaChanges.java", "org.apache.kafka.controller.QuotaChanges", answers)
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000))
+    sys.exit(COMPARISON.main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000))

@@ -7,25 +7,17 @@ Settings are set, changed and removed in random order, for few users and client 
 
 from __future__ import annotations
 
-import json
 import random
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 from barnabas.coord.security.quota_rate import Rate
 from barnabas.coord.security.quota_settings import Name, QuotaSettings, QuotaTags
 from barnabas.coord.security.token_bucket import TokenBucket
-from compat.jars import classpath
-from compat.java.program import compiled
+from compat.kafka.worlds import Comparison, World
 
-FOLDER = Path(__file__).resolve().parent
-TIMEOUT_S = 600
 NAMES: tuple[Any, ...] = ("a", "b", "c")
 START_MS = 1_000_000
-
-World = dict[str, Any]
 
 
 def new_world(random_: random.Random) -> World:
@@ -51,15 +43,6 @@ def new_world(random_: random.Random) -> World:
         "questions": questions,
         "uses": uses,
     }
-
-
-def answers_of_kafka(worlds: list[World]) -> list[World]:
-    """What Kafka answers."""
-    pom = FOLDER / "pom.xml"
-    command = ["java", "-cp", f"{compiled(FOLDER / 'Quotas.java', pom)}:{classpath(pom)}", "Quotas"]
-    lines = "".join(json.dumps(world) + "\n" for world in worlds)
-    done = subprocess.run(command, input=lines, stdout=subprocess.PIPE, text=True, check=True, timeout=TIMEOUT_S)
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
 def answers(world: World) -> World:
@@ -106,22 +89,7 @@ def _throttled(world: World, settings: QuotaSettings) -> list[int]:
     return found
 
 
-def differences(count: int, seed: int) -> list[tuple[World, World, World]]:
-    """The worlds in which the answers differ, with Kafka's and Barnabas' answers."""
-    random_ = random.Random(seed)
-    worlds = [new_world(random_) for _ in range(count)]
-    both = [(world, theirs, answers(world)) for world, theirs in zip(worlds, answers_of_kafka(worlds), strict=True)]
-    return [one for one in both if one[1] != one[2]]
-
-
-def main(count: int) -> int:
-    """Compare so many worlds; 1 if any differs."""
-    found = differences(count, seed=count)
-    for world, theirs, ours in found[:3]:
-        print(json.dumps({"world": world, "kafka": theirs, "barnabas": ours}))
-    print(f"{count - len(found)} of {count} worlds are equal")
-    return 1 if found else 0
-
+COMPARISON = Comparison(new_world, "Quotas.java", "Quotas", answers)
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000))
+    sys.exit(COMPARISON.main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000))

@@ -1,4 +1,4 @@
-"""The client's side of SCRAM, for the connections of this node to other nodes (RFC 5802)."""
+"""The client's side of SCRAM (RFC 5802): of a node at other nodes, and of the command line."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ class ScramClient:
         random_bytes: Callable[[int], bytes],
         *,
         is_token: bool = False,
+        max_iterations: int = MAX_ITERATIONS,
     ) -> None:
         """`salted_password` has the password with a salt and iterations (`ScramMechanism.salted_password`)."""
         self._mechanism = mechanism
         self._salted_password = salted_password
+        self._max_iterations = max_iterations
         self._nonce = b64encode(random_bytes(_NONCE_BYTES)).decode()
         extension = ",tokenauth=true" if is_token else ""
         self._bare = f"n={escaped(name)},r={self._nonce}{extension}"
@@ -49,7 +51,7 @@ class ScramClient:
         mechanism, server = self._mechanism, parse_server_first(token)
         if not server.nonce.startswith(self._nonce) or server.nonce == self._nonce:
             raise InvalidCredentials("the server has another nonce")
-        if not mechanism.min_iterations <= server.iterations <= MAX_ITERATIONS:
+        if not mechanism.min_iterations <= server.iterations <= self._max_iterations:
             raise InvalidCredentials(f"the server asks for {server.iterations} iterations")
         salted = self._salted_password(server.salt, server.iterations)
         unproved = f"c={_NO_BINDING},r={server.nonce}"

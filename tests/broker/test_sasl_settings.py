@@ -117,6 +117,24 @@ def test_the_logins_of_a_broker() -> None:
     assert controller_login(load(without, {}, None)) is None
 
 
+BEARER = {
+    "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+    "listener.name.internal.oauthbearer.sasl.jaas.config": (
+        "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
+    ),
+}
+
+
+def test_a_broker_logs_in_with_the_token_of_a_file() -> None:
+    url = {"listener.name.internal.oauthbearer.sasl.oauthbearer.token.endpoint.url": "file:///of%20node"}
+    found = inter_broker_login(load(CLUSTER | BEARER | url, {}, None))
+    assert found is not None
+    assert (found.mechanism, found.token_file) == ("OAUTHBEARER", "/of node")
+    for wrong in ("", "https://login.example.com/token", "file://host/path"):
+        with pytest.raises(ConfigError, match="must be file:///PATH of a file with the token"):
+            load(CLUSTER | BEARER | {"sasl.oauthbearer.token.endpoint.url": wrong}, {}, None)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
@@ -124,7 +142,7 @@ def test_the_logins_of_a_broker() -> None:
         (
             "sasl.mechanism.inter.broker.protocol",
             "OAUTHBEARER",
-            "=OAUTHBEARER is not supported for connections to other",
+            "listener.name.internal.oauthbearer.sasl.jaas.config is not set",
         ),
         (
             "listener.name.controller.plain.sasl.jaas.config",

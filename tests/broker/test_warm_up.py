@@ -24,6 +24,8 @@ NOT_SERVING = {
     "barnabas.broker.security.authorizer": "part of the start of a broker with an authorizer",
     "barnabas.broker.controller_builder": "part of the start of a controller",
     "barnabas.broker.config.sasl_logins": "part of the start of a broker of a cluster",
+    "barnabas.broker.first_users": "part of the start with --secure",
+    "barnabas.broker.security.token_file": "part of the start of a broker that logs in with a token of a file",
     "barnabas.broker.security.sasl_listener": "part of the start of a listener with SASL",
     "barnabas.broker.security.jwks": "part of the start of a listener with OAUTHBEARER",
     "barnabas.broker.security.signed_tokens": "part of the start of a listener with OAUTHBEARER",

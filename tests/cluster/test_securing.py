@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from confluent_kafka.admin import (
 from barnabas.wire.properties import parse_properties
 from bench.ports import free_port
 from bench.servers import Server
+from tests.broker.token_issuer import AUDIENCE, ISSUER, jwk, signed, write_jwks
 from tests.cluster.clusters import Cluster, wait_for
 from tests.cluster.conftest import KINDS
 from tests.cluster.test_tls import alter, replace_all
@@ -228,3 +230,52 @@ def secure_controller(cluster: Cluster, admin: AdminClient, writer: Writer, path
         change(cluster, node, authorizer)
         wait_for(lambda: in_sync(admin, "t") == [1, 2], "both replicas are in sync")
         writer.go_on()
+
+
+@pytest.mark.slow
+def test_nodes_log_in_with_the_token_of_a_file(tmp_path: Path) -> None:
+    """A session ends with its token: brokers go on with the next one, which replaces it in the file."""
+    url = write_jwks(tmp_path / "jwks.json", jwk("RSA", "one"))
+    token = tmp_path / "token"
+
+    def renew() -> None:
+        now = int(time.time())
+        fresh = tmp_path / "fresh"
+        fresh.write_text(signed(sub="node", iat=now, exp=now + 25))
+        fresh.replace(token)
+
+    renew()
+    config = {
+        "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,PLAINTEXT:SASL_PLAINTEXT,CLIENTS:PLAINTEXT",
+        "sasl.enabled.mechanisms": "OAUTHBEARER",
+        "sasl.mechanism.controller.protocol": "OAUTHBEARER",
+        "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+        "sasl.oauthbearer.jwks.endpoint.url": url,
+        "sasl.oauthbearer.expected.issuer": ISSUER,
+        "sasl.oauthbearer.expected.audience": AUDIENCE,
+        "sasl.oauthbearer.token.endpoint.url": token.as_uri(),
+        "inter.broker.listener.name": "PLAINTEXT",
+    }
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
+    config |= {f"listener.name.{name}.oauthbearer.sasl.jaas.config": module for name in ("controller", "plaintext")}
+    cluster = Cluster(tmp_path, brokers=2, config=config)
+    ports = {number: free_port() for number in cluster.brokers}
+    for number, node in cluster.brokers.items():
+        node.config["listeners"] = f"PLAINTEXT://{node.bootstrap},CLIENTS://127.0.0.1:{ports[number]}"
+    with cluster:
+        clients = {"bootstrap.servers": f"127.0.0.1:{ports[1]}"}
+        admin = AdminClient(clients)
+        admin.create_topics([NewTopic("t", 1, 2)])["t"].result(WAIT_S)
+        writer = Writer(clients)
+        try:
+            end = time.time() + 30
+            while time.time() < end:  # longer than the first token is valid
+                renew()
+                writer.go_on()
+            assert in_sync(admin, "t") == [1, 2]
+        finally:
+            writer.stop()
+        assert writer.errors == []
+        told = "".join(node.log() for node in cluster.nodes)
+        assert token.read_text() not in told
+        assert "Authentication at" not in told, "a node was refused"

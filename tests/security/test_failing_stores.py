@@ -10,14 +10,17 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.config.load import load
+from barnabas.broker.loop import Loop
 from barnabas.broker.security.jwks import MIN_REFRESH_S
 from barnabas.broker.security.tls import Tls
+from barnabas.broker.security.token_file import CHECK_S, TokenFile
+from barnabas.broker.steps import StepRunner
 from barnabas.wire.configdef import ConfigError
 from tests.broker.secure_broker import SecureBroker
 from tests.broker.test_oauthbearer import KEYS, URL, accepted, refused
 from tests.broker.token_issuer import jwk, signed, write_jwks
 from tests.failing_files import FailingFiles
-from tests.security.test_tls_identity import CA, SERVER, Node
+from tests.security.test_tls_identity import CA, SERVER, InPlace, Node
 
 CODES = [errno.EIO, errno.EMFILE]
 
@@ -130,3 +133,34 @@ def test_a_jwks_file_may_fail_at_the_start_and_later(
     refused(secure, signed(key_id="two", number=1))
     accepted(secure, signed(key_id="two", number=1))
     secure.close()
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_token_of_a_node_may_fail_at_the_start_and_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, code: int
+) -> None:
+    path, now = tmp_path / "token", [0.0]
+    path.write_text("first\n")
+    loop = Loop(lambda: now[0], lambda: 0)
+    runner = StepRunner(loop, InPlace())
+    for number in (1, 2):
+        with FailingFiles(tmp_path, number, code), pytest.raises(ConfigError, match=os.strerror(code)):
+            TokenFile(str(path), loop, runner)
+    token = TokenFile(str(path), loop, runner)
+
+    def look() -> str:
+        now[0] += CHECK_S
+        for _ in range(5):
+            loop.timers.fire(now[0])
+        return token.current()
+
+    path.write_text("second")
+    for _ in range(2):
+        with FailingFiles(tmp_path, 2, code):
+            assert look() == "first"
+    assert [os.strerror(code) in one.getMessage() for one in caplog.records] == [True], "it is told once"
+    assert look() == "second"
+    for wrong in ("", "two words", "\N{LATIN SMALL LETTER E WITH ACUTE}", "x" * 70_000):
+        path.write_text(wrong)
+        assert look() == "second"
+    assert "must have one token and nothing else" in caplog.text

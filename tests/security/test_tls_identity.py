@@ -157,8 +157,12 @@ class InPlace:
     """Runs what would run in a thread."""
 
     def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
-        work()
-        then(None)
+        failure = None
+        try:
+            work()
+        except Exception as error:
+            failure = error
+        then(failure)
 
 
 class Held:

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from barnabas.client.errors import AuthenticationFailed
-from barnabas.client.security.scram import HASHES, ScramClient, ScramError
+from barnabas.client.security.scram import login
+from barnabas.coord.security.exchange import InvalidCredentials
+from barnabas.coord.security.scram import SCRAM_MECHANISMS
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.sasl import (
     SaslAuthenticateRequest,
@@ -70,7 +72,7 @@ def authenticate(connection: Channel, sasl: Sasl, deadline: float) -> float:
     if handshake.error_code:
         raise AuthenticationFailed(f"the broker at {connection.address} refuses SASL: error {handshake.error_code}")
     steps = _Steps(connection, deadline)
-    if sasl.mechanism in HASHES:
+    if sasl.mechanism in SCRAM_MECHANISMS:
         _scram(steps, sasl)
     elif sasl.mechanism == "PLAIN":
         steps.send(b"\0".join((b"", sasl.user.encode(), sasl.password.encode())))
@@ -99,10 +101,12 @@ class _Steps:
 
 
 def _scram(steps: _Steps, sasl: Sasl) -> None:
-    client = ScramClient(sasl.mechanism, sasl.user, sasl.password, is_token=sasl.is_token)
+    client = login(sasl.mechanism, sasl.user, sasl.password, is_token=sasl.is_token)
+    message: bytes | None = client.first()
     try:
-        client.check(steps.send(client.answer(steps.send(client.first()))))
-    except ScramError as error:
+        while message is not None:
+            message = client.step(steps.send(message))
+    except InvalidCredentials as error:
         raise AuthenticationFailed(f"the broker at {steps.address} cannot be trusted: {error}") from None
 
 

@@ -252,7 +252,13 @@ SASL_OAUTHBEARER_SUB_CLAIM_NAME = string(
     "sasl.oauthbearer.sub.claim.name", "sub", "", LOW, "Claim that holds the subject.", used=True
 )
 SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL = string(
-    "sasl.oauthbearer.token.endpoint.url", None, "", MEDIUM, "URL from which tokens are requested."
+    "sasl.oauthbearer.token.endpoint.url",
+    None,
+    "",
+    MEDIUM,
+    "Where this node has the token with which it logs in at other nodes: file:///PATH. It is read again from time to "
+    "time.",
+    used=True,
 )
 SASL_SERVER_CALLBACK_HANDLER_CLASS = class_name(
     "sasl.server.callback.handler.class",

@@ -11,9 +11,9 @@ WORLDS = 300
 
 @pytest.mark.java
 def test_settings_and_throttle_times_are_kafkas() -> None:
-    assert quota_worlds.differences(WORLDS, seed=546) == []
+    assert quota_worlds.COMPARISON.differences(WORLDS, seed=546) == []
 
 
 @pytest.mark.java
 def test_changes_and_filters_are_kafkas() -> None:
-    assert quota_changes.differences(WORLDS, seed=546) == []
+    assert quota_changes.COMPARISON.differences(WORLDS, seed=546) == []
