@@ -61,9 +61,9 @@ class Channel:
         self._in_cache_to = 0  # the end, in the file, of the piece of the slice that may be sent now
 
     @property
-    def is_handshaking(self) -> bool:
-        """Whether no request can come before a handshake is done."""
-        return False
+    def is_unauthenticated(self) -> bool:
+        """Whether the client has to authenticate first: such channels have a small part of each turn."""
+        return self.connection.on_authenticated is not None
 
     def flush(self) -> int:
         """Send what the socket accepts, at most about TURN_BYTES; returns the bytes sent."""

@@ -52,8 +52,8 @@ LINGER_S = 0.001
 """How long the reactor polls for the next event before it lets trio run other tasks, seconds."""
 TURN_S = 0.004
 """How long requests are handled in a turn, seconds; then what they have produced is sent."""
-HANDSHAKES_S = 0.0005
-"""How long handshakes of TLS are done in a turn, seconds, and one handshake more."""
+STRANGERS_S = 0.0005
+"""How long clients that have not authenticated are served in a turn, seconds, and one of them more."""
 SEND_S = 0.002
 """How long responses are sent in a turn, seconds."""
 CHECKPOINT_S = 0.01
@@ -240,17 +240,18 @@ class Reactor:
     def _serve_rotation(self, now: float, end: float) -> None:
         """Serve the channels in the rotation until `end`, each once at most and one at least.
 
-        After a handshake, which costs more than most requests, it ends sooner: they come from whoever likes to connect.
+        It ends sooner after one whose client has not authenticated: handshakes of TLS and large tokens cost more than
+        most requests, and come from whoever likes to connect.
         """
         clock = self._loop.now
-        end_of_handshakes = now + HANDSHAKES_S
+        end_of_strangers = now + STRANGERS_S
         for _ in range(len(self._rotation)):
             channel = self._rotation.popleft()
             channel.is_waiting = False
-            is_handshake = channel.is_handshaking
+            is_stranger = channel.is_unauthenticated
             self._weigh(channel, now)
             now = clock()
-            if now >= end or (is_handshake and now >= end_of_handshakes):
+            if now >= end or (is_stranger and now >= end_of_strangers):
                 break
 
     def _weigh(self, channel: Channel, now: float) -> None:
@@ -260,7 +261,8 @@ class Reactor:
         """
         before = self._cpu_time()
         self._go_on(channel, now)
-        channel.is_heavy = channel.is_suspect = self._cpu_time() - before >= SHARE_S
+        channel.is_suspect = self._cpu_time() - before >= SHARE_S
+        channel.is_heavy = channel.is_suspect or channel.is_unauthenticated
 
     def send_outside_turn(self) -> None:
         """Send what was produced outside of a turn."""

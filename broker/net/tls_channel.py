@@ -175,11 +175,6 @@ class TlsChannel(Channel):
     def is_heavy(self, is_heavy: bool) -> None:
         self._is_heavy = is_heavy
 
-    @property
-    def is_handshaking(self) -> bool:
-        """Whether no request can come before a handshake is done."""
-        return not self._stream.is_open
-
     def flush(self) -> int:
         """Encrypt and send what the socket accepts, at most about TURN_BYTES; returns the bytes that left `out`."""
         connection, stream = self.connection, self._stream

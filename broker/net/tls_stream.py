@@ -20,10 +20,10 @@ CIPHER_BYTES: Final = 64 * 1024
 """Encrypted bytes that are received at a time."""
 FILLS: Final = 8
 """How often encrypted bytes are received in a call before data is among them; the others wait for the next turn."""
-SUSPECT_BYTES: Final = 4 * 1024
-"""Encrypted bytes that are received at a time while they bring no data."""
-ANSWER_BYTES: Final = 1024
-"""The most that a peer may have answered, outside of requests, to what is received at a time: 37 changes of keys."""
+SUSPECT_BYTES: Final = 1024
+"""Encrypted bytes that are received at a time before there was data, and after a change of keys until there is some."""
+ANSWER_BYTES: Final = 512
+"""The most that a peer may have answered, outside of requests, to what is received at a time: 18 changes of keys."""
 UNREAD_BYTES: Final = 256 * 1024
 """A peer that leaves more encrypted bytes than this unread may not change its keys."""
 _NOTHING: Final = memoryview(b"")
@@ -57,7 +57,7 @@ class TlsStream:
         self.has_unread = False
         """Whether received bytes may be left that the poller does not know of."""
         self._has_ended = False
-        self._is_suspect = True  # whether what was received last has brought no data
+        self._is_suspect = True  # whether there was no data yet, or none after a change of keys
         self._sealed = _NOTHING
 
     @property
@@ -118,9 +118,7 @@ class TlsStream:
                 return count
             if self._has_ended:
                 return 0
-            piece = scratch[:SUSPECT_BYTES] if self._is_suspect else scratch
-            self._is_suspect = True
-            self._fill(piece)
+            self._fill(scratch[:SUSPECT_BYTES] if self._is_suspect else scratch)
         raise BlockingIOError
 
     def _answer_changes(self) -> None:
@@ -128,6 +126,7 @@ class TlsStream:
         here."""
         if self._outgoing.pending > ANSWER_BYTES or len(self._sealed) > UNREAD_BYTES:
             raise ProtocolError("The client changes its TLS keys again and again")
+        self._is_suspect = True
         self._send_pending()
 
     def _decrypt(self, buffer: memoryview) -> int:

@@ -386,14 +386,14 @@ def test_due_timers_are_bounded_by_time() -> None:
     assert callback.calls == 10
 
 
-def test_handshakes_take_a_small_part_of_a_turn(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that takes longer than their part is the last of its turn; requests have the whole turn."""
+def test_who_has_not_authenticated_has_a_small_part_of_a_turn(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that takes longer than this part is the last of its turn; requests of others have the whole turn."""
     peers = [turns.connect() for _ in range(20)]
     for peer in peers:
         peer.sendall(requests(1, 1.0))
     turns.reactor.turn()
     assert len(turns.served) == TURN_S / 0.001
-    monkeypatch.setattr(Channel, "is_handshaking", property(lambda _: True))
+    monkeypatch.setattr(Channel, "is_unauthenticated", property(lambda _: True))
     turns.reactor.turn()
     assert len(turns.served) == TURN_S / 0.001 + 1
     turns.until(lambda: len(turns.served) == len(peers))

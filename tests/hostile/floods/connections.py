@@ -184,7 +184,7 @@ FLOODS = [
     Flood("TLS begun and left", half_open, TLS, UNAUTHENTICATED, 300, FEW),
     Flood("TLS byte by byte", byte_by_byte, TLS, UNAUTHENTICATED, 150, FEW),
     Flood("TLS whole handshakes", whole_handshakes, TLS, f"max.connections; {UNAUTHENTICATED}", 50),
-    Flood("TLS changes of keys", changed_keys, TLS, "closed after 37 changes without data", 10),
+    Flood("TLS changes of keys", changed_keys, TLS, "closed after 18 changes without data", 10),
     Flood("garbage in place of TLS", garbage, TLS, "closed with the first byte", 200),
     Flood("TLS on a port without it", tls_on_plaintext, ("PLAINTEXT", "SASL_PLAINTEXT"), "socket.request.max.bytes; "
           "sasl.server.max.receive.size", 200),
