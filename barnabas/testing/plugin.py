@@ -77,7 +77,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     if report.when == "call" and report.failed:
         item.stash[_FAILED] = True
         kafka = getattr(item, "funcargs", {}).get("kafka")
-        if type(kafka).__module__ == "barnabas.testing.cluster" and (text := kafka.report()):
+        is_ours = kafka is not None and type(kafka).__module__ == "barnabas.testing.cluster"
+        if is_ours and (text := kafka.report()):
             report.sections.append(("Barnabas: what clients did", text))
     return report  # type: ignore[return-value]
 
