@@ -189,6 +189,17 @@ def kafka_options(kafka: Cluster) -> dict[str, str]:
     return {"kafka.bootstrap.servers": kafka.bootstrap_servers}
 
 
+@pytest.fixture(scope="session")
+def kafka_spark() -> Iterator[Any]:
+    """A SparkSession with the Kafka connector, one for the run. It needs Java, and `pip install 'barnabas[spark]'`."""
+    pytest.importorskip("pyspark")
+    from barnabas.pipeline.spark import session
+
+    spark = session("tests")
+    yield spark
+    spark.stop()
+
+
 @pytest.fixture
 def confluent(kafka: Cluster) -> Iterator[ConfluentClients]:
     """Clients of confluent-kafka for the test's cluster, closed after the test."""
