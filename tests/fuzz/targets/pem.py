@@ -5,6 +5,7 @@ Only ConfigError; ValueError for a certificate that is none. The name of a certi
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from functools import cache
 
@@ -52,7 +53,9 @@ def _certificate(data: bytes) -> None:
 def _pkcs12(data: bytes) -> None:
     for read in (key_and_chain, trusted_certificates):
         try:
-            read(data, PASSWORD, "the store")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the library says that it reads BER where DER is expected
+                read(data, PASSWORD, "the store")
         except ConfigError as error:
             is_sayable(str(error))
 

@@ -1,4 +1,4 @@
-"""Messages of every API and version, request and response, record and header; headers of frames.
+"""Messages of every API and version, request and response, record and header; headers of frames; a stream of frames.
 
 What decodes is encoded and decoded again to the same bytes, at once and in steps. Only ProtocolError and KafkaError.
 """
@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from typing import Any
 
+from barnabas.wire.connection import NEED_DATA, Connection, Event
 from barnabas.wire.errors import KafkaError, ProtocolError
 from barnabas.wire.frame import parse_request_header
 from barnabas.wire.json_form import from_json, to_json
@@ -21,6 +22,8 @@ from tests.wire.recorded import exchanges, vectors
 
 MAX_BYTES = 2048
 ELEMENTS = 10_000
+STREAM, HEADER = 65_534, 65_535
+"""What an input is in place of the number of a message."""
 
 
 @cache
@@ -36,12 +39,15 @@ def _numbers() -> dict[tuple[type[Message], int], int]:
 
 
 def check(data: bytes) -> None:
-    """A message, or the header of a request."""
+    """A message, the header of a request, or what a client sends."""
     given = Input(data)
     number = given.number(65_536)
-    if number == 65_535:
+    if number >= STREAM:
         with contextlib.suppress(ProtocolError, KafkaError):
-            parse_request_header(given.rest)
+            if number == HEADER:
+                parse_request_header(given.rest)
+            else:
+                _stream(given.rest)
         return
     message_class, version = cases()[number % len(cases())]
     codec = message_class.codec(version)
@@ -50,6 +56,23 @@ def check(data: bytes) -> None:
     except (ProtocolError, KafkaError):
         return
     _check_message(codec, message)
+
+
+def _stream(data: bytes) -> None:
+    """The same events come whether bytes arrive at once or one by one."""
+    whole, single = Connection.server(max_frame_bytes=MAX_BYTES), Connection.server(max_frame_bytes=MAX_BYTES)
+    whole.receive_data(data)
+    events = list(_events(whole))
+    for at in range(len(data)):
+        single.receive_data(data[at : at + 1])
+        for event in _events(single):
+            assert repr(event) == repr(events.pop(0))
+    assert not events
+
+
+def _events(connection: Connection) -> Iterator[Event]:
+    while (event := connection.next_event()) is not NEED_DATA:
+        yield event
 
 
 def _check_message(codec: Any, message: Message) -> None:
@@ -88,3 +111,5 @@ def seeds() -> Iterator[bytes]:
             yield number.to_bytes(2, "big") + vector.data
     for exchange in exchanges():
         yield b"\xff\xff" + exchange.request[:40]
+        if len(exchange.request) < MAX_BYTES // 2:
+            yield b"\xff\xfe" + (len(exchange.request).to_bytes(4, "big") + exchange.request) * 2
