@@ -461,6 +461,11 @@ def test_admin_adds_partitions(broker, admin, create) -> None:
 def test_admin_reads_and_changes_configs(admin, create) -> None:
     topic = create(config={"retention.ms": "1234567"})
     resource = ConfigResource(ResourceType.TOPIC, topic)
+
+    def described(key: str) -> str:
+        (future,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
+        return str(future.result(20)[key].value)
+
     (future,) = admin.describe_configs([resource]).values()
     entries = future.result(20)
     assert entries["retention.ms"].value == "1234567"
@@ -471,8 +476,9 @@ def test_admin_reads_and_changes_configs(admin, create) -> None:
     resource.add_incremental_config(ConfigEntry("retention.ms", "7654321", incremental_operation=AlterConfigOpType.SET))
     (future,) = admin.incremental_alter_configs([resource]).values()
     future.result(20)
-    (future,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
-    assert future.result(20)["retention.ms"].value == "7654321"
+    deadline = time.monotonic() + DEADLINE_S
+    while described("retention.ms") != "7654321":  # Kafka answers before the broker knows the new value
+        assert time.monotonic() < deadline, described("retention.ms")
 
     bad = ConfigResource(ResourceType.TOPIC, topic)
     bad.add_incremental_config(ConfigEntry("retention.ms", "never", incremental_operation=AlterConfigOpType.SET))

@@ -24,7 +24,6 @@ SLOW = [
     ("kafka_python", "SSL/mTLS"),
     ("kcat", "SASL_SSL/OAUTHBEARER-UNSECURED"),
     ("franz-go", "SASL_SSL/SCRAM-SHA-512"),
-    ("aiokafka", "SASL_PLAINTEXT/PLAIN"),
 ]
 MODULES = {"aiokafka": "aiokafka", "kafka_python": "kafka", "confluent_kafka": "confluent_kafka"}
 
@@ -98,16 +97,16 @@ def test_settings_name_the_protocol_and_the_mechanism(one: Combination) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("one", EVERY, ids=str)
 def test_the_command_line_and_its_client_use_the_same_properties(one: Combination, tmp_path: Path) -> None:
-    """The certificate is replaced in both ways between two questions."""
+    """A certificate is replaced between two questions."""
     secured = SecuredBroker("barnabas", tmp_path / "data", {}, one)
     secured.start()
     try:
         properties = secured.server.clients.write(tmp_path / "client.properties")
         options = ("topic", "list", "--command-config", str(properties))
         assert run_command(*options, bootstrap=secured.server.bootstrap).code == 0
-        for way in secured.ways if one.has_tls else ():
-            shown = secured.replace(way)
-            while secured.shown() != shown:
+        if one.has_tls:
+            renewed = secured.replace("config")
+            while secured.shown() != renewed:  # the broker answers before it has read the file
                 pass
             assert run_command(*options, bootstrap=secured.server.bootstrap).code == 0
     finally:
