@@ -25,6 +25,11 @@ OPERATIONS: Final[dict[str, str]] = {
     "wait_for_records": "topics",
     "produce": "topics",
     "request": "requests",
+    "clock": "clock_operations",
+    "clock_freeze": "clock_operations",
+    "clock_advance": "clock_operations",
+    "clock_jump": "clock_operations",
+    "clock_resume": "clock_operations",
 }
 """The operations, each with its module in `barnabas.control`."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from barnabas.testing.clock import AsyncClock, Clock
 from barnabas.testing.forms import Async, Sync, operation
 from barnabas.testing.topic import AsyncTopic, Topic
 
@@ -45,6 +46,11 @@ class Cluster(ClusterOperations, Sync):
         """A topic by its name; it need not exist yet."""
         return Topic(self._link, name)
 
+    @property
+    def clock(self) -> Clock:
+        """The clock of this cluster."""
+        return Clock(self._link)
+
 
 class AsyncCluster(ClusterOperations, Async):
     """A cluster, for tests in asyncio, trio and anyio."""
@@ -52,3 +58,8 @@ class AsyncCluster(ClusterOperations, Async):
     def topic(self, name: str) -> AsyncTopic:
         """A topic by its name; it need not exist yet."""
         return AsyncTopic(self._link, name)
+
+    @property
+    def clock(self) -> AsyncClock:
+        """The clock of this cluster."""
+        return AsyncClock(self._link)
