@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from barnabas.testing.clock import AsyncClock, Clock
-from barnabas.testing.forms import Async, Sync, operation
+from barnabas.testing.forms import Async, Sync, in_thread, operation
+from barnabas.testing.snapshot import AsyncSnapshot, Snapshot, SnapshotOperations
 from barnabas.testing.topic import AsyncTopic, Topic
 
 if TYPE_CHECKING:
@@ -34,6 +35,19 @@ class ClusterOperations:
         return answer
 
     @operation
+    def restore(self, snapshot: SnapshotOperations) -> None:
+        """Have the cluster be what it was; it keeps its address, and connections are closed."""
+        self._link.perform("restore", {"snapshot": snapshot.number})
+
+    def _take_snapshot(self) -> int:
+        number: int = self._link.perform("snapshot")["snapshot"]
+        return number
+
+    def _fork(self, snapshot: SnapshotOperations | None) -> tuple[Link, str]:
+        opened = self._link.perform("fork", {"snapshot": None if snapshot is None else snapshot.number})
+        return self._link.to(opened["id"]), opened["bootstrap"]
+
+    @operation
     def close(self) -> None:
         """Close its connections, and remove it with all that it has."""
         self._link.channel.call("DELETE", f"/v1/clusters/{self._link.number}")
@@ -41,6 +55,15 @@ class ClusterOperations:
 
 class Cluster(ClusterOperations, Sync):
     """A cluster, for plain tests."""
+
+    def snapshot(self) -> Snapshot:
+        """Everything that the cluster has now: topics, records, groups, offsets, open transactions."""
+        return Snapshot(self._link, self._take_snapshot())
+
+    def fork(self, snapshot: Snapshot | None = None) -> Cluster:
+        """A further cluster that begins as this one is, or was in a snapshot."""
+        link, bootstrap = self._fork(snapshot)
+        return Cluster(link, bootstrap)
 
     def topic(self, name: str) -> Topic:
         """A topic by its name; it need not exist yet."""
@@ -54,6 +77,14 @@ class Cluster(ClusterOperations, Sync):
 
 class AsyncCluster(ClusterOperations, Async):
     """A cluster, for tests in asyncio, trio and anyio."""
+
+    async def snapshot(self) -> AsyncSnapshot:
+        """Everything that the cluster has now: topics, records, groups, offsets, open transactions."""
+        return AsyncSnapshot(self._link, await in_thread(self._take_snapshot))
+
+    async def fork(self, snapshot: AsyncSnapshot | None = None) -> AsyncCluster:
+        """A further cluster that begins as this one is, or was in a snapshot."""
+        return AsyncCluster(*await in_thread(self._fork, snapshot))
 
     def topic(self, name: str) -> AsyncTopic:
         """A topic by its name; it need not exist yet."""
