@@ -73,7 +73,7 @@ $(VENV)/.installed-docs: pyproject.toml | $(VENV)/bin/python
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
-	$(call set_up,'.[test$(COMMA)dev]',Spark$(COMMA) the clients and the checkers (1.3 GB on disk; about four minutes$(COMMA) most of them for Spark))
+	$(call set_up,'.[suite$(COMMA)dev]',Spark$(COMMA) the clients and the checkers (1.3 GB on disk; about four minutes$(COMMA) most of them for Spark))
 	@touch $@ $(VENV)/.installed $(VENV)/.installed-demo $(VENV)/.installed-docs
 
 clean:

@@ -1,8 +1,8 @@
 """The clock of a virtual cluster: it can be frozen, advanced, set to another date, and be let run again.
 
 What the state of its brokers depends on goes by it (`Loop.state_now`, `Loop.state_timers`, `Loop.now_ms`): timestamps,
-sessions, rebalances, transactions, locks, tokens, quotas, retention, compaction. What clients wait for in a request, idle
-connections and the limits of work within a turn stay in real time, so that clients of a frozen cluster go on.
+sessions, rebalances, transactions, locks, tokens, quotas, retention, compaction. What clients wait for in a request,
+idle connections and the limits of work within a turn stay in real time, so that clients of a frozen cluster go on.
 
 Invariants: time never goes back but by `jump`, which moves the date only; what is due fires in the order of its time;
 when `advance` returns, all that was due has happened, with the work in threads and processes that it has started.
@@ -132,7 +132,7 @@ class Clock:
             self._wakes_at = deadline
             self._set_alarm()
 
-    async def pause(self, timers: StateTimers, seconds: float, unless: trio.Event | None) -> None:
+    async def pause(self, timers: Timers, seconds: float, unless: trio.Event | None) -> None:
         """Wait between two runs of a job; while it does not wait, an advance does not end."""
         task = trio.lowlevel.current_task()
         self._awake.discard(task)
@@ -144,7 +144,7 @@ class Clock:
 
             timer = timers.at(self._wake_time(seconds), wake)
             try:
-                await (trio.sleep_forever() if unless is None else unless.wait())
+                await (unless or trio.Event()).wait()
             finally:
                 timer.cancel()
         self._awake.add(task)
@@ -239,7 +239,7 @@ class Clock:
         """Wait until nothing is in progress that a timer, a job or a request has started. WaitedTooLongError."""
         with trio.move_on_after(SETTLE_S) as limit:
             await trio.lowlevel.checkpoint()
-            while not self._is_quiet():
+            while not self._is_quiet():  # noqa: ASYNC110 - threads, processes and turns
                 await trio.sleep(LOOK_S)
         if limit.cancelled_caught:
             raise WaitedTooLongError(f"Work has not ended within {SETTLE_S:g} s")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _UNFINISHED: Final = (layout.DELETED_SUFFIX, layout.CLEANED_SUFFIX, layout.SWAP_SUFFIX, layout.TEMPORARY_SUFFIX)
 
+
 def copy_open_logs(log_dirs: LogDirs, target: Path) -> None:
     """Copy what a broker has, of which no work is in progress. ControlError if it has several directories."""
     if len(log_dirs.dirs) != 1:
@@ -62,7 +63,7 @@ def copy_data(source: Path, target: Path, *, may_link: bool = True) -> None:
 
 def _copy_log(source: Path, target: Path, *, may_link: bool) -> None:
     target.mkdir(mode=0o700)
-    names = [name for name in os.listdir(source) if not name.endswith(_UNFINISHED)]
+    names = [one.name for one in os.scandir(source) if not one.name.endswith(_UNFINISHED)]
     active = _active_segment(names)
     for name in names:
         path, copy = f"{source}/{name}", f"{target}/{name}"

@@ -65,6 +65,10 @@ class TopicReader:
         """The partitions, as they are now; none while the topic does not exist."""
         return sorted(self._cluster.broker.partitions.of_topic(self.topic), key=lambda partition: partition.index)
 
+    def skip_to_ends(self) -> None:
+        """Leave out what is there already."""
+        self.positions.update({partition.index: self._end(partition) for partition in self.partitions})
+
     async def read(self) -> AsyncIterator[list[Found]]:
         """What is between the positions and the ends, in steps; the positions are moved."""
         for partition in self.partitions:

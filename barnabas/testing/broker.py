@@ -59,26 +59,32 @@ class Broker:
         assert self._channel is not None, "the broker was not started"
         return self._channel
 
-    def open(self, config: Mapping[str, object] | None = None) -> Cluster:
-        """A further cluster in the same process, with config keys of its own."""
-        link, bootstrap = self._open(config)
-        return Cluster(link, bootstrap)
+    def use(self, url: str, token: str) -> None:
+        """Use a broker that is running already, by its control channel, instead of starting one."""
+        self._channel = Channel(url, token)
+        self._bootstrap = self._channel.call("GET", "/v1/clusters")["clusters"][0]["bootstrap"]
 
-    async def open_async(self, config: Mapping[str, object] | None = None) -> AsyncCluster:
+    def open(self, config: Mapping[str, object] | None = None, **more: object) -> Cluster:
+        """A further cluster in the same process, with config keys of its own.
+
+        `more`: what else a cluster can be opened with. RefusedError for keys that it cannot start with.
+        """
+        return Cluster(*self._open(config, more))
+
+    async def open_async(self, config: Mapping[str, object] | None = None, **more: object) -> AsyncCluster:
         """The same, to await."""
-        return AsyncCluster(*await in_thread(self._open, config))
+        return AsyncCluster(*await in_thread(self._open, config, more))
 
-    def _open(self, config: Mapping[str, object] | None) -> tuple[Link, str]:
+    def _open(self, config: Mapping[str, object] | None, more: Mapping[str, object]) -> tuple[Link, str]:
         keys = {key: str(value) for key, value in (config or {}).items()}
-        opened: dict[str, Any] = self.channel.call("POST", "/v1/clusters", {"config": keys})
+        opened: dict[str, Any] = self.channel.call("POST", "/v1/clusters", {"config": keys, **more})
         return Link(self.channel, opened["id"], self._timeout), opened["bootstrap"]
 
     def _start(self) -> None:
         running = os.environ.get(CONTROL)
         if running:
             token, _, address = running.removeprefix("http://").rpartition("@")
-            self._channel = Channel(f"http://{address}", token)
-            self._bootstrap = self._channel.call("GET", "/v1/clusters")["clusters"][0]["bootstrap"]
+            self.use(f"http://{address}", token)
             return
         self._process = BrokerProcess(self._config, listen=f"127.0.0.1:{self._port}")
         control = self._process.control

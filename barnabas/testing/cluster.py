@@ -6,10 +6,13 @@ test uses; it is gone after the test.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from barnabas.testing.clock import AsyncClock, Clock
+from barnabas.testing.durations import Amount, seconds_of
 from barnabas.testing.forms import Async, Sync, in_thread, operation
+from barnabas.testing.group import AsyncGroup, Group
 from barnabas.testing.snapshot import AsyncSnapshot, Snapshot, SnapshotOperations
 from barnabas.testing.topic import AsyncTopic, Topic
 
@@ -29,10 +32,28 @@ class ClusterOperations:
         return f"{type(self).__name__}({self.bootstrap_servers!r})"
 
     @operation
-    def request(self, api: str, version: int | None = None, **body: Any) -> dict[str, Any]:
-        """Make any request of Kafka's protocol, in Kafka's JSON: `request("DescribeGroups", groups=["g"], …)`."""
-        answer: dict[str, Any] = self._link.perform("request", {"api": api, "version": version, "body": body})
+    def request(self, api: str, body: Mapping[str, Any], version: int | None = None) -> dict[str, Any]:
+        """Make any request of Kafka's protocol, in Kafka's JSON: `request("DescribeGroups", {"groups": ["g"], …})`.
+
+        Its response, in JSON too; the latest version if none is given. RefusedError for a body that is not valid.
+        """
+        answer: dict[str, Any] = self._link.perform("request", {"api": api, "version": version, "body": dict(body)})
         return answer
+
+    def report(self) -> str:
+        """What a failing test shows of this cluster; "" if there is nothing to show."""
+        return self._link.context().strip()
+
+    @operation
+    def fence_producer(self, transactional_id: str) -> None:
+        """Fence the producer of a transactional id, and abort its transaction."""
+        self._link.perform("fence_producer", {"transactional_id": transactional_id}, wait_s=10)
+
+    @operation
+    def reload_transactions(self, transactional_id: str, loading: Amount = 0) -> None:
+        """Have the coordinator of a transactional id unloaded and loaded again, as `Group.reload` does for groups."""
+        values = {"transactional_id": transactional_id, "seconds": seconds_of(loading)}
+        self._link.perform("reload_coordinator", values)
 
     @operation
     def restore(self, snapshot: SnapshotOperations) -> None:
@@ -56,6 +77,14 @@ class ClusterOperations:
 class Cluster(ClusterOperations, Sync):
     """A cluster, for plain tests."""
 
+    def __init__(self, link: Link, bootstrap_servers: str) -> None:
+        super().__init__(link, bootstrap_servers)
+        self._topics: dict[str, Topic] = {}
+
+    def to_await(self) -> AsyncCluster:
+        """The same cluster with methods to await."""
+        return AsyncCluster(self._link, self.bootstrap_servers)
+
     def snapshot(self) -> Snapshot:
         """Everything that the cluster has now: topics, records, groups, offsets, open transactions."""
         return Snapshot(self._link, self._take_snapshot())
@@ -66,8 +95,14 @@ class Cluster(ClusterOperations, Sync):
         return Cluster(link, bootstrap)
 
     def topic(self, name: str) -> Topic:
-        """A topic by its name; it need not exist yet."""
-        return Topic(self._link, name)
+        """A topic by its name, always the same object; it need not exist yet."""
+        if name not in self._topics:
+            self._topics[name] = Topic(self._link, name)
+        return self._topics[name]
+
+    def group(self, name: str) -> Group:
+        """A group of any type by its name; it need not exist yet."""
+        return Group(self._link, name)
 
     @property
     def clock(self) -> Clock:
@@ -78,6 +113,10 @@ class Cluster(ClusterOperations, Sync):
 class AsyncCluster(ClusterOperations, Async):
     """A cluster, for tests in asyncio, trio and anyio."""
 
+    def __init__(self, link: Link, bootstrap_servers: str) -> None:
+        super().__init__(link, bootstrap_servers)
+        self._topics: dict[str, AsyncTopic] = {}
+
     async def snapshot(self) -> AsyncSnapshot:
         """Everything that the cluster has now: topics, records, groups, offsets, open transactions."""
         return AsyncSnapshot(self._link, await in_thread(self._take_snapshot))
@@ -87,8 +126,14 @@ class AsyncCluster(ClusterOperations, Async):
         return AsyncCluster(*await in_thread(self._fork, snapshot))
 
     def topic(self, name: str) -> AsyncTopic:
-        """A topic by its name; it need not exist yet."""
-        return AsyncTopic(self._link, name)
+        """A topic by its name, always the same object; it need not exist yet."""
+        if name not in self._topics:
+            self._topics[name] = AsyncTopic(self._link, name)
+        return self._topics[name]
+
+    def group(self, name: str) -> AsyncGroup:
+        """A group of any type by its name; it need not exist yet."""
+        return AsyncGroup(self._link, name)
 
     @property
     def clock(self) -> AsyncClock:

@@ -26,8 +26,17 @@ LOG_SHOWN: Final = 4000
 class BrokerProcess:
     """A process of `barnabas serve --control`."""
 
-    def __init__(self, config: Mapping[str, str], arguments: Sequence[str] = (), listen: str = "127.0.0.1:0") -> None:
-        """Start it, and wait until it serves. BrokerError with its own words if it does not."""
+    def __init__(
+        self,
+        config: Mapping[str, str],
+        arguments: Sequence[str] = (),
+        listen: str = "127.0.0.1:0",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Start it, and wait until it serves. BrokerError with its own words if it does not.
+
+        `environment` is that of the process; by default that of this one.
+        """
         self._folder = Path(tempfile.mkdtemp(prefix="barnabas-test-"))
         self.log = self._folder / "broker.log"
         """What the broker has logged."""
@@ -38,7 +47,14 @@ class BrokerProcess:
             command += ["--set", f"{key}={value}"]
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, encoding="utf-8"
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                encoding="utf-8",
+                env=environment,
+                start_new_session=True,  # Ctrl-C is for the tests; the broker ends when they do
             )
         assert self._process.stdout is not None
         while READY not in (line := self._process.stdout.readline()):

@@ -26,7 +26,7 @@ def _producer(kafka: Cluster, **settings: Any) -> Producer:
 def _committed(kafka: Cluster) -> int:
     topics = [{"name": "orders", "partitionIndexes": [0]}]
     groups = [{"groupId": "g", "topics": topics}]
-    answer = kafka.request("OffsetFetch", version=8, groups=groups, requireStable=False)
+    answer = kafka.request("OffsetFetch", {"groups": groups, "requireStable": False}, 8)
     return int(answer["groups"][0]["topics"][0]["partitions"][0]["committedOffset"])
 
 
@@ -48,7 +48,7 @@ def _consume(kafka: Cluster, count: int) -> list[str]:
 
 def test_a_cluster_is_restored_at_its_address(kafka: Cluster) -> None:
     topic = kafka.topic("orders")
-    topic.create(retention_ms="123456789")
+    topic.create(config={"retention.ms": "123456789"})
     for value in "abc":
         topic.produce(value)
     assert _consume(kafka, 2)[:2] == ["a", "b"]
@@ -84,7 +84,8 @@ def test_a_client_goes_on_after_a_restore(kafka: Cluster) -> None:
     assert _values(kafka) == ["kept", "again"]
 
 
-def test_forks_are_independent(kafka: Cluster) -> None:
+def test_forks_are_independent(barnabas_broker: Broker) -> None:
+    kafka = barnabas_broker.open()
     kafka.topic("orders").produce("both")
     fork = kafka.fork()
     kafka.topic("orders").produce("mine")
@@ -102,25 +103,10 @@ def test_forks_are_independent(kafka: Cluster) -> None:
         fork.snapshot()
 
 
-@pytest.fixture
-def kafka(test_broker: Broker, request: pytest.FixtureRequest) -> Cluster:
-    """A cluster that a test may close."""
-    cluster = test_broker.open()
-
-    def close() -> None:
-        try:
-            cluster.close()
-        except RefusedError:
-            assert "independent" in request.node.name
-
-    request.addfinalizer(close)
-    return cluster
-
-
 def test_segments_that_are_closed_are_shared_and_survive_their_deletion(kafka: Cluster) -> None:
     kafka.clock.freeze()
     topic = kafka.topic("orders")
-    topic.create(segment_bytes="1048576", retention_ms="60000")
+    topic.create(config={"segment.bytes": "1048576", "retention.ms": "60000"})
     for number in range(30):
         topic.produce(bytes([number]) * 100_000)
     snap = kafka.snapshot()
@@ -140,7 +126,7 @@ def test_an_open_transaction_is_part_of_a_snapshot(kafka: Cluster) -> None:
     fork = kafka.fork()
     producer.commit_transaction()
     assert _values(kafka) == ["open"]
-    state = fork.request("DescribeTransactions", version=0, transactionalIds=["t"])["transactionStates"][0]
+    state = fork.request("DescribeTransactions", {"transactionalIds": ["t"]}, 0)["transactionStates"][0]
     assert state["transactionState"] == "Ongoing"
     assert _values(fork) == []
     active = _active_producers(fork)
@@ -154,7 +140,7 @@ def test_an_open_transaction_is_part_of_a_snapshot(kafka: Cluster) -> None:
 
 def _active_producers(kafka: Cluster) -> list[dict[str, Any]]:
     topics = [{"name": "orders", "partitionIndexes": [0]}]
-    answer = kafka.request("DescribeProducers", version=0, topics=topics)
+    answer = kafka.request("DescribeProducers", {"topics": topics}, 0)
     found: list[dict[str, Any]] = answer["topics"][0]["partitions"][0]["activeProducers"]
     return found
 
@@ -211,7 +197,7 @@ def test_a_saved_snapshot_is_a_data_directory(kafka: Cluster, tmp_path: Path, st
         kafka.snapshot().save(saved)
 
 
-def test_what_cannot_be_done(test_broker: Broker, kafka: Cluster) -> None:
+def test_what_cannot_be_done(kafka: Cluster) -> None:
     snap = kafka.snapshot()
     snap.remove()
     with pytest.raises(RefusedError, match="There is no snapshot"):
@@ -221,8 +207,8 @@ def test_what_cannot_be_done(test_broker: Broker, kafka: Cluster) -> None:
 
 
 @pytest.mark.trio
-async def test_the_awaited_form(test_broker: Broker) -> None:
-    kafka = await test_broker.open_async()
+async def test_the_awaited_form(barnabas_broker: Broker) -> None:
+    kafka = await barnabas_broker.open_async()
     await kafka.topic("orders").produce("a")
     snap = await kafka.snapshot()
     await kafka.topic("orders").produce("b")

@@ -1,0 +1,127 @@
+"""A group of a cluster, of any type: what it has committed, who is in it, and waits for both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from barnabas.testing.choreography import GroupChoreography
+from barnabas.testing.forms import Async, Sync, operation
+
+if TYPE_CHECKING:
+    from barnabas.testing.link import Link
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a group, and the partitions that it is assigned, by topic."""
+
+    id: str
+    instance_id: str | None
+    client_id: str
+    assignment: dict[str, list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """A group at one moment. `offsets` are the committed ones (of a share group: where it starts), by partition."""
+
+    type: str
+    state: str
+    members: list[Member]
+    offsets: dict[tuple[str, int], int]
+    lag: dict[tuple[str, int], int]
+
+    def __str__(self) -> str:
+        if not self.type and not self.offsets:
+            return "there is no such group"
+        members = [f"{one.client_id} ({one.id}) has {one.assignment or 'nothing'}" for one in self.members] or [
+            "no members"
+        ]
+        offsets = [
+            f"{topic}-{partition}: {offset}, lag {self.lag.get((topic, partition), '?')}"
+            for (topic, partition), offset in self.offsets.items()
+        ] or ["no committed offsets"]
+        return f"{self.type} group, {self.state}; " + "; ".join(members + offsets)
+
+
+__tracebackhide__ = True
+"""For pytest: a failure is shown where the test made it."""
+
+
+class GroupOperations(GroupChoreography):
+    """What can be asked of a group."""
+
+    def __init__(self, link: Link, name: str) -> None:
+        self._link = link
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    @operation
+    def describe(self) -> GroupState:
+        """The group as it is now; state Dead if there is none."""
+        return _state_of(self._link.perform("group", {"group": self.name}))
+
+    @operation
+    def committed(self, topic: str, partition: int = 0) -> int | None:
+        """The committed offset of a partition, which is that of the next record to read; None if there is none."""
+        return _state_of(self._link.perform("group", {"group": self.name})).offsets.get((topic, partition))
+
+    @operation
+    def assert_committed(
+        self, topic: str, offset: int | Mapping[int, int], *, partition: int = 0, timeout: float | None = None
+    ) -> None:
+        """The group commits exactly this offset, or these by partition, within the time."""
+        wanted = dict(offset) if isinstance(offset, Mapping) else {partition: offset}
+        rows = [[topic, index, least] for index, least in wanted.items()]
+        found, _ = self._wait({"offsets": rows}, timeout)
+        if {index: found.offsets.get((topic, index)) for index in wanted} != wanted:
+            text = ", ".join(f"{topic}-{index}: {one}" for index, one in wanted.items())
+            raise AssertionError(f"Group {self.name} has not committed {text}: {found}{self._link.context()}")
+
+    @operation
+    def wait_until_assigned(
+        self, members: int = 1, *, partitions: int | None = None, timeout: float | None = None
+    ) -> list[Member]:
+        """Wait until so many members have partitions, and so many partitions a member; the members."""
+        found, is_enough = self._wait({"members": members, "partitions": partitions}, timeout)
+        if not is_enough:
+            what = f"{members} member{'s'[: members > 1]} with partitions"
+            raise AssertionError(f"Group {self.name} has not {what}: {found}{self._link.context()}")
+        return found.members
+
+    @operation
+    def wait_until(self, state: str, *, timeout: float | None = None) -> GroupState:
+        """Wait until the group is in this state, as Kafka calls it: Stable, Empty, Dead, Reconciling …"""
+        found, is_enough = self._wait({"state": state}, timeout)
+        if not is_enough:
+            raise AssertionError(f"Group {self.name} is not {state}: {found}{self._link.context()}")
+        return found
+
+    def _wait(self, wanted: dict[str, Any], timeout: float | None) -> tuple[GroupState, bool]:
+        seconds = self._link.deadline(timeout).seconds
+        values = {"group": self.name, "timeout_s": seconds, **wanted}
+        answer = self._link.perform("wait_for_group", values, wait_s=seconds)
+        return _state_of(answer), answer["enough"]
+
+
+def _state_of(answer: Mapping[str, Any]) -> GroupState:
+    offsets = answer["offsets"]
+    return GroupState(
+        type=answer["type"],
+        state=answer["state"],
+        members=[Member(**member) for member in answer["members"]],
+        offsets={(one["topic"], one["partition"]): one["offset"] for one in offsets},
+        lag={(one["topic"], one["partition"]): one["lag"] for one in offsets if one["lag"] is not None},
+    )
+
+
+class Group(GroupOperations, Sync):
+    """A group, for plain tests."""
+
+
+class AsyncGroup(GroupOperations, Async):
+    """A group, for tests in asyncio, trio and anyio."""

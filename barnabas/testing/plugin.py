@@ -1,0 +1,204 @@
+"""The pytest plugin: fixtures, ini keys, options, the marker `kafka`. Nothing is started until a fixture is used.
+
+One broker serves the whole run, with pytest-xdist all workers; each test gets a cluster of its own in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from barnabas.testing.broker import Broker
+    from barnabas.testing.clients import AiokafkaClients, ConfluentClients, KafkaPythonClients
+    from barnabas.testing.cluster import AsyncCluster, Cluster
+    from barnabas.testing.sharing import Sharing
+
+_SHARING: pytest.StashKey[Sharing] = pytest.StashKey()
+_BROKER: pytest.StashKey[Broker] = pytest.StashKey()
+_FAILED = pytest.StashKey[bool]()
+_KEYS = {
+    "timeout": "how long assertions of the test kit wait, seconds",
+    "port": "the port of the broker itself; each test has a cluster on another, free one",
+    "as_version": "answer as this release of Kafka: 2.8, 3.9, 4.0",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options and ini keys with the same names: --barnabas-timeout and barnabas_timeout."""
+    group = parser.getgroup("barnabas", "Barnabas, a broker for tests")
+    for key, text in _KEYS.items():
+        parser.addini(f"barnabas_{key}", text)
+        group.addoption(f"--barnabas-{key.replace('_', '-')}", dest=f"barnabas_{key}", metavar=key.upper(), help=text)
+    text = "config keys of the broker and of every test's cluster, as num.partitions=3"
+    parser.addini("barnabas_config", text, type="linelist")
+    group.addoption("--barnabas-config", action="append", default=[], metavar="KEY=VALUE", help=text)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker."""
+    config.addinivalue_line(
+        "markers", "kafka(topics=None, config=None, **more): topics and config keys of the test's cluster"
+    )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Of pytest-xdist, in its controller: invite a worker to the broker of the run."""
+    from barnabas.testing.sharing import Sharing
+
+    config: pytest.Config = node.config
+    if _SHARING not in config.stash:
+        config.stash[_SHARING] = Sharing(lambda: _started(config))
+    node.workerinput["barnabas_invitation"] = config.stash[_SHARING].invitation
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the broker of the run."""
+    if (sharing := config.stash.get(_SHARING, None)) is not None:
+        sharing.close()
+    if (broker := config.stash.get(_BROKER, None)) is not None:
+        broker.stop()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Remember that a test has failed, for its fixtures."""
+    report: pytest.TestReport = yield  # type: ignore[assignment]
+    if report.when == "call" and report.failed:
+        item.stash[_FAILED] = True
+        kafka = getattr(item, "funcargs", {}).get("kafka")
+        if kafka is not None and (text := kafka.report()):
+            report.sections.append(("Barnabas: what clients did", text))
+    return report  # type: ignore[return-value]
+
+
+def _setting(config: pytest.Config, key: str) -> str | None:
+    given = config.getoption(f"barnabas_{key}") or config.getini(f"barnabas_{key}")
+    return str(given) if given else None
+
+
+def _number(config: pytest.Config, key: str, default: float) -> float:
+    text = _setting(config, key)
+    try:
+        return default if text is None else float(text)
+    except ValueError:
+        raise pytest.UsageError(f"barnabas_{key} must be a number, not {text!r}") from None
+
+
+def _config_keys(config: pytest.Config) -> dict[str, str]:
+    keys = {}
+    for line in [*config.getini("barnabas_config"), *config.getoption("barnabas_config")]:
+        key, equals, value = line.partition("=")
+        if not equals:
+            raise pytest.UsageError(f"barnabas_config needs KEY=VALUE, as num.partitions=3, not {line!r}")
+        keys[key.strip()] = value.strip()
+    return keys
+
+
+def _make_broker(config: pytest.Config) -> Broker:
+    from barnabas.testing.broker import Broker
+    from barnabas.testing.link import TIMEOUT_S
+
+    timeout = _number(config, "timeout", TIMEOUT_S)
+    return Broker(_config_keys(config), port=int(_number(config, "port", 0)), timeout=timeout)
+
+
+def _started(config: pytest.Config) -> dict[str, Any]:
+    """Start the broker of a run with several workers; what they need to use it."""
+    broker = config.stash[_BROKER] = _make_broker(config)
+    broker.start()
+    return {"url": broker.channel.url, "token": broker.channel.token}
+
+
+@pytest.fixture(scope="session")
+def barnabas_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """The broker of the run. Its own cluster is not isolated; `kafka` is."""
+    config = request.config
+    broker = _make_broker(config)
+    invitation = getattr(config, "workerinput", {}).get("barnabas_invitation")
+    if invitation is None:
+        broker.start()
+    else:
+        from barnabas.testing.errors import BrokerError
+        from barnabas.testing.sharing import ask
+
+        shared = ask(tuple(invitation))
+        if "error" in shared:
+            raise BrokerError(shared["error"])
+        broker.use(shared["url"], shared["token"])
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture
+def kafka(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Iterator[Cluster]:
+    """A cluster for this test alone, gone after it. `@pytest.mark.kafka(topics={"orders": 3}, config={...})`."""
+    marker = request.node.get_closest_marker("kafka")
+    wanted = dict(marker.kwargs) if marker is not None else {}
+    topics = wanted.pop("topics", None) or {}
+    as_version = _setting(request.config, "as_version")
+    if as_version is not None:
+        wanted.setdefault("as_version", as_version)
+    cluster = barnabas_broker.open(**wanted)
+    try:
+        for name, partitions in topics.items():
+            cluster.topic(name).create(partitions)
+        yield cluster
+    finally:
+        cluster.close()
+
+
+@pytest.fixture
+def async_kafka(kafka: Cluster) -> AsyncCluster:
+    """The test's cluster with methods to await, in asyncio, trio and anyio."""
+    return kafka.to_await()
+
+
+@pytest.fixture
+def kafka_bootstrap_servers(kafka: Cluster) -> str:
+    """HOST:PORT of the test's cluster."""
+    return kafka.bootstrap_servers
+
+
+@pytest.fixture
+def kafka_client_config(kafka: Cluster) -> dict[str, str]:
+    """The configuration of a client of librdkafka or Java for the test's cluster."""
+    return {"bootstrap.servers": kafka.bootstrap_servers}
+
+
+@pytest.fixture
+def kafka_options(kafka: Cluster) -> dict[str, str]:
+    """Options of Spark's `format("kafka")` for the test's cluster."""
+    return {"kafka.bootstrap.servers": kafka.bootstrap_servers}
+
+
+@pytest.fixture
+def confluent(kafka: Cluster) -> Iterator[ConfluentClients]:
+    """Clients of confluent-kafka for the test's cluster, closed after the test."""
+    pytest.importorskip("confluent_kafka")
+    from barnabas.testing.clients import ConfluentClients
+
+    with ConfluentClients(kafka.bootstrap_servers) as clients:
+        yield clients
+
+
+@pytest.fixture
+def kafka_python(kafka: Cluster) -> Iterator[KafkaPythonClients]:
+    """Clients of kafka-python for the test's cluster, closed after the test."""
+    pytest.importorskip("kafka")
+    from barnabas.testing.clients import KafkaPythonClients
+
+    with KafkaPythonClients(kafka.bootstrap_servers) as clients:
+        yield clients
+
+
+@pytest.fixture
+def aio(kafka: Cluster) -> AiokafkaClients:
+    """Clients of aiokafka for the test's cluster; each is started and closed by `async with`."""
+    pytest.importorskip("aiokafka")
+    from barnabas.testing.clients import AiokafkaClients
+
+    return AiokafkaClients(kafka.bootstrap_servers)
