@@ -124,7 +124,8 @@ class VirtualCluster:
 
         The listening sockets are kept, so that clients that connect meanwhile are not refused.
         """
-        assert self._make_server is not None and self._scope is not None
+        assert self._make_server is not None
+        assert self._scope is not None
         replacement = self._make_server()
         replacement.prepared_dir = snapshot.copy_to_temporary()
         replacement.inherited = self.server.duplicate_listeners()

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
-from kafka import KafkaConsumer
 
 from barnabas.testing import Broker, Cluster, RefusedError
 from barnabas.testing.durations import seconds_of
@@ -91,20 +90,13 @@ def test_a_session_expires_in_a_frozen_clock(kafka: Cluster) -> None:
 def test_clients_of_a_frozen_cluster_go_on(kafka: Cluster) -> None:
     """Fetches that wait do so in real time: a consumer polls again and again, and commits."""
     kafka.clock.freeze()
-    kafka.topic("orders").create()
-    consumer = KafkaConsumer(
-        "orders",
-        bootstrap_servers=kafka.bootstrap_servers,
-        group_id="g",
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-    )
-    while not consumer.assignment():
-        consumer.poll(100)
-    assert consumer.poll(1500) == {}  # several fetches that find nothing
+    consumer = _joined(kafka, "g")
+    assert consumer.poll(1.5) is None  # several fetches that find nothing
     kafka.topic("orders").produce("late")
-    assert next(consumer).value == b"late"
-    consumer.commit()
+    while (message := consumer.poll(1)) is None:
+        pass
+    assert message.value() == b"late"
+    consumer.commit(asynchronous=False)
     consumer.close()
     assert _committed(kafka) == 1
 
