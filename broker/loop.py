@@ -42,7 +42,7 @@ class Loop:
     async def pause(self, seconds: float, unless: trio.Event | None = None) -> None:
         """Wait between two runs of a periodic job, by the clock of the state, or until `unless` is set."""
         with trio.move_on_after(seconds):
-            await (unless or trio.Event()).wait()
+            await (trio.Event() if unless is None else unless).wait()
 
     def at_work(self) -> AbstractContextManager[None]:
         """What a task does for a periodic job while the job itself pauses."""

@@ -144,7 +144,7 @@ class Clock:
 
             timer = timers.at(self._wake_time(seconds), wake)
             try:
-                await (unless or trio.Event()).wait()
+                await (trio.Event() if unless is None else unless).wait()
             finally:
                 timer.cancel()
         self._awake.add(task)
