@@ -49,8 +49,8 @@ class Clusters:
         self._nursery = nursery
         self._numbers = count(1)
         self._open = {own.id: own}
-        own.clusters = self
         self.snapshots = Snapshots()
+        self._introduce(own)
         nursery.start_soon(self.snapshots.remove_at_end)
         self._spares: deque[VirtualCluster] = deque()
         self._is_filling = False
@@ -67,14 +67,18 @@ class Clusters:
         """Those that are open."""
         return list(self._open.values())
 
-    async def open(self, keys: Mapping[str, str]) -> VirtualCluster:
-        """Open a cluster, with config keys of its own. ControlError for keys that it cannot start with."""
-        if not keys and self._spares:
+    async def open(self, keys: Mapping[str, str], seed: int | None = None) -> VirtualCluster:
+        """Open a cluster, with config keys of its own. ControlError for keys that it cannot start with.
+
+        With a `seed` the ids that it gives out follow from that, and from the requests before.
+        """
+        is_usual = not keys and seed is None
+        if is_usual and self._spares:
             cluster = self._spares.popleft()
         else:
-            cluster = await self._start(keys)
+            cluster = await self._start(keys, seed)
         self._open[cluster.id] = cluster
-        if not keys and not self._is_filling:
+        if is_usual and not self._is_filling:
             self._is_filling = True
             self._nursery.start_soon(self._fill)
         return cluster
@@ -92,15 +96,19 @@ class Clusters:
 
     async def fork(self, snapshot: Snapshot) -> VirtualCluster:
         """Open a cluster that begins with what a snapshot has. ControlError if it cannot start."""
-        cluster = await self._start(snapshot.keys, snapshot.copy_to_temporary())
+        cluster = await self._start(snapshot.keys, snapshot.seed, snapshot.copy_to_temporary())
         cluster.clock.set_state(snapshot.clock)
         self._open[cluster.id] = cluster
         return cluster
 
-    async def _start(self, keys: Mapping[str, str], prepared_dir: str | None = None) -> VirtualCluster:
+    async def _start(
+        self, keys: Mapping[str, str], seed: int | None = None, prepared_dir: str | None = None
+    ) -> VirtualCluster:
         try:
-            cluster = VirtualCluster.of(next(self._numbers), partial(self._config_of, keys), self._descriptors)
-            cluster.clusters, cluster.keys = self, dict(keys)
+            make_config = partial(self._config_of, keys)
+            cluster = VirtualCluster.of(next(self._numbers), make_config, self._descriptors, seed)
+            cluster.keys = dict(keys)
+            self._introduce(cluster)
             cluster.server.prepared_dir = prepared_dir
             failed: list[Exception] = []
             await self._nursery.start(_run, cluster, failed)
@@ -109,6 +117,9 @@ class Clusters:
         if failed:
             raise ControlError(str(failed[0])) from failed[0]
         return cluster
+
+    def _introduce(self, cluster: VirtualCluster) -> None:
+        cluster.snapshots, cluster.fork = self.snapshots, self.fork
 
     async def _fill(self) -> None:
         """Start spares, when the one who has opened a cluster has its answer."""

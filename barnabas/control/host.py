@@ -125,8 +125,9 @@ class Host:
         if method != "POST":
             raise ControlError(f"{method} is not for {PREFIX}")
         given = Values(values)
-        given.only(("config",))
-        cluster = await self._clusters.open({key: str(value) for key, value in given.mapping("config").items()})
+        given.only(("config", "seed"))
+        keys = {key: str(value) for key, value in given.mapping("config").items()}
+        cluster = await self._clusters.open(keys, given.integer("seed", None))
         return {"id": cluster.id, "bootstrap": cluster.bootstrap}
 
 
