@@ -125,9 +125,12 @@ class Host:
         if method != "POST":
             raise ControlError(f"{method} is not for {PREFIX}")
         given = Values(values)
-        given.only(("config", "seed"))
+        given.only(("config", "seed", "brokers"))
         keys = {key: str(value) for key, value in given.mapping("config").items()}
-        cluster = await self._clusters.open(keys, given.integer("seed", None))
+        if given.has("brokers"):
+            cluster = await self._clusters.open_nodes(keys, given.integer("brokers"))
+        else:
+            cluster = await self._clusters.open(keys, given.integer("seed", None))
         return {"id": cluster.id, "bootstrap": cluster.bootstrap}
 
 
