@@ -16,7 +16,7 @@ import resource
 import signal
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -33,6 +33,7 @@ from barnabas.broker.config.server_config import ServerConfig
 from barnabas.broker.connection_limits import connection_limits, look_up, named_hosts
 from barnabas.broker.disk_threads import DiskThreads
 from barnabas.broker.logging_setup import set_up_logging
+from barnabas.broker.loop import Loop
 from barnabas.broker.net.acceptor import Listener, bind, start_listening
 from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.reactor import Reactor
@@ -137,6 +138,8 @@ async def _serve(config: ServerConfig, options: ServeOptions, descriptors: int) 
             raise StartError("--secure is for one broker that is its own controller, without process.roles")
         server = Server(config, descriptors, is_temporary=options.is_temporary)
         server.secured = options.secured
+        if options.prepare is not None:
+            options.prepare(server)
         server.start()
         try:
             async with trio.open_nursery() as nursery:
@@ -203,6 +206,10 @@ class Server:
         self._is_closed = False
         self._ip_rates: IpRates | None = None
         self.secured: Secured | None = None
+        self.make_loop: Callable[[Callable[[], float], Callable[[], int]], Loop] = Loop
+        """Makes the broker's loop of its clocks: one whose clock is controlled, in place of the usual one."""
+        self.random_bytes: Callable[[int], bytes] = os.urandom
+        """Where the ids come from that the broker gives out."""
         self.dispatcher: Callable[[Broker, str], Dispatcher] = Dispatcher
         """Makes what serves the requests of a kind of listener."""
         self.mistake: StartError | None = None
@@ -369,17 +376,31 @@ class Server:
             elif "broker" in config.roles:
                 from barnabas.broker.builder import open_broker  # a controller alone does not need it
 
-                self.broker = open_broker(config, paths, files=self._files, flushes=self._flushes, now=now)
+                self.broker = open_broker(config, paths, flushes=self._flushes, **self._environment(now))
             else:
                 from barnabas.broker.controller_builder import open_controller
 
                 endpoints = advertised_controllers(config, self.controller_addresses)
-                self.broker = open_controller(config, paths, endpoints, files=self._files, disk=self._flushes, now=now)
+                self.broker = open_controller(config, paths, endpoints, disk=self._flushes, **self._environment(now))
             dirs = self.broker.log_dirs
             # Where `.LOCK` is found there is no difference between small and capital letters, as on macOS.
             dirs.ignores_case = any(self._files.exists(f"{one.path}/{LOCK.upper()}") for one in dirs.working)
         if self.broker.halt_reason is not None:
             raise StartError(f"Cannot use the data directory {','.join(paths)}: {self.broker.halt_reason}")
+
+    def _environment(self, now: Callable[[], float]) -> dict[str, Any]:
+        """What can be replaced of a broker's surroundings."""
+        return {
+            "files": self._files,
+            "now": now,
+            "random_bytes": self.random_bytes,
+            "make_loop": self.make_loop,
+        }
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no work is left in threads or between the turns."""
+        return self._flushes.is_idle and self.broker.loop.is_idle
 
     def _open_member(self, paths: Sequence[str], now: Callable[[], float]) -> None:
         """Open the data of a broker whose controllers are other processes."""
@@ -390,9 +411,8 @@ class Server:
             self.config,
             paths,
             self._connect,
-            files=self._files,
             flushes=self._flushes,
-            now=now,
+            **self._environment(now),
             connect_to_controllers=lambda _: self._connects_to(self.config.controllers_listener),
         )
 
@@ -402,7 +422,7 @@ class Server:
 
         endpoints = advertised_controllers(self.config, self.controller_addresses)
         self.broker, self._member = open_combined(
-            self.config, paths, self._connect, endpoints, files=self._files, flushes=self._flushes, now=now
+            self.config, paths, self._connect, endpoints, flushes=self._flushes, **self._environment(now)
         )
 
     def _connect(self, broker: Broker) -> Connect:

@@ -52,6 +52,11 @@ class Host:
         self._ends_with_stdin = ends_with_stdin
         self._token = secrets.token_urlsafe(TOKEN_BYTES)
         self._clusters: Clusters
+        self._own: VirtualCluster | None = None
+
+    def prepare(self, server: Server) -> None:
+        """Replace the surroundings of the process' own broker, before it starts."""
+        self._own = VirtualCluster(0, server)
 
     async def __call__(self, server: Server, nursery: trio.Nursery) -> None:
         """Start: called when the broker serves, before its ready line. StartError if the address cannot be used."""
@@ -60,8 +65,10 @@ class Host:
             listening = bind(host, port, BACKLOG)
         except OSError as error:
             raise StartError(f"Cannot listen on {host}:{port} (--control): {error.strerror}") from error
-        own = VirtualCluster(0, server)
+        own = self._own
+        assert own is not None
         own.follow()
+        nursery.start_soon(own.clock.run)
         self._clusters = Clusters(own, self._config_of, raise_descriptor_limit(), nursery)
         bound = listening.getsockname()
         self._tell(own, f"{host}:{bound[1]}")

@@ -28,6 +28,11 @@ OPERATIONS: Final[dict[str, str]] = {
     "group": "groups",
     "wait_for_group": "groups",
     "request": "requests",
+    "clock": "clock_operations",
+    "clock_freeze": "clock_operations",
+    "clock_advance": "clock_operations",
+    "clock_jump": "clock_operations",
+    "clock_resume": "clock_operations",
 }
 """The operations, each with its module in `barnabas.control`."""
 

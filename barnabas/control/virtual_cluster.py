@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from barnabas.broker.server import Server
+from barnabas.control.clock import Clock
 from barnabas.control.local_client import LocalClient
 from barnabas.storage.unsynced_files import UnsyncedFiles
 
@@ -26,9 +27,12 @@ class VirtualCluster:
     """One virtual cluster, or the broker of the process itself."""
 
     def __init__(self, number: int, server: Server) -> None:
+        """`server` has not started yet."""
         self.id = number
         self.server = server
         self.client = LocalClient(server)
+        self.clock = Clock()
+        self.clock.add(server)
         self.metadata_waiters: dict[object, Callable[[], None]] = {}
         """Called at the end of a turn in which the metadata has changed; the key is the waiter itself."""
         self._scope: trio.CancelScope | None = None
@@ -70,6 +74,7 @@ class VirtualCluster:
             async with trio.open_nursery() as nursery:
                 self._scope = nursery.cancel_scope
                 self.server.run_in(nursery)
+                nursery.start_soon(self.clock.run)
                 task_status.started()
         finally:
             self.server.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from barnabas.testing.clock import AsyncClock, Clock
 from barnabas.testing.forms import Async, Sync, operation
 from barnabas.testing.group import AsyncGroup, Group
 from barnabas.testing.topic import AsyncTopic, Topic
@@ -58,6 +59,11 @@ class Cluster(ClusterOperations, Sync):
         """A group of any type by its name; it need not exist yet."""
         return Group(self._link, name)
 
+    @property
+    def clock(self) -> Clock:
+        """The clock of this cluster."""
+        return Clock(self._link)
+
 
 class AsyncCluster(ClusterOperations, Async):
     """A cluster, for tests in asyncio, trio and anyio."""
@@ -69,3 +75,8 @@ class AsyncCluster(ClusterOperations, Async):
     def group(self, name: str) -> AsyncGroup:
         """A group of any type by its name; it need not exist yet."""
         return AsyncGroup(self._link, name)
+
+    @property
+    def clock(self) -> AsyncClock:
+        """The clock of this cluster."""
+        return AsyncClock(self._link)

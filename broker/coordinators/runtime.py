@@ -417,7 +417,7 @@ class CoordinatorRuntime(Generic[C]):
             return  # a timer that fires too early finds nothing due and is set again
         if timer is not None:
             timer.cancel()
-        shard.timer = self._loop.timers.at(deadline, lambda: self._tick(shard))
+        shard.timer = self._loop.state_timers.at(deadline, lambda: self._tick(shard))
 
     def _do_what_is_due(self, shard: Shard[C], at: Moment) -> float | None:
         """Handle the deadlines up to `at`; returns the next one."""
@@ -503,7 +503,7 @@ class CoordinatorRuntime(Generic[C]):
             log_failure(f"What follows a commit in the coordinator of {shard.partition!r}", error)
 
     def _moment(self) -> Moment:
-        return Moment(self._loop.now(), self._loop.now_ms())
+        return Moment(self._loop.state_now(), self._loop.now_ms())
 
 
 def _has_records(partition: Partition) -> bool:
