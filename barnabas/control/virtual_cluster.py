@@ -14,6 +14,7 @@ import trio
 from barnabas.broker.server import Server
 from barnabas.control.clock import Clock
 from barnabas.control.local_client import LocalClient
+from barnabas.control.traffic.dispatcher import Traffic
 from barnabas.storage.unsynced_files import UnsyncedFiles
 
 if TYPE_CHECKING:
@@ -21,15 +22,18 @@ if TYPE_CHECKING:
 
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.context import Broker
+    from barnabas.control.traffic.release import Release
 
 
 class VirtualCluster:
     """One virtual cluster, or the broker of the process itself."""
 
-    def __init__(self, number: int, server: Server) -> None:
-        """`server` has not started yet."""
+    def __init__(self, number: int, server: Server, release: Release | None = None) -> None:
+        """`server` has not started; `release` is the one of Kafka that it answers as."""
         self.id = number
         self.server = server
+        self.traffic = Traffic(release)
+        server.dispatcher = self.traffic.dispatcher
         self.client = LocalClient(server)
         self.clock = Clock()
         self.clock.add(server)
@@ -38,10 +42,10 @@ class VirtualCluster:
         self._scope: trio.CancelScope | None = None
 
     @classmethod
-    def of(cls, number: int, config: ServerConfig, descriptors: int) -> VirtualCluster:
+    def of(cls, number: int, config: ServerConfig, descriptors: int, release: Release | None = None) -> VirtualCluster:
         """A cluster with this configuration, which has not started yet."""
         server = Server(config, descriptors, is_temporary=True, files=UnsyncedFiles())
-        return cls(number, server)
+        return cls(number, server, release)
 
     @property
     def broker(self) -> Broker:

@@ -6,11 +6,14 @@ test uses; it is gone after the test.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from barnabas.testing.clock import AsyncClock, Clock
+from barnabas.testing.faults import AsyncFaults, AsyncHeld, Faults, Held
 from barnabas.testing.forms import Async, Sync, operation
 from barnabas.testing.group import AsyncGroup, Group
+from barnabas.testing.requests import Request, request_of
 from barnabas.testing.topic import AsyncTopic, Topic
 
 if TYPE_CHECKING:
@@ -29,10 +32,39 @@ class ClusterOperations:
         return f"{type(self).__name__}({self.bootstrap_servers!r})"
 
     @operation
-    def request(self, api: str, version: int | None = None, **body: Any) -> dict[str, Any]:
+    def request(self, /, api: str, version: int | None = None, **body: Any) -> dict[str, Any]:
         """Make any request of Kafka's protocol, in Kafka's JSON: `request("DescribeGroups", groups=["g"], …)`."""
         answer: dict[str, Any] = self._link.perform("request", {"api": api, "version": version, "body": body})
         return answer
+
+    @operation
+    def requests(
+        self,
+        api: str | None = None,
+        *,
+        client_id: str | None = None,
+        topic: str | None = None,
+        group: str | None = None,
+        transactional_id: str | None = None,
+    ) -> list[Request]:
+        """What clients have asked, oldest first; the broker keeps the last 2,000 requests."""
+        values = {"api": api, "client_id": client_id, "topic": topic, "group": group}
+        found = self._link.perform("recorded", values | {"transactional_id": transactional_id})
+        return [request_of(one) for one in found["requests"]]
+
+    @operation
+    def timeline(
+        self,
+        *,
+        last: int | None = None,
+        client_id: str | None = None,
+        topic: str | None = None,
+        group: str | None = None,
+    ) -> list[str]:
+        """What clients did, in lines, oldest first: repeated requests are one line with a count."""
+        values = {"last": last, "client_id": client_id, "topic": topic, "group": group}
+        lines: list[str] = self._link.perform("timeline", values)["lines"]
+        return lines
 
     def report(self) -> str:
         """What a failing test shows of this cluster; "" if there is nothing to show."""
@@ -59,6 +91,15 @@ class Cluster(ClusterOperations, Sync):
         """A group of any type by its name; it need not exist yet."""
         return Group(self._link, name)
 
+    def hold(self, api: str, **wanted: Any) -> Held:
+        """Hold requests at the broker: the arguments of `faults.add` that say which."""
+        return Held(self.faults.add(api, hold=True, **wanted))
+
+    @cached_property
+    def faults(self) -> Faults:
+        """The fault rules of this cluster."""
+        return Faults(self._link)
+
     @property
     def clock(self) -> Clock:
         """The clock of this cluster."""
@@ -75,6 +116,15 @@ class AsyncCluster(ClusterOperations, Async):
     def group(self, name: str) -> AsyncGroup:
         """A group of any type by its name; it need not exist yet."""
         return AsyncGroup(self._link, name)
+
+    def hold(self, api: str, **wanted: Any) -> AsyncHeld:
+        """Hold requests at the broker, in `async with`: the arguments of `faults.add` that say which."""
+        return AsyncHeld(self.faults, {"api": api, "hold": True, **wanted})
+
+    @cached_property
+    def faults(self) -> AsyncFaults:
+        """The fault rules of this cluster."""
+        return AsyncFaults(self._link)
 
     @property
     def clock(self) -> AsyncClock:

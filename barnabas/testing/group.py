@@ -35,9 +35,9 @@ class GroupState:
     def __str__(self) -> str:
         if not self.type and not self.offsets:
             return "there is no such group"
-        members = [
-            f"{one.client_id} ({one.id}) has {one.assignment or 'nothing'}" for one in self.members
-        ] or ["no members"]
+        members = [f"{one.client_id} ({one.id}) has {one.assignment or 'nothing'}" for one in self.members] or [
+            "no members"
+        ]
         offsets = [
             f"{topic}-{partition}: {offset}, lag {self.lag.get((topic, partition), '?')}"
             for (topic, partition), offset in self.offsets.items()
@@ -75,7 +75,9 @@ class GroupOperations:
         found, _ = self._wait({"offsets": rows}, timeout)
         if {index: found.offsets.get((topic, index)) for index in wanted} != wanted:
             text = ", ".join(f"{topic}-{index}: {one}" for index, one in wanted.items())
-            raise AssertionError(f"Group {self.name} has not committed {text}: {found}{self._link.context()}")
+            raise AssertionError(
+                f"Group {self.name} has not committed {text}: {found}{self._link.context(group=self.name)}"
+            )
 
     @operation
     def wait_until_assigned(
@@ -85,7 +87,7 @@ class GroupOperations:
         found, is_enough = self._wait({"members": members, "partitions": partitions}, timeout)
         if not is_enough:
             what = f"{members} member{'s'[: members > 1]} with partitions"
-            raise AssertionError(f"Group {self.name} has not {what}: {found}{self._link.context()}")
+            raise AssertionError(f"Group {self.name} has not {what}: {found}{self._link.context(group=self.name)}")
         return found.members
 
     @operation
@@ -93,7 +95,7 @@ class GroupOperations:
         """Wait until the group is in this state, as Kafka calls it: Stable, Empty, Dead, Reconciling …"""
         found, is_enough = self._wait({"state": state}, timeout)
         if not is_enough:
-            raise AssertionError(f"Group {self.name} is not {state}: {found}{self._link.context()}")
+            raise AssertionError(f"Group {self.name} is not {state}: {found}{self._link.context(group=self.name)}")
         return found
 
     def _wait(self, wanted: dict[str, Any], timeout: float | None) -> tuple[GroupState, bool]:

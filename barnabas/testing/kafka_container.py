@@ -39,7 +39,7 @@ class KafkaContainer:
             self._process = BrokerProcess({}, listen=f"{HOST}:{self._bind}", environment=self._environment())
         return self
 
-    def stop(self, force: bool = True, delete_volume: bool = True) -> None:  # noqa: ARG002, FBT001, FBT002
+    def stop(self, force: bool = True, delete_volume: bool = True) -> None:  # noqa: ARG002
         """End it."""
         if self._process is not None:
             self._process.stop()

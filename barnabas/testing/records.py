@@ -38,7 +38,11 @@ class Record:
         return dict(self.headers).get(name)
 
     def __str__(self) -> str:
-        parts = [f"{self.topic}-{self.partition}@{self.offset}", f"key={_shown(self.key)}", f"value={_shown(self.value)}"]
+        parts = [
+            f"{self.topic}-{self.partition}@{self.offset}",
+            f"key={_shown(self.key)}",
+            f"value={_shown(self.value)}",
+        ]
         parts += [f"{name}={_shown(value)}" for name, value in self.headers]
         return " ".join(parts)
 

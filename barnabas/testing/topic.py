@@ -103,7 +103,9 @@ class TopicOperations:
         wanted = Wanted(key, value, headers, partition, where)
         found = self._wait(count, wanted, timeout)
         if len(found) > count:
-            raise AssertionError(f"{len(found)} records of {self.name}{wanted}, not {count}.{self._link.context(found)}")
+            raise AssertionError(
+                f"{len(found)} records of {self.name}{wanted}, not {count}.{self._link.context(found)}"
+            )
         return found[-1]
 
     @operation
