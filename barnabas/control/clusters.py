@@ -62,14 +62,18 @@ class Clusters:
         """Those that are open."""
         return list(self._open.values())
 
-    async def open(self, keys: Mapping[str, str]) -> VirtualCluster:
-        """Open a cluster, with config keys of its own. ControlError for keys that it cannot start with."""
-        if not keys and self._spares:
+    async def open(self, keys: Mapping[str, str], as_version: str | None = None) -> VirtualCluster:
+        """Open a cluster, with config keys of its own. ControlError for keys that it cannot start with.
+
+        `as_version`: the release of Kafka that it answers as, 3.9.
+        """
+        is_usual = not keys and as_version is None
+        if is_usual and self._spares:
             cluster = self._spares.popleft()
         else:
-            cluster = await self._start(keys)
+            cluster = await self._start(keys, as_version)
         self._open[cluster.id] = cluster
-        if not keys and not self._is_filling:
+        if is_usual and not self._is_filling:
             self._is_filling = True
             self._nursery.start_soon(self._fill)
         return cluster
@@ -85,9 +89,14 @@ class Clusters:
         if self._closed % CLOSED_PER_COLLECTION == 0:
             gc.collect()
 
-    async def _start(self, keys: Mapping[str, str]) -> VirtualCluster:
+    async def _start(self, keys: Mapping[str, str], as_version: str | None = None) -> VirtualCluster:
+        release = None
+        if as_version is not None:
+            from barnabas.control.traffic.release import release_named
+
+            release = release_named(as_version)
         try:
-            cluster = VirtualCluster.of(next(self._numbers), self._config_of(keys), self._descriptors)
+            cluster = VirtualCluster.of(next(self._numbers), self._config_of(keys), self._descriptors, release)
             failed: list[Exception] = []
             await self._nursery.start(_run, cluster, failed)
         except ConfigError as error:

@@ -124,8 +124,9 @@ class Host:
         if method != "POST":
             raise ControlError(f"{method} is not for {PREFIX}")
         given = Values(values)
-        given.only(("config",))
-        cluster = await self._clusters.open({key: str(value) for key, value in given.mapping("config").items()})
+        given.only(("config", "as_version"))
+        keys = {key: str(value) for key, value in given.mapping("config").items()}
+        cluster = await self._clusters.open(keys, given.text("as_version", None))
         return {"id": cluster.id, "bootstrap": cluster.bootstrap}
 
 

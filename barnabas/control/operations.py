@@ -35,6 +35,7 @@ OPERATIONS: Final[dict[str, str]] = {
     "clock_resume": "clock_operations",
     "recorded": "recorded",
     "timeline": "recorded",
+    "lint": "recorded",
     "fault_add": "faults",
     "fault_list": "faults",
     "fault_remove": "faults",

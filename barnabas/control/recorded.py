@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from barnabas.control.errors import ControlError
 from barnabas.control.operations import operation
 from barnabas.control.requests import api_named
+from barnabas.control.traffic.lint import EXPLANATIONS, Traces, findings
 from barnabas.control.traffic.timeline import lines
 from barnabas.control.values import Values
+from barnabas.coord.cluster.resources import TOPIC
 
 if TYPE_CHECKING:
     from barnabas.control.traffic.recorder import Entry
@@ -28,6 +32,26 @@ async def recorded(cluster: VirtualCluster, values: Values) -> object:
 async def timeline(cluster: VirtualCluster, values: Values) -> object:
     """What clients did, in lines; the last ones if `last` is given."""
     return {"lines": lines(_matching(cluster, values), values.integer("last", None))}
+
+
+@operation("lint", "ignore")
+async def lint(cluster: VirtualCluster, values: Values) -> object:
+    """What clients have done wrong, of what is recorded, but for the rules that are ignored; each with its meaning."""
+    ignored = {str(one) for one in values.list_of("ignore")}
+    unknown = sorted(ignored - EXPLANATIONS.keys())
+    if unknown:
+        raise ControlError(f"There is no rule {', '.join(unknown)}; the rules are {', '.join(EXPLANATIONS)}")
+    recorder = cluster.traffic.recorder
+    connections = recorder.open_connections()
+    open_clients = {entry.client_id for entry in recorder.entries if entry.connection in connections}
+    found = findings(Traces(tuple(recorder.entries), open_clients, partial(_is_compacted, cluster)))
+    shown = [one for one in found if one.rule not in ignored]
+    return {"findings": [one._asdict() | {"explanation": EXPLANATIONS[one.rule]} for one in shown]}
+
+
+def _is_compacted(cluster: VirtualCluster, topic: str) -> bool:
+    config = cluster.broker.image.config(TOPIC, topic)
+    return "compact" in config.get("cleanup.policy", "")
 
 
 def _matching(cluster: VirtualCluster, values: Values) -> Iterator[Entry]:

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 from barnabas.testing.clock import AsyncClock, Clock
 from barnabas.testing.faults import AsyncFaults, AsyncHeld, Faults, Held
 from barnabas.testing.forms import Async, Sync, operation
+from barnabas.testing.finding import Finding
 from barnabas.testing.group import AsyncGroup, Group
 from barnabas.testing.requests import Request, request_of
 from barnabas.testing.topic import AsyncTopic, Topic
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from barnabas.testing.link import Link
 
 
@@ -65,6 +68,19 @@ class ClusterOperations:
         values = {"last": last, "client_id": client_id, "topic": topic, "group": group}
         lines: list[str] = self._link.perform("timeline", values)["lines"]
         return lines
+
+    @operation
+    def lint(self, *, ignore: Sequence[str] = ()) -> list[Finding]:
+        """What the clients have done wrong on the wire; without the rules to ignore. RefusedError for unknown ones."""
+        found = self._link.perform("lint", {"ignore": list(ignore)})["findings"]
+        return [Finding(**one) for one in found]
+
+    @operation
+    def assert_no_lint(self, *, ignore: Sequence[str] = ()) -> None:
+        """Clients have done nothing wrong on the wire, but for what is ignored."""
+        found = self._link.perform("lint", {"ignore": list(ignore)})["findings"]
+        if found:
+            raise AssertionError("\n".join(str(Finding(**one)) for one in found))
 
     def report(self) -> str:
         """What a failing test shows of this cluster; "" if there is nothing to show."""

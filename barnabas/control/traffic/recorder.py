@@ -134,6 +134,10 @@ class Recorder:
             entry.errors = tuple(_errors(outcome, ctx.broker))
             entry.details |= of_response(outcome)
 
+    def open_connections(self) -> set[int]:
+        """The numbers of the connections that are open."""
+        return set(self._connections.values())
+
     def closed(self, entry: Entry) -> None:
         """The connection was closed before the request was answered."""
         if entry.took is None:
