@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.testing.clock import AsyncClock, Clock
 from barnabas.testing.faults import AsyncFaults, AsyncHeld, Faults, Held
-from barnabas.testing.forms import Async, Sync, operation
 from barnabas.testing.finding import Finding
+from barnabas.testing.forms import Async, Sync, operation
 from barnabas.testing.group import AsyncGroup, Group
 from barnabas.testing.requests import Request, request_of
 from barnabas.testing.topic import AsyncTopic, Topic

@@ -51,14 +51,14 @@ class Traces(NamedTuple):
 
 
 EXPLANATIONS: Final = {
-    "tiny-batches": "Each record is a request of its own, which is what flush() or a wait for each record does. Let the "
-    "producer batch: send on, and flush at the end; linger.ms is how long it waits for more.",
-    "commit-per-record": "Each commit is for one record, and waits for the broker. Commit once for what a poll has "
-    "returned, or every few seconds: after a crash records since the last commit are read again either way.",
+    "tiny-batches": "Each record is a request of its own, which is what flush() or a wait for each record does. Let "
+    "the producer batch: send on, and flush at the end; linger.ms is how long it waits for more.",
+    "commit-per-record": "Each commit is for one record, and waits for the broker. Commit once for what a "
+    "poll has returned, or every few seconds: after a crash records since the last commit are read again either way.",
     "fetch-busy-loop": "The consumer asks again at once when there is nothing (fetch.max.wait.ms of nearly 0). Let the "
     "broker wait: a fetch returns as soon as there are records, so this costs no latency.",
-    "retry-storm": "The same request fails, and is sent again without a pause. Set retry.backoff.ms; Kafka's default is "
-    "100 ms, doubled up to a second.",
+    "retry-storm": "The same request fails, and is sent again without a pause. Set retry.backoff.ms; Kafka's default "
+    "is 100 ms, doubled up to a second.",
     "unkeyed-into-compacted": "The topic is compacted, so every record needs a key; the broker has refused these.",
     "transaction-left-open": "The producer is gone, and its transaction neither committed nor aborted. Readers of "
     "committed records wait behind it until transaction.timeout.ms; abort it where the code gives up.",
@@ -142,9 +142,9 @@ def _for_one_record(commits: Iterable[Entry]) -> set[int]:
     found = set()
     for entry in commits:
         offsets: dict[str, int] = entry.details.get("offsets", {})
-        if all(where in last for where in offsets) and not entry.errors:
-            if sum(offset - last[where] for where, offset in offsets.items()) == 1:
-                found.add(entry.number)
+        moved = [offset - last[where] if where in last else 2 for where, offset in offsets.items()]
+        if sum(moved) == 1 and not entry.errors:
+            found.add(entry.number)
         last |= offsets
     return found
 
