@@ -8,13 +8,11 @@ one sentence and exit code 2; an unexpected failure is a traceback in the log an
 
 from __future__ import annotations
 
-import errno
 import gc
 import logging
 import os
 import resource
 import signal
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,22 +36,19 @@ from barnabas.broker.net.acceptor import Listener, bind, start_listening
 from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.reactor import Reactor
 from barnabas.broker.ready import announce, announce_controller, remove_ready_file
-from barnabas.coord.cluster.image import UnknownMetadataError
-from barnabas.storage.checkpoints import CorruptCheckpoint
-from barnabas.storage.damage import DamagedLog
+from barnabas.broker.start_errors import StartError, data_errors, why_not_bound
 from barnabas.storage.files import Files
 from barnabas.storage.layout import LOCK
-from barnabas.storage.log_dirs import DataDirLocked, DataDirMismatch
 from barnabas.storage.open_files import MIN_DESCRIPTORS
 from barnabas.wire.configdef import ConfigError
-from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
-    from barnabas.broker.config.options import Secured, ServeOptions
+    from barnabas.broker.config.options import Companion, Secured, ServeOptions
     from barnabas.broker.context import Broker
     from barnabas.broker.net.outgoing import Connect, Outgoing
     from barnabas.broker.security.ip_rates import IpRates
@@ -71,10 +66,6 @@ GC_THRESHOLDS = (2000, 5, 200)
 """Objects per collection of the first generation, and collections of one generation per collection of the next."""
 DRAIN_S = 5.0
 """How long a stop waits for responses to be sent, seconds."""
-
-
-class StartError(Exception):
-    """The broker cannot start, for a reason that the user can fix; the text is one sentence."""
 
 
 def run(options: ServeOptions) -> int:
@@ -144,9 +135,7 @@ async def _serve(config: ServerConfig, options: ServeOptions, descriptors: int) 
         try:
             async with trio.open_nursery() as nursery:
                 server.run_in(nursery)
-                if await server.has_joined(signals):
-                    if options.companion is not None:
-                        await options.companion(server, nursery)
+                if await server.has_joined(signals) and await server.has_started(options.companion, nursery):
                     server.announce(ready_file, in_container=options.in_container)
                     _tune_garbage_collection()
                     warm_up.start_later(server.broker.loop, server.apis, is_broker="broker" in config.roles)
@@ -247,7 +236,7 @@ class Server:
                 self.reactor.listen(listener)
         if self.config.is_standalone:
             self._accept_clients()
-            with _data_errors(",".join(log_dir.path for log_dir in broker.log_dirs.dirs)):
+            with data_errors(",".join(log_dir.path for log_dir in broker.log_dirs.dirs)):
                 if self.secured is not None:
                     broker.controller.set_passwords(self.secured.mechanism, self.secured.users, broker.random_bytes)
                 broker.controller.register_broker(self.addresses)
@@ -341,7 +330,7 @@ class Server:
             self._metrics_socket = bind(endpoint.host, endpoint.port, backlog)
         except OSError as error:
             self._close_listeners()
-            raise StartError(_why_not_bound(endpoint, error)) from error
+            raise StartError(why_not_bound(endpoint, error)) from error
         host, port = self._metrics_socket.getsockname()[:2]
         logger.info("[%s id=%d] metrics at http://%s:%d/metrics", self.name, self.config.node_id, host, port)
 
@@ -357,7 +346,7 @@ class Server:
             listening = bind(endpoint.host, endpoint.port, backlog)
         except OSError as error:
             self._close_listeners()
-            raise StartError(_why_not_bound(endpoint, error)) from error
+            raise StartError(why_not_bound(endpoint, error)) from error
         protocol = self.config.security_protocols[endpoint.name]
         self._listeners.append(Listener(endpoint.name, listening, protocol=protocol))
         return endpoint._replace(port=listening.getsockname()[1])
@@ -367,7 +356,7 @@ class Server:
         config.set_default_flush_policy(is_temporary=self._is_temporary)
         paths = config.log_dirs or (self._make_temporary_dir(),)
         config.set_default(LOG_DIRS, ",".join(paths))
-        with _data_errors(",".join(paths)):
+        with data_errors(",".join(paths)):
             now = trio.lowlevel.current_clock().current_time  # half the cost of trio.current_time
             if config.roles == {"broker"}:
                 self._open_member(paths, now)
@@ -465,10 +454,19 @@ class Server:
             nursery.cancel_scope.cancel()
         return has_joined
 
+    async def has_started(self, companion: Companion | None, nursery: trio.Nursery) -> bool:
+        """Start what serves beside this broker; False if it cannot, for the reason in `mistake`."""
+        try:
+            if companion is not None:
+                await companion(self, nursery)
+        except StartError as error:
+            self.mistake = error  # the nursery would make a group of it
+        return self.mistake is None
+
     async def _join(self) -> None:
         member = self._member
         assert member is not None
-        with _data_errors(",".join(log_dir.path for log_dir in self.broker.log_dirs.dirs)):
+        with data_errors(",".join(log_dir.path for log_dir in self.broker.log_dirs.dirs)):
             if self._remote is not None:
                 await self._remote.catch_up()
             await member.join(self.addresses, self._load if self._remote is not None else self._accept_clients)
@@ -495,7 +493,7 @@ class Server:
                 try:
                     start_listening(listener.socket, self.config[SOCKET_LISTEN_BACKLOG_SIZE])
                 except OSError as error:
-                    raise StartError(_why_not_bound(endpoints[listener.name], error)) from error
+                    raise StartError(why_not_bound(endpoints[listener.name], error)) from error
                 self.reactor.listen(listener)
 
     @property
@@ -592,34 +590,3 @@ def advertised_controllers(config: ServerConfig, bound: Iterable[Endpoint]) -> l
     endpoints = [advertised.get(endpoint.name, endpoint) for endpoint in bound]
     name = os.uname().nodename
     return [one._replace(host=name) if one.host in {"", "0.0.0.0", "::"} else one for one in endpoints]
-
-
-def _why_not_bound(endpoint: Endpoint, error: OSError) -> str:
-    reason = error.strerror or str(error)
-    if error.errno == errno.EADDRINUSE:
-        from barnabas.broker.holders import holder_of_port
-
-        reason = f"{reason}{holder_of_port(endpoint.port)}; --listen takes another address, with port 0 a free one"
-    return f"Cannot listen on {endpoint.host or '*'}:{endpoint.port}: {reason}"
-
-
-@contextmanager
-def _data_errors(paths: str) -> Iterator[None]:
-    """Raise StartError, with one sentence, for what the data directories or their disks refuse."""
-    try:
-        yield
-    except DataDirLocked as error:
-        from barnabas.broker.holders import holder_of_lock
-
-        holders = filter(None, (holder_of_lock(f"{path}/{LOCK}") for path in paths.split(",")))
-        raise StartError(f"{error}{next(holders, '')}") from error
-    except (DataDirMismatch, CorruptCheckpoint, DamagedLog, UnknownMetadataError) as error:
-        raise StartError(str(error)) from error
-    except (OSError, KafkaError) as error:
-        cause = error.__cause__ if isinstance(error, KafkaError) else error
-        if isinstance(cause, OSError):
-            where = f"{cause.filename}: " if isinstance(cause.filename, str) and cause.filename != paths else ""
-            raise StartError(f"Cannot use the data directory {paths}: {where}{cause.strerror or cause}") from error
-        if isinstance(error, KafkaError) and error.code == ErrorCode.KAFKA_STORAGE_ERROR:
-            raise StartError(f"Cannot use the data directory {paths}: {error}") from error
-        raise

@@ -64,6 +64,8 @@ def serve(arguments: Sequence[str]) -> int:
         return run_command(["serve", "--help"])
     try:
         given = _parsed(arguments)
+        if given.brokers is not None and given.control is not None:
+            raise UsageError("--control is for one broker; it opens clusters itself")
         if given.brokers is not None and not given.secure:
             if given.check:
                 raise UsageError("--check is for one broker, whose --config it reads; it cannot be used with --brokers")
@@ -213,6 +215,13 @@ def parser() -> _Parser:
         help="Start nothing: say whether Barnabas can take over the --config and the directories of a Kafka broker, "
         "which may still run. Exit code 2 if something stands against it. Nothing is written.",
     )
+    _add_control(made)
+    option("--log-level", None, "[info]", ("debug", "info", "warn", "error"))
+    return made
+
+
+def _add_control(made: _Parser) -> None:
+    """The options of the control channel of tests."""
     made.add_argument(
         "--control",
         metavar="HOST:PORT",
@@ -221,14 +230,17 @@ def parser() -> _Parser:
         help="For tests: serve the control channel, which opens virtual clusters, reads logs and more, over HTTP with "
         "a token. Never on a broker that others can reach. [127.0.0.1:0]",
     )
-    option("--control-file", "FILE", "Write the control channel's address and token to this file, with mode 0600.")
+    made.add_argument(
+        "--control-file",
+        metavar="FILE",
+        action=_StoreOnce,
+        help="Write the control channel's address and token to this file, with mode 0600.",
+    )
     made.add_argument(
         "--end-with-stdin",
         action="store_true",
         help="With --control, stop when standard input ends: the process that holds its other end is gone.",
     )
-    option("--log-level", None, "[info]", ("debug", "info", "warn", "error"))
-    return made
 
 
 def _kafka_keys(given: argparse.Namespace) -> dict[str, str]:

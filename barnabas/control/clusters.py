@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from barnabas.broker.server import StartError
+from barnabas.broker.start_errors import StartError
 from barnabas.control.errors import ControlError, NotFoundError
 from barnabas.control.virtual_cluster import VirtualCluster
 from barnabas.wire.configdef import ConfigError

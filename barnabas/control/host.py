@@ -19,7 +19,8 @@ import trio
 
 from barnabas.broker.config.load import load
 from barnabas.broker.net.acceptor import bind
-from barnabas.broker.server import StartError, raise_descriptor_limit
+from barnabas.broker.server import raise_descriptor_limit
+from barnabas.broker.start_errors import StartError
 from barnabas.control.clusters import Clusters
 from barnabas.control.errors import ControlError, NotFoundError
 from barnabas.control.http_server import serve_control

@@ -41,7 +41,7 @@ async def serve_control(listening: socket.socket, token: str, answer: Answerer) 
             tasks.start_soon(_Connection(await listener.accept(), token, answer).run, limit)
 
 
-class _Refused(Exception):
+class _RefusedError(Exception):
     """A request that is no request of this server: the status that it is answered with; the connection closes."""
 
     def __init__(self, status: HTTPStatus) -> None:
@@ -83,7 +83,7 @@ class _Connection:
             status, answer = await self._outcome(request, body)
         except h11.RemoteProtocolError as error:
             status, answer = HTTPStatus(error.error_status_hint), {"error": str(error)}
-        except _Refused as error:
+        except _RefusedError as error:
             status, answer = error.status, {"error": str(error)}
         await self._send(status, answer)
         return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
@@ -102,22 +102,22 @@ class _Connection:
         while isinstance(event := await self._next_event(), h11.Data):
             body += event.data
             if len(body) > MAX_BODY_BYTES:
-                raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+                raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         return bytes(body)
 
     def _check_token(self, request: h11.Request) -> None:
         given = dict(request.headers).get(b"authorization", b"")
         if not hmac.compare_digest(given, self._authorization):
-            raise _Refused(HTTPStatus.UNAUTHORIZED)
+            raise _RefusedError(HTTPStatus.UNAUTHORIZED)
 
     async def _outcome(self, request: h11.Request, body: bytes) -> tuple[HTTPStatus, object]:
         """Status and answer of a request; it is cancelled when the client goes away meanwhile."""
         try:
             values = json.loads(body) if body else {}
         except ValueError:
-            raise _Refused(HTTPStatus.BAD_REQUEST) from None
+            raise _RefusedError(HTTPStatus.BAD_REQUEST) from None
         if not isinstance(values, dict):
-            raise _Refused(HTTPStatus.BAD_REQUEST)
+            raise _RefusedError(HTTPStatus.BAD_REQUEST)
         path = request.target.decode("ascii").partition("?")[0]
         outcome: list[tuple[HTTPStatus, object]] = []
         async with trio.open_nursery() as nursery:

@@ -5,7 +5,7 @@ They are handled as those of any client, by the same dispatcher and handlers, as
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
@@ -58,4 +58,6 @@ class LocalClient:
         finally:
             connection.close()
         _, position = parse_response_header(response, api_key, chosen)
-        return cast("R", message_for(api_key)[1].decode(response[position:], chosen))
+        decoded = message_for(api_key)[1].decode(response[position:], chosen)
+        assert isinstance(decoded, response_class)
+        return decoded

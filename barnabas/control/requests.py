@@ -27,7 +27,7 @@ def api_named(name: str) -> ApiKey:
 
 @operation("request", "api", "version", "body")
 async def request(cluster: VirtualCluster, values: Values) -> object:
-    """Make a request of Kafka's protocol in Kafka's JSON; its response, in JSON too. The latest version if not given."""
+    """Make a request in Kafka's JSON, in this version or the latest; its response, in JSON too."""
     request_class, response_class = message_for(api_named(values.text("api")))
     version = values.integer("version", request_class.max_version)
     if version not in request_class.versions:

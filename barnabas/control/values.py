@@ -9,6 +9,8 @@ from typing import Any, TypeVar, overload
 from barnabas.control.errors import ControlError
 
 T = TypeVar("T")
+_NONE = object()
+"""There is no default: the value must be given."""
 
 
 class Values:
@@ -27,7 +29,7 @@ class Values:
     def text(self, name: str) -> str: ...
     @overload
     def text(self, name: str, default: T) -> str | T: ...
-    def text(self, name: str, *default: Any) -> Any:
+    def text(self, name: str, default: Any = _NONE) -> Any:
         """A text."""
         return self._typed(name, str, "a text", default)
 
@@ -35,13 +37,13 @@ class Values:
     def integer(self, name: str) -> int: ...
     @overload
     def integer(self, name: str, default: T) -> int | T: ...
-    def integer(self, name: str, *default: Any) -> Any:
+    def integer(self, name: str, default: Any = _NONE) -> Any:
         """A whole number."""
         return self._typed(name, int, "a whole number", default)
 
     def number(self, name: str, default: float) -> float:
         """A number."""
-        return float(self._typed(name, (int, float), "a number", (default,)))
+        return float(self._typed(name, (int, float), "a number", default))
 
     def flag(self, name: str, *, default: bool) -> bool:
         """True or false."""
@@ -62,22 +64,22 @@ class Values:
 
     def list_of(self, name: str) -> list[Any]:
         """A list, empty if it is not there."""
-        return list(self._typed(name, list, "a list", ([],)))
+        return list(self._typed(name, list, "a list", []))
 
     def mapping(self, name: str) -> dict[str, Any]:
         """An object, empty if it is not there."""
-        return dict(self._typed(name, dict, "an object", ({},)))
+        return dict(self._typed(name, dict, "an object", {}))
 
     def has(self, name: str) -> bool:
         """Whether the request says something of this."""
         return self._values.get(name) is not None
 
-    def _typed(self, name: str, kind: type | tuple[type, ...], what: str, default: tuple[Any, ...]) -> Any:
+    def _typed(self, name: str, kind: type | tuple[type, ...], what: str, default: Any) -> Any:
         value = self._values.get(name)
         if value is None:
-            if default:
-                return default[0]
-            raise ControlError(f"{name} is missing")
+            if default is _NONE:
+                raise ControlError(f"{name} is missing")
+            return default
         if not isinstance(value, kind) or isinstance(value, bool):
             raise ControlError(f"{name} must be {what}, not {value!r}")
         return value

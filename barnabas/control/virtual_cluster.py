@@ -1,7 +1,7 @@
 """A virtual cluster: a whole broker of its own, on a port of its own, in the process of `serve --control`.
 
-It has its own topics, groups, transactions, offsets, ACLs, configs and metadata, in a temporary directory that goes with
-it; nothing is shared with the others but the process. So names are those that the code under test uses, any client
+It has its own topics, groups, transactions, offsets, ACLs, configs and metadata, in a temporary directory that goes
+with it; nothing is shared with the others but the process. So names are those that the code under test uses, any client
 can use it, and no request is rewritten. It takes about 2 ms of CPU to start one, and 0.4 MB to keep it.
 """
 

@@ -1,7 +1,7 @@
 """Clients of the libraries that are installed, made for a test's cluster with settings that suit tests.
 
-A setting of the test replaces any of these. Consumers read from the beginning, and are in a group "test" unless the test
-names another.
+A setting of the test replaces any of these. Consumers read from the beginning, and are in a group "test" unless the
+test names another.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ test uses; it is gone after the test.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,6 @@ from barnabas.testing.requests import Request, request_of
 from barnabas.testing.topic import AsyncTopic, Topic
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from barnabas.testing.link import Link
 
 
@@ -35,9 +34,12 @@ class ClusterOperations:
         return f"{type(self).__name__}({self.bootstrap_servers!r})"
 
     @operation
-    def request(self, /, api: str, version: int | None = None, **body: Any) -> dict[str, Any]:
-        """Make any request of Kafka's protocol, in Kafka's JSON: `request("DescribeGroups", groups=["g"], …)`."""
-        answer: dict[str, Any] = self._link.perform("request", {"api": api, "version": version, "body": body})
+    def request(self, api: str, body: Mapping[str, Any], version: int | None = None) -> dict[str, Any]:
+        """Make any request of Kafka's protocol, in Kafka's JSON: `request("DescribeGroups", {"groups": ["g"], …})`.
+
+        Its response, in JSON too; the latest version if none is given. RefusedError for a body that is not valid.
+        """
+        answer: dict[str, Any] = self._link.perform("request", {"api": api, "version": version, "body": dict(body)})
         return answer
 
     @operation
@@ -95,13 +97,19 @@ class ClusterOperations:
 class Cluster(ClusterOperations, Sync):
     """A cluster, for plain tests."""
 
+    def __init__(self, link: Link, bootstrap_servers: str) -> None:
+        super().__init__(link, bootstrap_servers)
+        self._topics: dict[str, Topic] = {}
+
     def to_await(self) -> AsyncCluster:
         """The same cluster with methods to await."""
         return AsyncCluster(self._link, self.bootstrap_servers)
 
     def topic(self, name: str) -> Topic:
-        """A topic by its name; it need not exist yet."""
-        return Topic(self._link, name)
+        """A topic by its name, always the same object; it need not exist yet."""
+        if name not in self._topics:
+            self._topics[name] = Topic(self._link, name)
+        return self._topics[name]
 
     def group(self, name: str) -> Group:
         """A group of any type by its name; it need not exist yet."""
@@ -125,9 +133,15 @@ class Cluster(ClusterOperations, Sync):
 class AsyncCluster(ClusterOperations, Async):
     """A cluster, for tests in asyncio, trio and anyio."""
 
+    def __init__(self, link: Link, bootstrap_servers: str) -> None:
+        super().__init__(link, bootstrap_servers)
+        self._topics: dict[str, AsyncTopic] = {}
+
     def topic(self, name: str) -> AsyncTopic:
-        """A topic by its name; it need not exist yet."""
-        return AsyncTopic(self._link, name)
+        """A topic by its name, always the same object; it need not exist yet."""
+        if name not in self._topics:
+            self._topics[name] = AsyncTopic(self._link, name)
+        return self._topics[name]
 
     def group(self, name: str) -> AsyncGroup:
         """A group of any type by its name; it need not exist yet."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable
-from functools import partial, update_wrapper
+from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ class operation(Generic[P, R]):  # noqa: N801 - a decorator
 
     def __init__(self, function: Callable[Concatenate[Any, P], R]) -> None:
         self._function = function
-        update_wrapper(self, function)
+        self.__doc__ = function.__doc__
+        self.__name__ = getattr(function, "__name__", "operation")
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...

@@ -1,4 +1,4 @@
-"""A group of a cluster: classic, consumer, share or streams. What it has committed, who is in it, and waits for both."""
+"""A group of a cluster, of any type: what it has committed, who is in it, and waits for both."""
 
 from __future__ import annotations
 
@@ -43,6 +43,10 @@ class GroupState:
             for (topic, partition), offset in self.offsets.items()
         ] or ["no committed offsets"]
         return f"{self.type} group, {self.state}; " + "; ".join(members + offsets)
+
+
+__tracebackhide__ = True
+"""For pytest: a failure is shown where the test made it."""
 
 
 class GroupOperations:

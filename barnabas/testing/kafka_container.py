@@ -20,6 +20,19 @@ if TYPE_CHECKING:
     from typing import Self
 
 HOST = "127.0.0.1"
+OF_CONTAINERS = {
+    "KAFKA_ADVERTISED_LISTENERS",
+    "KAFKA_BROKER_ID",
+    "KAFKA_CONTROLLER_LISTENER_NAMES",
+    "KAFKA_CONTROLLER_QUORUM_VOTERS",
+    "KAFKA_INTER_BROKER_LISTENER_NAME",
+    "KAFKA_LISTENERS",
+    "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP",
+    "KAFKA_LOG_DIRS",
+    "KAFKA_PROCESS_ROLES",
+    "KAFKA_ZOOKEEPER_CONNECT",
+}
+"""Variables that describe the inside of a container with Kafka: addresses, nodes and directories."""
 
 
 class KafkaContainer:
@@ -47,10 +60,7 @@ class KafkaContainer:
 
     def _environment(self) -> Mapping[str, str]:
         """The environment of a container: without the KAFKA_ variables of this machine, and without its listeners."""
-        names = ("KAFKA_LISTENERS", "KAFKA_ADVERTISED_LISTENERS", "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP",
-                 "KAFKA_INTER_BROKER_LISTENER_NAME", "KAFKA_PROCESS_ROLES", "KAFKA_CONTROLLER_LISTENER_NAMES",
-                 "KAFKA_CONTROLLER_QUORUM_VOTERS", "KAFKA_BROKER_ID", "KAFKA_ZOOKEEPER_CONNECT", "KAFKA_LOG_DIRS")  # fmt: skip
-        own = {name: value for name, value in self.env.items() if name not in names}
+        own = {name: value for name, value in self.env.items() if name not in OF_CONTAINERS}
         return {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")} | own
 
     def get_bootstrap_server(self) -> str:

@@ -1,7 +1,7 @@
 """One broker for all worker processes of pytest-xdist, started when the first of them asks for it.
 
-The controller of xdist listens on the loopback; a worker connects with a key that only the workers have. The broker is a
-child of the controller, so it lives as long as the test run.
+The controller of xdist listens on the loopback; a worker connects with a key that only the workers have. The broker is
+a child of the controller, so it lives as long as the test run.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable
+from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from typing import Any
 
@@ -24,6 +25,7 @@ class Sharing:
         self._key = secrets.token_bytes(16)
         self._lock = threading.Lock()
         self._answer: dict[str, Any] | None = None
+        self._is_closed = False
         self._listener = Listener(("127.0.0.1", 0), backlog=64, authkey=self._key)
         threading.Thread(target=self._serve, name="barnabas-sharing", daemon=True).start()
 
@@ -37,10 +39,10 @@ class Sharing:
         while True:
             try:
                 connection = self._listener.accept()
-            except OSError:
-                return  # it was closed
-            except Exception:
-                continue  # somebody without the key
+            except (OSError, EOFError, AuthenticationError):
+                if self._is_closed:
+                    return
+                continue  # somebody without the key, or a worker that has ended
             threading.Thread(target=self._answer_one, args=(connection,), daemon=True).start()
 
     def _answer_one(self, connection: Connection) -> None:
@@ -59,6 +61,7 @@ class Sharing:
 
     def close(self) -> None:
         """Stop listening."""
+        self._is_closed = True
         self._listener.close()
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from barnabas.testing.link import Link
 
-SHOWN_RECORDS = 10
-"""Records that a failure shows."""
+__tracebackhide__ = True
+"""For pytest: a failure is shown where the test made it."""
 
 
 class TopicOperations:
@@ -32,9 +32,9 @@ class TopicOperations:
         return f"{type(self).__name__}({self.name!r})"
 
     @operation
-    def create(self, partitions: int | None = None, **configs: str) -> None:
-        """Create it, unless it is there; `configs` with `_` for `.`: `cleanup_policy="compact"`."""
-        keys = {name.replace("_", "."): value for name, value in configs.items()}
+    def create(self, partitions: int | None = None, config: Mapping[str, object] | None = None) -> None:
+        """Create it, unless it is there; `config` are Kafka's topic keys: {"cleanup.policy": "compact"}."""
+        keys = {name: str(value) for name, value in (config or {}).items()}
         self._link.perform("create_topic", {"topic": self.name, "partitions": partitions, "configs": keys})
 
     @operation
@@ -110,7 +110,7 @@ class TopicOperations:
 
     @operation
     def assert_no_more(self) -> None:
-        """The topic has no committed records but those that were returned before by `wait_for` and `assert_produced`."""
+        """The topic has no committed records but those that `wait_for` and `assert_produced` have returned."""
         more = [one for one in self._read(Wanted()) if (one.partition, one.offset) not in self._seen]
         if more:
             raise AssertionError(
@@ -142,7 +142,8 @@ class TopicOperations:
 
     def _too_few(self, count: int, wanted: Wanted, found: Sequence[Record], seconds: float) -> str:
         there = self._read(Wanted())
-        what = f"{count} record{'s'[: count > 1]} of {self.name}{wanted} expected within {seconds:g} s, {len(found)} found."
+        expected = f"{count} record{'s'[: count > 1]} of {self.name}{wanted} expected within {seconds:g} s"
+        what = f"{expected}, {len(found)} found."
         if not there:
             return f"{what} The topic has no committed records.{self._link.context()}"
         return f"{what} It has {len(there)} in all.{self._link.context(there)}"

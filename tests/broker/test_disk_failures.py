@@ -13,7 +13,8 @@ import pytest
 import trio
 
 from barnabas.broker.config.load import load
-from barnabas.broker.server import Server, StartError
+from barnabas.broker.server import Server
+from barnabas.broker.start_errors import StartError
 from barnabas.storage.files import Buffer, File, Files
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages.fetch import FetchResponse

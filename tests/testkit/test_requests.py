@@ -61,7 +61,7 @@ def test_topics_are_named_also_where_a_request_has_their_ids(kafka: Cluster) -> 
 
 def test_what_the_control_channel_itself_asks_is_left_out(kafka: Cluster) -> None:
     kafka.topic("orders").produce("a")
-    kafka.request("ListGroups", statesFilter=[], typesFilter=[])
+    kafka.request("ListGroups", {"statesFilter": [], "typesFilter": []})
     assert kafka.requests() == []
     assert kafka.timeline() == []
 

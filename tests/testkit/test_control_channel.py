@@ -1,0 +1,111 @@
+"""The control channel: only with `--control`, only with its token, one sentence for every mistake."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+import sys
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.testing import Broker
+
+
+def ask(broker: Broker, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, Any]:
+    connection = HTTPConnection(broker.channel.url.removeprefix("http://"), timeout=20)
+    try:
+        connection.request(method, path, body, {"Authorization": f"Bearer {broker.channel.token}"} | headers)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer x", "Basic x"])
+def test_without_the_token_nothing_is_done(barnabas_broker: Broker, authorization: str) -> None:
+    assert ask(barnabas_broker, "POST", "/v1/clusters", Authorization=authorization)[0] == 401
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "sentence"),
+    [
+        ("GET", "/", b"", 404, "There is nothing at /"),
+        ("GET", "/v1/clusters/x", b"", 404, "There is nothing at /v1/clusters/x"),
+        ("GET", "/v1/clusters/0", b"", 400, "GET is not for /v1/clusters/0"),
+        ("PUT", "/v1/clusters", b"", 400, "PUT is not for /v1/clusters"),
+        ("POST", "/v1/clusters/0/dance", b"", 404, "There is no operation 'dance'"),
+        ("POST", "/v1/clusters/999999/records", b"", 404, "There is no cluster 999999"),
+        ("POST", "/v1/clusters/0/records", b"", 400, "topic is missing"),
+        ("POST", "/v1/clusters/0/records", b'{"topic": 7}', 400, "topic must be a text, not 7"),
+        ("POST", "/v1/clusters/0/records", b'{"topic": "t", "dance": 1}', 400, "Unknown: dance"),
+        ("POST", "/v1/clusters/0/records", b'{"topic": "t", "key": "!"}', 400, "key must be base64"),
+        ("POST", "/v1/clusters/0/records", b"[]", 400, "Bad Request"),
+        ("POST", "/v1/clusters/0/records", b"{", 400, "Bad Request"),
+        ("POST", "/v1/clusters/0/request", b'{"api": "Dance"}', 400, "There is no API 'Dance'"),
+        ("POST", "/v1/clusters/0/request", b'{"api": "Fetch", "version": 1}', 400, "FetchRequest has no version 1"),
+        ("POST", "/v1/clusters/0/request", b'{"api": "Heartbeat", "body": {"x": 1}}', 400, "HeartbeatRequest"),
+        ("POST", "/v1/clusters", b'{"dance": 1}', 400, "Unknown: dance"),
+    ],
+)
+def test_mistakes(barnabas_broker: Broker, method: str, path: str, body: bytes, status: int, sentence: str) -> None:
+    found, answer = ask(barnabas_broker, method, path, body)
+    assert (found, sentence in answer["error"]) == (status, True), answer
+
+
+def test_no_http(barnabas_broker: Broker) -> None:
+    import socket
+
+    host, port = barnabas_broker.channel.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as client:
+        client.sendall(b"\x00\x00\x00\x10 no HTTP at all\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 400 ")
+    assert ask(barnabas_broker, "GET", "/v1/clusters")[0] == 200
+
+
+def test_the_file_of_the_token_is_its_owners(tmp_path: Path) -> None:
+    file = tmp_path / "control.json"
+    command = [sys.executable, "-m", "barnabas", "serve", "--listen", "127.0.0.1:0", "--control"]
+    command += ["--control-file", str(file), "--end-with-stdin"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as broker:
+        assert broker.stdout is not None
+        broker.stdout.readline()
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        content = json.loads(file.read_text())
+        assert content["pid"] == broker.pid
+        assert content["control"].startswith("http://127.0.0.1:")
+        assert content["token"] not in Path(f"/proc/{broker.pid}/cmdline").read_text()
+        broker.communicate()
+    assert broker.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--control-file", "x"], "--control-file is for --control"),
+        (["--end-with-stdin"], "--end-with-stdin is for --control"),
+        (["--control", "nowhere"], "--control must be HOST:PORT"),
+        (["--control", "203.0.113.1:0"], "Cannot listen on 203.0.113.1:0 (--control)"),
+        (["--control", "--control-file", "/no/such/directory/x"], "Cannot write the control file"),
+        (["--control", "--brokers", "3"], "--control is for one broker"),
+    ],
+)
+def test_mistakes_on_the_command_line(arguments: list[str], sentence: str) -> None:
+    command = [sys.executable, "-m", "barnabas", "serve", "--listen", "127.0.0.1:0", *arguments]
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, sentence in ended.stderr, "Traceback" in ended.stderr) == (2, True, False), ended.stderr
+
+
+def test_nothing_of_the_kit_is_in_a_broker_without_it() -> None:
+    code = """
+import sys
+from barnabas.cli.serve import serve_options
+serve_options(["--listen", "127.0.0.1:0"], {})
+import barnabas.broker.server, barnabas.broker.apis.dispatcher
+print([name for name in sys.modules if name.startswith(("barnabas.control", "barnabas.testing", "h11"))])
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout.strip() == "[]"

@@ -1,0 +1,77 @@
+"""Each test has a cluster of its own in the same process: names, configs and offsets are not those of another."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from barnabas.testing import Broker, Cluster, RefusedError
+
+
+def test_clusters_share_nothing(barnabas_broker: Broker) -> None:
+    first, second = barnabas_broker.open(), barnabas_broker.open({"num.partitions": 4})
+    try:
+        first.topic("orders").produce("of the first")
+        assert second.topic("orders").records() == []
+        second.topic("orders").produce("of the second")
+        assert [one.text for one in first.topic("orders").records()] == ["of the first"]
+        assert len(_partitions(first)) == 1
+        assert len(_partitions(second)) == 4
+        assert _cluster_id(first) != _cluster_id(second)
+    finally:
+        first.close()
+        second.close()
+
+
+def _partitions(cluster: Cluster) -> list[object]:
+    body = {"topics": [{"name": "orders"}], "responsePartitionLimit": 100, "cursor": None}
+    found: list[object] = cluster.request("DescribeTopicPartitions", body)["topics"][0]["partitions"]
+    return found
+
+
+def _cluster_id(cluster: Cluster) -> str:
+    body = {"includeClusterAuthorizedOperations": False, "endpointType": 1, "includeFencedBrokers": False}
+    found: str = cluster.request("DescribeCluster", body)["clusterId"]
+    return found
+
+
+def test_a_closed_cluster_is_gone(barnabas_broker: Broker) -> None:
+    cluster = barnabas_broker.open()
+    host, port = cluster.bootstrap_servers.rsplit(":", 1)
+    client = socket.create_connection((host, int(port)))
+    cluster.close()
+    with client:
+        client.settimeout(20)
+        assert client.recv(1) == b""
+    with pytest.raises(RefusedError, match="it was closed, or never opened"):
+        cluster.topic("orders").records()
+    with pytest.raises(RefusedError, match="it was closed, or never opened"):
+        cluster.close()
+
+
+def test_many_clusters_leave_no_memory_behind(barnabas_broker: Broker) -> None:
+    for _ in range(60):
+        cluster = barnabas_broker.open()
+        cluster.topic("orders").produce("x")
+        cluster.close()
+    open_now = barnabas_broker.channel.call("GET", "/v1/clusters")["clusters"]
+    assert len(open_now) < 20, "clusters of other tests of this run at most"
+
+
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [
+        ({"num.partitions": "many"}, "num.partitions"),
+        ({"no.such.key": "1"}, "no.such.key"),
+        ({"listeners": "PLAINTEXT://203.0.113.1:0"}, "Cannot listen on 203.0.113.1:0"),
+    ],
+)
+def test_configs_that_no_cluster_starts_with(barnabas_broker: Broker, config: dict[str, str], sentence: str) -> None:
+    with pytest.raises(RefusedError, match=sentence):
+        barnabas_broker.open(config)
+
+
+def test_the_brokers_own_cluster_cannot_be_closed(barnabas_broker: Broker) -> None:
+    with pytest.raises(RefusedError, match="ends with its process"):
+        barnabas_broker.channel.call("DELETE", "/v1/clusters/0")

@@ -1,0 +1,129 @@
+"""The pytest plugin, in runs of pytest of its own: fixtures, marker, keys, workers, what a failure shows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = """
+import pytest
+
+def test_one(kafka):
+    kafka.topic("orders").produce("x")
+    assert len(kafka.topic("orders").records()) == 1
+
+def test_another_has_none_of_it(kafka):
+    assert kafka.topic("orders").records() == []
+
+@pytest.mark.kafka(topics={"orders": 3}, config={"num.partitions": 2})
+def test_marked(kafka, kafka_bootstrap_servers, kafka_client_config, kafka_options):
+    assert kafka_client_config == {"bootstrap.servers": kafka.bootstrap_servers}
+    assert kafka_options == {"kafka.bootstrap.servers": kafka_bootstrap_servers}
+    kafka.topic("orders").produce("x", partition=2)
+    kafka.topic("other").produce("x", partition=1)
+
+def test_confluent(kafka, confluent):
+    producer, consumer = confluent.producer(), confluent.consumer("orders")
+    producer.produce("orders", "x"); producer.flush(10)
+    while (message := consumer.poll(1)) is None or message.error(): pass
+    assert message.value() == b"x" and confluent.admin().list_topics(timeout=10).topics
+
+def test_kafka_python(kafka, kafka_python):
+    kafka_python.producer().send("orders", b"x").get(10)
+    assert next(iter(kafka_python.consumer("orders"))).value == b"x"
+    assert "orders" in kafka_python.admin().list_topics()
+
+def test_aiokafka(kafka, aio):
+    import asyncio
+    async def main():
+        async with aio.producer() as producer:
+            await producer.send_and_wait("orders", b"x")
+        async with aio.consumer("orders") as consumer:
+            assert (await consumer.getone()).value == b"x"
+    asyncio.run(main())
+"""
+
+
+def run(folder: Path, text: str, *arguments: str, code: int = 0) -> str:
+    """A run of pytest on a file with this text; its output."""
+    (folder / "test_it.py").write_text(text)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", *arguments]
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100, check=False)
+    assert ended.returncode == code, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def test_fixtures(tmp_path: Path) -> None:
+    assert "6 passed" in run(tmp_path, TESTS)
+
+
+def test_one_broker_for_all_workers(tmp_path: Path) -> None:
+    text = """
+import os, pytest
+@pytest.mark.parametrize("n", range(8))
+def test_it(n, barnabas_broker, kafka):
+    with open(os.environ["SEEN"], "a") as seen:
+        seen.write(barnabas_broker.channel.url + " " + os.environ["PYTEST_XDIST_WORKER"] + "\\n")
+    kafka.topic("t").produce("x")
+    assert len(kafka.topic("t").records()) == 1
+"""
+    seen = tmp_path / "seen"
+    (tmp_path / "conftest.py").write_text(f"import os\nos.environ['SEEN'] = {str(seen)!r}\n")
+    assert "8 passed" in run(tmp_path, text, "-n", "2")
+    lines = {tuple(line.split()) for line in seen.read_text().splitlines()}
+    assert len({url for url, _ in lines}) == 1
+    assert {worker for _, worker in lines} == {"gw0", "gw1"}
+
+
+def test_a_failure_is_shown_where_the_test_made_it(tmp_path: Path) -> None:
+    text = "def test_it(kafka):\n    kafka.topic('t').produce('x')\n    kafka.topic('t').wait_for(2)\n"
+    shown = run(tmp_path, text, "--barnabas-timeout", "0.1", code=1)
+    assert "E       AssertionError: 2 records of t expected within 0.1 s, 1 found. It has 1 in all." in shown
+    assert "t-0@0 key=null value='x'" in shown
+    assert "barnabas/testing" not in shown
+
+
+def test_keys_of_the_ini_file(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nbarnabas_timeout = 0.2\nbarnabas_config =\n  num.partitions=3\n")
+    text = "def test_it(kafka):\n    kafka.topic('t').produce('x', partition=2)\n    kafka.topic('t').wait_for(2)\n"
+    assert "expected within 0.2 s" in run(tmp_path, text, code=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--barnabas-timeout", "soon"], "barnabas_timeout must be a number, not 'soon'"),
+        (["--barnabas-config", "num.partitions"], "barnabas_config needs KEY=VALUE"),
+    ],
+)
+def test_mistakes(tmp_path: Path, arguments: list[str], sentence: str) -> None:
+    assert sentence in run(tmp_path, "def test_it(kafka): pass\n", *arguments, code=1)
+
+
+def test_suites_of_testcontainers_run_as_they_are(tmp_path: Path) -> None:
+    text = """
+import pytest
+from testcontainers.kafka import KafkaContainer
+@pytest.fixture(scope="session")
+def kafka_server():
+    with KafkaContainer("confluentinc/cp-kafka:7.6.0") as container:
+        yield container.get_bootstrap_server()
+def test_it(kafka_server):
+    from kafka import KafkaProducer
+    KafkaProducer(bootstrap_servers=[kafka_server]).send("t", b"x").get(10)
+"""
+    assert "1 passed" in run(tmp_path, text, "-p", "barnabas.testing.testcontainers")
+
+
+def test_the_plugin_brings_nothing_before_a_fixture_is_used() -> None:
+    code = """
+import sys, pytest
+before = set(sys.modules)
+import barnabas.testing.plugin
+print(sorted({name.partition(".")[0] for name in set(sys.modules) - before}))
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout.strip() == "['barnabas']"

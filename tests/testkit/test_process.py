@@ -1,0 +1,87 @@
+"""The broker's process: isolated from the user's directory, ended with the tests, found by environment variable."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import psutil
+import pytest
+
+from barnabas.testing import Broker, BrokerError, KafkaContainer
+
+
+def test_a_config_that_no_broker_starts_with() -> None:
+    with pytest.raises(BrokerError, match=r"The broker did not start: .*num\.partitions"):
+        Broker({"num.partitions": "many"}).start()
+
+
+def test_modules_of_the_users_directory_are_not_imported(tmp_path: Path) -> None:
+    """With a directory that has a `trio.py` and a `queue.py`, and PYTHONPATH naming it."""
+    for name in ("trio.py", "queue.py", "sitecustomize.py"):
+        (tmp_path / name).write_text("raise SystemExit('a module of the user')\n")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    process = KafkaContainer()
+    process.env |= environment
+    here = Path.cwd()
+    os.chdir(tmp_path)
+    try:
+        with process as container:
+            assert container.get_bootstrap_server().startswith("127.0.0.1:")
+    finally:
+        os.chdir(here)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_the_broker_ends_with_the_tests_whatever_ends_them(tmp_path: Path, how: signal.Signals) -> None:
+    code = """
+        import sys
+        from barnabas.testing import Broker
+        broker = Broker()
+        broker.start()
+        print(broker._process.pid, flush=True)
+        sys.stdin.read()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tests:
+        assert tests.stdout is not None
+        broker = psutil.Process(int(tests.stdout.readline()))
+        tests.send_signal(how)
+    broker.wait(20)
+    assert not broker.is_running()
+
+
+def test_a_broker_that_is_running_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Broker() as running:
+        running.topic("orders").produce("x")
+        channel = running._link.channel
+        monkeypatch.setenv("BARNABAS_CONTROL", f"http://{channel.token}@{channel.url.removeprefix('http://')}")
+        with Broker() as same:
+            assert same.bootstrap_servers == running.bootstrap_servers
+            assert len(same.topic("orders").records()) == 1
+        assert len(running.topic("orders").records()) == 1, "it was not ended with who used it"
+
+
+def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BARNABAS_CONTROL", "http://token@127.0.0.1:1")
+    with pytest.raises(BrokerError, match=r"No answer from the broker at http://127\.0\.0\.1:1"):
+        Broker().start()
+
+
+def test_a_container_by_its_methods() -> None:
+    from confluent_kafka.admin import AdminClient
+
+    container = KafkaContainer("confluentinc/cp-kafka:7.6.0").with_kraft().with_env("KAFKA_NUM_PARTITIONS", "5")
+    with container as kafka:
+        host, port = kafka.get_container_host_ip(), kafka.get_exposed_port(kafka.port)
+        assert kafka.get_bootstrap_server() == f"{host}:{port}"
+        admin = AdminClient({"bootstrap.servers": kafka.get_bootstrap_server(), "log_level": 2})
+        from confluent_kafka.admin import NewTopic
+
+        admin.create_topics([NewTopic("orders")])["orders"].result(20)
+        assert len(admin.list_topics("orders", timeout=20).topics["orders"].partitions) == 5
+    container.stop()
