@@ -106,7 +106,9 @@ def open_member(
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
 
     files = files or Files()
-    broker = _new_broker(config, paths, files, disk or flushes, now, now_ms, random_bytes, make_loop, invents_cluster_id=False)
+    broker = _new_broker(
+        config, paths, files, disk or flushes, now, now_ms, random_bytes, make_loop, invents_cluster_id=False
+    )
     broker.log_dirs.are_replicas = True
     try:
         connects = connect(broker)

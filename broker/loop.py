@@ -4,8 +4,8 @@ A part that needs the time, a timer, a call at the end of the turn or time betwe
 arguments, so tests control the time.
 
 What the broker's state depends on has a clock and timers of its own, `state_now` and `state_timers`: sessions,
-rebalances, transactions, locks, quotas, periodic jobs. They are the others, unless the clock of the broker is controlled
-(`barnabas.control.clock`): then waits of requests, connections and the time that work may take still are in real time.
+rebalances, transactions, locks, quotas, periodic jobs. They are the others, unless the clock of the broker is
+controlled (`barnabas.control.clock`): waits of requests, connections and the limits of work stay in real time then.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Loop:
     async def pause(self, seconds: float, unless: trio.Event | None = None) -> None:
         """Wait between two runs of a periodic job, by the clock of the state, or until `unless` is set."""
         with trio.move_on_after(seconds):
-            await (trio.sleep_forever() if unless is None else unless.wait())
+            await (trio.Event() if unless is None else unless).wait()
 
     def at_work(self) -> AbstractContextManager[None]:
         """What a task does for a periodic job while the job itself pauses."""

@@ -184,6 +184,10 @@ class Server:
         self.name = "KafkaServer" if "broker" in config.roles else "ControllerServer"
         """The name of the process in its ready line, as in Kafka."""
         self._temporary_dir: str | None = None
+        self.prepared_dir: str | None = None
+        """A directory with the data to begin with, in place of a new one; it is removed at the end as that is."""
+        self.inherited: dict[str, socket.socket] = {}
+        """Sockets that listen already, by listener, from the server that this one replaces."""
         self._listeners: list[Listener] = []
         self._metrics_socket: socket.socket | None = None
         self._flushes = DiskThreads()
@@ -343,7 +347,7 @@ class Server:
     def _listen(self, endpoint: Endpoint, backlog: int | None) -> Endpoint:
         """Bind an address; returns it with the port that was assigned. Without a backlog it refuses connections."""
         try:
-            listening = bind(endpoint.host, endpoint.port, backlog)
+            listening = self.inherited.pop(endpoint.name, None) or bind(endpoint.host, endpoint.port, backlog)
         except OSError as error:
             self._close_listeners()
             raise StartError(why_not_bound(endpoint, error)) from error
@@ -518,7 +522,14 @@ class Server:
         else:
             announce_controller(config.node_id, self.controller_addresses, ready_file)
 
+    def duplicate_listeners(self) -> dict[str, socket.socket]:
+        """The listening sockets again, by listener, for a server that replaces this one."""
+        return {listener.name: listener.socket.dup() for listener in self._listeners}
+
     def _make_temporary_dir(self) -> str:
+        if self.prepared_dir is not None:
+            self._temporary_dir = self.prepared_dir
+            return self.prepared_dir
         path = f"{os.environ.get('TMPDIR') or '/tmp'}/barnabas-{os.urandom(6).hex()}"  # noqa: S108 - mode 0700
         Path(path).mkdir(0o700)
         self._temporary_dir = path

@@ -1,8 +1,8 @@
 """The clock of a virtual cluster: it can be frozen, advanced, set to another date, and be let run again.
 
 What the state of its brokers depends on goes by it (`Loop.state_now`, `Loop.state_timers`, `Loop.now_ms`): timestamps,
-sessions, rebalances, transactions, locks, tokens, quotas, retention, compaction. What clients wait for in a request, idle
-connections and the limits of work within a turn stay in real time, so that clients of a frozen cluster go on.
+sessions, rebalances, transactions, locks, tokens, quotas, retention, compaction. What clients wait for in a request,
+idle connections and the limits of work within a turn stay in real time, so that clients of a frozen cluster go on.
 
 Invariants: time never goes back but by `jump`, which moves the date only; what is due fires in the order of its time;
 when `advance` returns, all that was due has happened, with the work in threads and processes that it has started.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
@@ -67,6 +67,13 @@ class ControlledLoop(Loop):
         """As in `Loop`; an advance waits for the end."""
         with self._clock.at_work():
             yield
+
+
+class ClockState(NamedTuple):
+    """What a snapshot keeps of a clock: how far it is ahead of the real one, or where it stands, both in ms."""
+
+    ahead_ms: int
+    frozen_ms: int | None
 
 
 class Clock:
@@ -125,7 +132,7 @@ class Clock:
             self._wakes_at = deadline
             self._set_alarm()
 
-    async def pause(self, timers: StateTimers, seconds: float, unless: trio.Event | None) -> None:
+    async def pause(self, timers: Timers, seconds: float, unless: trio.Event | None) -> None:
         """Wait between two runs of a job; while it does not wait, an advance does not end."""
         task = trio.lowlevel.current_task()
         self._awake.discard(task)
@@ -137,7 +144,7 @@ class Clock:
 
             timer = timers.at(self._wake_time(seconds), wake)
             try:
-                await (trio.sleep_forever() if unless is None else unless.wait())
+                await (trio.Event() if unless is None else unless).wait()
             finally:
                 timer.cancel()
         self._awake.add(task)
@@ -184,6 +191,19 @@ class Clock:
         else:
             self._frozen_ms += change
 
+    def state(self) -> ClockState:
+        """What `set_state` returns to."""
+        return ClockState(self._ahead_ms, self._frozen_ms if self.is_frozen else None)
+
+    def set_state(self, state: ClockState) -> None:
+        """Have the date that another clock has, or had when it was frozen."""
+        self.resume()
+        if state.frozen_ms is None:
+            self._ahead_ms = state.ahead_ms
+        else:
+            self.freeze()
+            self._frozen_ms = state.frozen_ms
+
     async def advance(self, seconds: float) -> None:
         """Let so much time pass, and everything happen that is due in it; whether time runs is as before.
 
@@ -206,7 +226,7 @@ class Clock:
         self._end, self._stride_s = end, seconds / RUNS
         start_ms = self._frozen_ms
         while True:
-            await self._settle()
+            await self.settle()
             deadline = min((loop.state_timers.next_deadline() for loop in self._loops), default=inf)
             if deadline > end and self._frozen_at == end:
                 return
@@ -215,14 +235,14 @@ class Clock:
             self._frozen_ms = start_ms + round((at - start) * 1000)
             self._fire(at)
 
-    async def _settle(self) -> None:
-        """Wait until nothing is in progress that a timer or a job has started."""
+    async def settle(self) -> None:
+        """Wait until nothing is in progress that a timer, a job or a request has started. WaitedTooLongError."""
         with trio.move_on_after(SETTLE_S) as limit:
             await trio.lowlevel.checkpoint()
-            while not self._is_quiet():
+            while not self._is_quiet():  # noqa: ASYNC110 - threads, processes and turns
                 await trio.sleep(LOOK_S)
         if limit.cancelled_caught:
-            raise WaitedTooLongError(f"What was due has not ended within {SETTLE_S:g} s")
+            raise WaitedTooLongError(f"Work has not ended within {SETTLE_S:g} s")
 
     def _is_quiet(self) -> bool:
         return not (self._awake or self._working) and all(server.is_idle for server in self._servers)

@@ -10,6 +10,7 @@ import gc
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,7 @@ import trio
 
 from barnabas.broker.start_errors import StartError
 from barnabas.control.errors import ControlError, NotFoundError
+from barnabas.control.snapshots import Snapshot, Snapshots
 from barnabas.control.virtual_cluster import VirtualCluster
 from barnabas.wire.configdef import ConfigError
 
@@ -47,6 +49,9 @@ class Clusters:
         self._nursery = nursery
         self._numbers = count(1)
         self._open = {own.id: own}
+        own.clusters = self
+        self.snapshots = Snapshots()
+        nursery.start_soon(self.snapshots.remove_at_end)
         self._spares: deque[VirtualCluster] = deque()
         self._is_filling = False
         self._closed = 0
@@ -71,7 +76,7 @@ class Clusters:
         if is_usual and self._spares:
             cluster = self._spares.popleft()
         else:
-            cluster = await self._start(keys, as_version)
+            cluster = await self._start(keys, as_version=as_version)
         self._open[cluster.id] = cluster
         if is_usual and not self._is_filling:
             self._is_filling = True
@@ -89,14 +94,25 @@ class Clusters:
         if self._closed % CLOSED_PER_COLLECTION == 0:
             gc.collect()
 
-    async def _start(self, keys: Mapping[str, str], as_version: str | None = None) -> VirtualCluster:
+    async def fork(self, snapshot: Snapshot) -> VirtualCluster:
+        """Open a cluster that begins with what a snapshot has. ControlError if it cannot start."""
+        cluster = await self._start(snapshot.keys, snapshot.copy_to_temporary())
+        cluster.clock.set_state(snapshot.clock)
+        self._open[cluster.id] = cluster
+        return cluster
+
+    async def _start(
+        self, keys: Mapping[str, str], prepared_dir: str | None = None, as_version: str | None = None
+    ) -> VirtualCluster:
         release = None
         if as_version is not None:
             from barnabas.control.traffic.release import release_named
 
             release = release_named(as_version)
         try:
-            cluster = VirtualCluster.of(next(self._numbers), self._config_of(keys), self._descriptors, release)
+            cluster = VirtualCluster.of(next(self._numbers), partial(self._config_of, keys), self._descriptors, release)
+            cluster.clusters, cluster.keys = self, dict(keys)
+            cluster.server.prepared_dir = prepared_dir
             failed: list[Exception] = []
             await self._nursery.start(_run, cluster, failed)
         except ConfigError as error:

@@ -59,7 +59,7 @@ class Host:
         """Replace the surroundings of the process' own broker, before it starts."""
         self._own = VirtualCluster(0, server)
 
-    async def __call__(self, server: Server, nursery: trio.Nursery) -> None:
+    async def __call__(self, _server: Server, nursery: trio.Nursery) -> None:
         """Start: called when the broker serves, before its ready line. StartError if the address cannot be used."""
         host, port = self._address
         try:

@@ -107,7 +107,7 @@ class TopicReader:
             data = read.slice.read()
             aborted = log.aborted_transactions(position, end) if self._committed else []
             step: list[Found] = []
-            for batch in iter_batches(data):
+            for batch in iter_batches(data, partial_ok=True):
                 last = batch.base_offset + batch.last_offset_delta
                 if not batch.is_control and not _is_aborted(batch, aborted):
                     step += [Found(index, record) for record in iter_records(batch) if position <= record.offset < end]

@@ -11,11 +11,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from barnabas.testing.clock import AsyncClock, Clock
+from barnabas.testing.durations import Amount, seconds_of
 from barnabas.testing.faults import AsyncFaults, AsyncHeld, Faults, Held
 from barnabas.testing.finding import Finding
-from barnabas.testing.forms import Async, Sync, operation
+from barnabas.testing.forms import Async, Sync, in_thread, operation
 from barnabas.testing.group import AsyncGroup, Group
 from barnabas.testing.requests import Request, request_of
+from barnabas.testing.snapshot import AsyncSnapshot, Snapshot, SnapshotOperations
 from barnabas.testing.topic import AsyncTopic, Topic
 
 if TYPE_CHECKING:
@@ -89,6 +91,30 @@ class ClusterOperations:
         return self._link.context().strip()
 
     @operation
+    def fence_producer(self, transactional_id: str) -> None:
+        """Fence the producer of a transactional id, and abort its transaction."""
+        self._link.perform("fence_producer", {"transactional_id": transactional_id}, wait_s=10)
+
+    @operation
+    def reload_transactions(self, transactional_id: str, loading: Amount = 0) -> None:
+        """Have the coordinator of a transactional id unloaded and loaded again, as `Group.reload` does for groups."""
+        values = {"transactional_id": transactional_id, "seconds": seconds_of(loading)}
+        self._link.perform("reload_coordinator", values)
+
+    @operation
+    def restore(self, snapshot: SnapshotOperations) -> None:
+        """Have the cluster be what it was; it keeps its address, and connections are closed."""
+        self._link.perform("restore", {"snapshot": snapshot.number})
+
+    def _take_snapshot(self) -> int:
+        number: int = self._link.perform("snapshot")["snapshot"]
+        return number
+
+    def _fork(self, snapshot: SnapshotOperations | None) -> tuple[Link, str]:
+        opened = self._link.perform("fork", {"snapshot": None if snapshot is None else snapshot.number})
+        return self._link.to(opened["id"]), opened["bootstrap"]
+
+    @operation
     def close(self) -> None:
         """Close its connections, and remove it with all that it has."""
         self._link.channel.call("DELETE", f"/v1/clusters/{self._link.number}")
@@ -104,6 +130,15 @@ class Cluster(ClusterOperations, Sync):
     def to_await(self) -> AsyncCluster:
         """The same cluster with methods to await."""
         return AsyncCluster(self._link, self.bootstrap_servers)
+
+    def snapshot(self) -> Snapshot:
+        """Everything that the cluster has now: topics, records, groups, offsets, open transactions."""
+        return Snapshot(self._link, self._take_snapshot())
+
+    def fork(self, snapshot: Snapshot | None = None) -> Cluster:
+        """A further cluster that begins as this one is, or was in a snapshot."""
+        link, bootstrap = self._fork(snapshot)
+        return Cluster(link, bootstrap)
 
     def topic(self, name: str) -> Topic:
         """A topic by its name, always the same object; it need not exist yet."""
@@ -136,6 +171,14 @@ class AsyncCluster(ClusterOperations, Async):
     def __init__(self, link: Link, bootstrap_servers: str) -> None:
         super().__init__(link, bootstrap_servers)
         self._topics: dict[str, AsyncTopic] = {}
+
+    async def snapshot(self) -> AsyncSnapshot:
+        """Everything that the cluster has now: topics, records, groups, offsets, open transactions."""
+        return AsyncSnapshot(self._link, await in_thread(self._take_snapshot))
+
+    async def fork(self, snapshot: AsyncSnapshot | None = None) -> AsyncCluster:
+        """A further cluster that begins as this one is, or was in a snapshot."""
+        return AsyncCluster(*await in_thread(self._fork, snapshot))
 
     def topic(self, name: str) -> AsyncTopic:
         """A topic by its name, always the same object; it need not exist yet."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from barnabas.testing.choreography import GroupChoreography
 from barnabas.testing.forms import Async, Sync, operation
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ __tracebackhide__ = True
 """For pytest: a failure is shown where the test made it."""
 
 
-class GroupOperations:
+class GroupOperations(GroupChoreography):
     """What can be asked of a group."""
 
     def __init__(self, link: Link, name: str) -> None:

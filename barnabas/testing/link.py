@@ -43,6 +43,10 @@ class Link:
         given = {key: value for key, value in (values or {}).items() if value is not None}
         return self.channel.call("POST", f"/v1/clusters/{self.number}/{name}", given, wait_s)
 
+    def to(self, number: int) -> Link:
+        """The same for another cluster of the process."""
+        return Link(self.channel, number, self.timeout)
+
     def deadline(self, timeout: float | None) -> Deadline:
         """The deadline of an assertion."""
         return Deadline(self.timeout if timeout is None else timeout)

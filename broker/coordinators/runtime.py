@@ -210,6 +210,17 @@ class CoordinatorRuntime(Generic[C]):
     def _unload(self, shard: Shard[C]) -> None:
         call_guarded(f"Unloading the coordinator of {shard.partition!r}", shard.unload, self._moment())
 
+    def reload(self, key: str, after_s: float) -> None:
+        """Unload the coordinator of a key and load it again, `after_s` seconds from now.
+
+        Until then its clients get COORDINATOR_LOAD_IN_PROGRESS. KafkaError as in `coordinator_of`.
+        """
+        shard = self._shard_of(key)
+        partition = shard.partition
+        del self._shards[partition.index]
+        self._unload(shard)
+        self._loading.start(partition.index, self._loading_of(partition), after_s)
+
     def _is_current(self, shard: Shard[C]) -> bool:
         return self._shards.get(shard.partition.index) is shard
 

@@ -19,13 +19,13 @@ def _clock(*arguments: str, control: str | None = None) -> subprocess.CompletedP
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_the_clock_of_a_cluster_is_frozen_and_advanced(test_broker: Broker, tmp_path: Path) -> None:
-    kafka = test_broker.open()
+def test_the_clock_of_a_cluster_is_frozen_and_advanced(barnabas_broker: Broker, tmp_path: Path) -> None:
+    kafka = barnabas_broker.open()
     number = str(kafka._link.number)
-    address = test_broker.channel.url.removeprefix("http://")
-    control = f"http://{test_broker.channel.token}@{address}"
+    address = barnabas_broker.channel.url.removeprefix("http://")
+    control = f"http://{barnabas_broker.channel.token}@{address}"
     file = tmp_path / "control.json"
-    file.write_text(json.dumps({"control": test_broker.channel.url, "token": test_broker.channel.token}))
+    file.write_text(json.dumps({"control": barnabas_broker.channel.url, "token": barnabas_broker.channel.token}))
 
     def told(*arguments: str) -> dict[str, object]:
         done = _clock(*arguments, "--cluster", number, "-o", "json", control=control)
@@ -44,17 +44,17 @@ def test_the_clock_of_a_cluster_is_frozen_and_advanced(test_broker: Broker, tmp_
     kafka.close()
 
 
-def test_mistakes_are_one_sentence(test_broker: Broker, tmp_path: Path) -> None:
+def test_mistakes_are_one_sentence(barnabas_broker: Broker, tmp_path: Path) -> None:
     none = _clock("now")
     assert (none.returncode, none.stdout) == (2, "")
     assert "Give --control-file FILE, or set BARNABAS_CONTROL" in none.stderr.replace("\n", " ")
     wrong = _clock("now", "--control", "127.0.0.1:1")
     assert wrong.returncode == 2
     assert "http://TOKEN@HOST:PORT" in wrong.stderr
-    address = test_broker.channel.url.removeprefix("http://")
+    address = barnabas_broker.channel.url.removeprefix("http://")
     stranger = _clock("now", "--control", f"http://guess@{address}")
     assert stranger.returncode == 1
-    gone = _clock("now", "--cluster", "99999", "--control", f"http://{test_broker.channel.token}@{address}")
+    gone = _clock("now", "--cluster", "99999", "--control", f"http://{barnabas_broker.channel.token}@{address}")
     assert gone.returncode == 1
     assert "There is no cluster 99999" in gone.stderr
     file = tmp_path / "file.json"
