@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from barnabas.testing.broker import Broker
     from barnabas.testing.clients import AiokafkaClients, ConfluentClients, KafkaPythonClients
     from barnabas.testing.cluster import AsyncCluster, Cluster
+    from barnabas.testing.sharing import Sharing
 
 _SHARING: pytest.StashKey[Sharing] = pytest.StashKey()
 _BROKER: pytest.StashKey[Broker] = pytest.StashKey()

@@ -25,10 +25,10 @@ def _control(broker: Broker) -> str:
     return f"http://{broker.channel.token}@{broker.channel.url.removeprefix('http://')}"
 
 
-def test_a_rule_is_added_listed_and_removed(test_broker: Broker, tmp_path: Path) -> None:
-    kafka = test_broker.open()
+def test_a_rule_is_added_listed_and_removed(barnabas_broker: Broker, tmp_path: Path) -> None:
+    kafka = barnabas_broker.open()
     cluster = ("--cluster", str(kafka._link.number))
-    control = _control(test_broker)
+    control = _control(barnabas_broker)
     wanted = ("--api", "Produce", "--topic", "orders", "--count", "1", "--error", "not_leader_or_follower")
     added = _fault("add", *wanted, *cluster, "-o", "json", control=control)
     assert added.returncode == 0, added.stderr
@@ -39,7 +39,7 @@ def test_a_rule_is_added_listed_and_removed(test_broker: Broker, tmp_path: Path)
     producer.produce("orders", "a")
     assert producer.flush(10) == 0
     file = tmp_path / "control.json"
-    file.write_text(json.dumps({"control": test_broker.channel.url, "token": test_broker.channel.token}))
+    file.write_text(json.dumps({"control": barnabas_broker.channel.url, "token": barnabas_broker.channel.token}))
     listed = _fault("list", "--control-file", str(file), *cluster)
     assert listed.returncode == 0, listed.stderr
     assert "error=NOT_LEADER_OR_FOLLOWER" in listed.stdout
@@ -56,8 +56,8 @@ def test_a_rule_is_added_listed_and_removed(test_broker: Broker, tmp_path: Path)
     kafka.close()
 
 
-def test_mistakes_are_one_sentence(test_broker: Broker) -> None:
-    control = _control(test_broker)
+def test_mistakes_are_one_sentence(barnabas_broker: Broker) -> None:
+    control = _control(barnabas_broker)
     cases = [
         (_fault("list"), 2, "Give --control-file FILE"),
         (_fault("add", "--api", "Nonsense", control=control), 1, "There is no API 'Nonsense'"),

@@ -209,9 +209,9 @@ def test_a_predicate_that_fails_fails_the_test(kafka: Cluster, producer: Produce
         rule.remove()
 
 
-def test_probability_is_repeated_by_its_seed(test_broker: Broker) -> None:
+def test_probability_is_repeated_by_its_seed(barnabas_broker: Broker) -> None:
     def chosen() -> list[bool]:
-        kafka = test_broker.open()
+        kafka = barnabas_broker.open()
         producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
         kafka.faults.add("Produce", probability=0.5, seed=7, commit_then_error="INVALID_RECORD")
         found = []

@@ -19,8 +19,8 @@ API_VERSIONS, FETCH, PRODUCE, CONSUMER_GROUP_HEARTBEAT = "18", "1", "0", "68"
 
 
 @pytest.fixture(params=["2.8", "3.9", "4.0"])
-def old(test_broker: Broker, request: pytest.FixtureRequest) -> Iterator[tuple[str, Cluster]]:
-    cluster = test_broker.open(as_version=request.param)
+def old(barnabas_broker: Broker, request: pytest.FixtureRequest) -> Iterator[tuple[str, Cluster]]:
+    cluster = barnabas_broker.open(as_version=request.param)
     yield request.param, cluster
     cluster.close()
 
@@ -76,8 +76,8 @@ def test_a_version_that_the_release_lacks_closes_the_connection(old: tuple[str, 
         assert raw.ask(request, last + 1) is None
 
 
-def test_api_versions_in_a_version_that_the_release_lacks(test_broker: Broker) -> None:
-    cluster = test_broker.open(as_version="2.8")
+def test_api_versions_in_a_version_that_the_release_lacks(barnabas_broker: Broker) -> None:
+    cluster = barnabas_broker.open(as_version="2.8")
     answer = Raw(cluster).api_versions(4)
     assert answer.error_code == 35
     assert [(one.api_key, one.min_version, one.max_version) for one in answer.api_keys] == [(18, 0, 3)]
@@ -104,14 +104,14 @@ def test_clients_work_with_the_versions_of_the_release(old: tuple[str, Cluster])
         assert {one.version for one in cluster.requests(api)} <= set(range(TABLE[name]["apis"][key][1] + 1))
 
 
-def test_the_new_protocol_of_groups_is_not_served_before_4_0(test_broker: Broker) -> None:
-    cluster = test_broker.open(as_version="3.9")
+def test_the_new_protocol_of_groups_is_not_served_before_4_0(barnabas_broker: Broker) -> None:
+    cluster = barnabas_broker.open(as_version="3.9")
     answer = Raw(cluster).consumer_group_heartbeat(0)
     assert answer is not None
     assert answer.error_code == 35
     cluster.close()
 
 
-def test_a_release_that_is_unknown(test_broker: Broker) -> None:
+def test_a_release_that_is_unknown(barnabas_broker: Broker) -> None:
     with pytest.raises(RefusedError, match=r"as_version is one of 2\.0, .*4\.4, not '7\.7'"):
-        test_broker.open(as_version="7.7")
+        barnabas_broker.open(as_version="7.7")

@@ -66,8 +66,8 @@ def test_what_the_control_channel_itself_asks_is_left_out(kafka: Cluster) -> Non
     assert kafka.timeline() == []
 
 
-def test_other_clusters_requests_are_not_seen(kafka: Cluster, test_broker: Broker, producer: Producer) -> None:
-    other = test_broker.open()
+def test_other_clusters_requests_are_not_seen(kafka: Cluster, barnabas_broker: Broker, producer: Producer) -> None:
+    other = barnabas_broker.open()
     _send(producer, "a")
     assert other.requests() == []
     other.close()
