@@ -383,12 +383,7 @@ class Server:
 
     def _environment(self, now: Callable[[], float]) -> dict[str, Any]:
         """What can be replaced of a broker's surroundings."""
-        return {
-            "files": self._files,
-            "now": now,
-            "random_bytes": self.random_bytes,
-            "make_loop": self.make_loop,
-        }
+        return {"files": self._files, "now": now, "random_bytes": self.random_bytes, "make_loop": self.make_loop}
 
     @property
     def is_idle(self) -> bool:

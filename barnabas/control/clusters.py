@@ -49,8 +49,8 @@ class Clusters:
         self._nursery = nursery
         self._numbers = count(1)
         self._open = {own.id: own}
-        own.clusters = self
         self.snapshots = Snapshots()
+        self._introduce(own)
         nursery.start_soon(self.snapshots.remove_at_end)
         self._spares: deque[VirtualCluster] = deque()
         self._is_filling = False
@@ -67,16 +67,19 @@ class Clusters:
         """Those that are open."""
         return list(self._open.values())
 
-    async def open(self, keys: Mapping[str, str], as_version: str | None = None) -> VirtualCluster:
+    async def open(
+        self, keys: Mapping[str, str], seed: int | None = None, as_version: str | None = None
+    ) -> VirtualCluster:
         """Open a cluster, with config keys of its own. ControlError for keys that it cannot start with.
 
-        `as_version`: the release of Kafka that it answers as, 3.9.
+        With a `seed` the ids that it gives out follow from that, and from the requests before. `as_version` is the
+        release of Kafka that it answers as, 3.9.
         """
-        is_usual = not keys and as_version is None
+        is_usual = not keys and seed is None and as_version is None
         if is_usual and self._spares:
             cluster = self._spares.popleft()
         else:
-            cluster = await self._start(keys, as_version=as_version)
+            cluster = await self._start(keys, seed, as_version=as_version)
         self._open[cluster.id] = cluster
         if is_usual and not self._is_filling:
             self._is_filling = True
@@ -96,13 +99,17 @@ class Clusters:
 
     async def fork(self, snapshot: Snapshot) -> VirtualCluster:
         """Open a cluster that begins with what a snapshot has. ControlError if it cannot start."""
-        cluster = await self._start(snapshot.keys, snapshot.copy_to_temporary())
+        cluster = await self._start(snapshot.keys, snapshot.seed, snapshot.copy_to_temporary())
         cluster.clock.set_state(snapshot.clock)
         self._open[cluster.id] = cluster
         return cluster
 
     async def _start(
-        self, keys: Mapping[str, str], prepared_dir: str | None = None, as_version: str | None = None
+        self,
+        keys: Mapping[str, str],
+        seed: int | None = None,
+        prepared_dir: str | None = None,
+        as_version: str | None = None,
     ) -> VirtualCluster:
         release = None
         if as_version is not None:
@@ -110,8 +117,10 @@ class Clusters:
 
             release = release_named(as_version)
         try:
-            cluster = VirtualCluster.of(next(self._numbers), partial(self._config_of, keys), self._descriptors, release)
-            cluster.clusters, cluster.keys = self, dict(keys)
+            make_config = partial(self._config_of, keys)
+            cluster = VirtualCluster.of(next(self._numbers), make_config, self._descriptors, seed, release)
+            cluster.keys = dict(keys)
+            self._introduce(cluster)
             cluster.server.prepared_dir = prepared_dir
             failed: list[Exception] = []
             await self._nursery.start(_run, cluster, failed)
@@ -120,6 +129,9 @@ class Clusters:
         if failed:
             raise ControlError(str(failed[0])) from failed[0]
         return cluster
+
+    def _introduce(self, cluster: VirtualCluster) -> None:
+        cluster.snapshots, cluster.fork = self.snapshots, self.fork
 
     async def _fill(self) -> None:
         """Start spares, when the one who has opened a cluster has its answer."""

@@ -125,9 +125,9 @@ class Host:
         if method != "POST":
             raise ControlError(f"{method} is not for {PREFIX}")
         given = Values(values)
-        given.only(("config", "as_version"))
+        given.only(("config", "seed", "as_version"))
         keys = {key: str(value) for key, value in given.mapping("config").items()}
-        cluster = await self._clusters.open(keys, given.text("as_version", None))
+        cluster = await self._clusters.open(keys, given.integer("seed", None), given.text("as_version", None))
         return {"id": cluster.id, "bootstrap": cluster.bootstrap}
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @operation("snapshot")
 async def snapshot(cluster: VirtualCluster, values: Values) -> object:  # noqa: ARG001
     """Take a snapshot of the cluster."""
-    return {"snapshot": await cluster.clusters.snapshots.take(cluster)}
+    return {"snapshot": await cluster.take_snapshot()}
 
 
 @operation("restore", "snapshot")
@@ -24,19 +24,18 @@ async def restore(cluster: VirtualCluster, values: Values) -> object:
     """Have the cluster be what it was; its connections are closed, its address stays."""
     if cluster.id == 0:
         raise ControlError("Cluster 0 is the broker itself, which cannot be replaced: open a cluster, and restore that")
-    await cluster.restore(cluster.clusters.snapshots[values.integer("snapshot")])
+    await cluster.restore(cluster.snapshots[values.integer("snapshot")])
     return {}
 
 
 @operation("fork", "snapshot")
 async def fork(cluster: VirtualCluster, values: Values) -> object:
     """Open a cluster that begins as this one is, or as it was in a snapshot."""
-    clusters = cluster.clusters
     given = values.integer("snapshot", None)
-    number = await clusters.snapshots.take(cluster) if given is None else given
-    forked = await clusters.fork(clusters.snapshots[number])
+    number = await cluster.take_snapshot() if given is None else given
+    forked = await cluster.fork(cluster.snapshots[number])
     if given is None:
-        clusters.snapshots.remove(number)
+        cluster.snapshots.remove(number)
     return {"id": forked.id, "bootstrap": forked.bootstrap}
 
 
@@ -46,12 +45,12 @@ async def save(cluster: VirtualCluster, values: Values) -> object:
     path = Path(values.text("path"))
     if not path.is_absolute():
         raise ControlError("path must be absolute: the broker has another working directory")
-    cluster.clusters.snapshots[values.integer("snapshot")].save(path)
+    cluster.snapshots[values.integer("snapshot")].save(path)
     return {}
 
 
 @operation("remove_snapshot", "snapshot")
 async def remove(cluster: VirtualCluster, values: Values) -> object:
     """Remove a snapshot."""
-    cluster.clusters.snapshots.remove(values.integer("snapshot"))
+    cluster.snapshots.remove(values.integer("snapshot"))
     return {}

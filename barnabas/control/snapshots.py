@@ -20,17 +20,19 @@ from barnabas.control.errors import ControlError, NotFoundError
 
 if TYPE_CHECKING:
     from barnabas.control.clock import ClockState
-    from barnabas.control.virtual_cluster import VirtualCluster
+    from barnabas.storage.log_dirs import LogDirs
 
 
 class Snapshot:
     """What a cluster was at one moment."""
 
-    def __init__(self, folder: Path, clock: ClockState, keys: dict[str, str]) -> None:
+    def __init__(self, folder: Path, clock: ClockState, keys: dict[str, str], seed: int | None) -> None:
         self.folder = folder
         self.clock = clock
         self.keys = keys
         """The config keys that the cluster was opened with."""
+        self.seed = seed
+        """The seed for the ids of a fork; not that of the cluster, whose ids were given out already."""
 
     def copy_to_temporary(self) -> str:
         """A copy for a broker that removes it at its end."""
@@ -60,17 +62,16 @@ class Snapshots:
         except KeyError:
             raise NotFoundError(f"There is no snapshot {number}: it was removed, or never taken") from None
 
-    async def take(self, cluster: VirtualCluster) -> int:
-        """Take a snapshot, once no work is in progress in the cluster; its number."""
-        await cluster.clock.settle()
+    def take(self, log_dirs: LogDirs, clock: ClockState, keys: dict[str, str], seed: int | None) -> int:
+        """Take a snapshot of a cluster in which no work is in progress; its number."""
         folder = _new_path()
         try:
-            copy_open_logs(cluster.broker.log_dirs, folder)
+            copy_open_logs(log_dirs, folder)
         except BaseException:
             rmtree(folder, ignore_errors=True)
             raise
         number = next(self._numbers)
-        self._snapshots[number] = Snapshot(folder, cluster.clock.state(), cluster.keys)
+        self._snapshots[number] = Snapshot(folder, clock, keys, seed)
         return number
 
     def remove(self, number: int) -> None:

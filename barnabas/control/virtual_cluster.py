@@ -7,6 +7,7 @@ can use it, and no request is rewritten. It takes about 2 ms of CPU to start one
 
 from __future__ import annotations
 
+from random import Random
 from typing import TYPE_CHECKING
 
 import trio
@@ -21,12 +22,11 @@ from barnabas.storage.unsynced_files import UnsyncedFiles
 from barnabas.wire.configdef import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.context import Broker
-    from barnabas.control.clusters import Clusters
-    from barnabas.control.snapshots import Snapshot
+    from barnabas.control.snapshots import Snapshot, Snapshots
     from barnabas.control.traffic.release import Release
 
 
@@ -45,10 +45,13 @@ class VirtualCluster:
         self.metadata_waiters: dict[object, Callable[[], None]] = {}
         """Called at the end of a turn in which the metadata has changed; the key is the waiter itself."""
         self._scope: trio.CancelScope | None = None
-        self.clusters: Clusters
-        """All clusters of the process."""
+        self.snapshots: Snapshots
+        """The snapshots of all clusters of the process."""
+        self.fork: Callable[[Snapshot], Awaitable[VirtualCluster]]
+        """Opens a cluster that begins with a snapshot."""
         self.keys: dict[str, str] = {}
         """The config keys that it was opened with."""
+        self._random: Random | None = None
         self._make_server: Callable[[], Server] | None = None
         self._replacement: Server | None = None
         self._replaced = trio.Event()
@@ -60,14 +63,20 @@ class VirtualCluster:
         number: int,
         make_config: Callable[[], ServerConfig],
         descriptors: int,
+        seed: int | None = None,
         release: Release | None = None,
     ) -> VirtualCluster:
-        """A cluster with this configuration, which has not started yet."""
+        """A cluster with this configuration, which has not started yet. With a seed its ids follow from that."""
+        random = None if seed is None else Random(seed)
 
         def make_server() -> Server:
-            return Server(make_config(), descriptors, is_temporary=True, files=UnsyncedFiles())
+            server = Server(make_config(), descriptors, is_temporary=True, files=UnsyncedFiles())
+            if random is not None:
+                server.random_bytes = random.randbytes
+            return server
 
         cluster = cls(number, make_server(), release)
+        cluster._random = random
         cluster._make_server = make_server
         return cluster
 
@@ -128,6 +137,15 @@ class VirtualCluster:
             self._start()
         except (StartError, ConfigError) as error:
             self._failure = error
+
+    async def take_snapshot(self) -> int:
+        """Take a snapshot, once no work is in progress; its number."""
+        await self.clock.settle()
+        return self.snapshots.take(self.broker.log_dirs, self.clock.state(), self.keys, self._next_seed())
+
+    def _next_seed(self) -> int | None:
+        """A seed that follows from this cluster's, None if it has none."""
+        return None if self._random is None else self._random.getrandbits(64)
 
     async def restore(self, snapshot: Snapshot) -> None:
         """Begin again with what a snapshot has, at the same address. Connections are closed.

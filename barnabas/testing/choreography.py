@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.testing.durations import Amount, seconds_of
 from barnabas.testing.forms import operation
 
 if TYPE_CHECKING:
-    from barnabas.testing.group import Member
     from barnabas.testing.link import Link
+
+
+class HasId(Protocol):
+    """A `Member` of a group."""
+
+    @property
+    def id(self) -> str:
+        """Its member id."""
 
 
 class GroupChoreography:
@@ -28,7 +35,7 @@ class GroupChoreography:
         return count
 
     @operation
-    def expire(self, member: Member | str | None = None) -> list[str]:
+    def expire(self, member: HasId | str | None = None) -> list[str]:
         """End the session of a member (its id or instance id), or of all; the ids of those who are removed."""
         member_id = member if member is None or isinstance(member, str) else member.id
         removed: list[str] = self._link.perform("expire_member", {"group": self.name, "member": member_id})["members"]

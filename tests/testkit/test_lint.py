@@ -84,7 +84,7 @@ def test_retries_without_a_pause(kafka: Cluster) -> None:
 
 
 def test_records_without_a_key_for_a_compacted_topic(kafka: Cluster) -> None:
-    kafka.topic("state").create(cleanup_policy="compact")
+    kafka.topic("state").create(config={"cleanup.policy": "compact"})
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     producer.produce("state", "a")
     producer.flush(10)
