@@ -13,8 +13,6 @@ from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.apis.registry import CONTROLLER, Route, Routes
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.net.encoded_response import EncodedResponse
-from barnabas.control.traffic.faults.rules import Faults
-from barnabas.control.traffic.faults.serving import Serving
 from barnabas.control.traffic.recorder import Recorder
 from barnabas.wire.types import chunk_bytes
 
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from barnabas.broker.apis.registry import Handler
     from barnabas.broker.context import Broker, RequestContext
     from barnabas.broker.net.delayed_response import Outcome
+    from barnabas.control.traffic.faults.rules import Faults
     from barnabas.control.traffic.recorder import Entry
     from barnabas.control.traffic.release import Release
     from barnabas.wire.schema import Message
@@ -33,8 +32,17 @@ class Traffic:
     def __init__(self, release: Release | None = None) -> None:
         """`release` is the one that the broker answers as."""
         self.recorder = Recorder()
-        self.faults = Faults()
         self.release = release
+        self._faults: Faults | None = None
+
+    @property
+    def faults(self) -> Faults:
+        """The fault rules; created when they are first asked for."""
+        if self._faults is None:
+            from barnabas.control.traffic.faults.rules import Faults
+
+            self._faults = Faults()
+        return self._faults
 
     def dispatcher(self, broker: Broker, listener: str) -> Dispatcher:
         """What serves the requests of a kind of listener; those to a controller are no clients'."""
@@ -49,10 +57,12 @@ class Traffic:
         entry, named = self.recorder.begin(ctx, request)
         outcome: DelayedResponse | Outcome
         try:
-            if self.faults.is_empty:
+            if self._faults is None or self._faults.is_empty:
                 outcome = handler(ctx, request)
             else:
-                outcome = Serving(self.faults, route, handler, ctx, request, named).start()
+                from barnabas.control.traffic.faults.serving import Serving
+
+                outcome = Serving(self._faults, route, handler, ctx, request, named).start()
             if isinstance(outcome, Exception):
                 raise outcome
         except Exception as error:
