@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.apis.registry import CONTROLLER, Route, Routes
 from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.broker.net.encoded_response import EncodedResponse
+from barnabas.control.traffic.decoding import decoded
 from barnabas.control.traffic.recorder import Recorder
-from barnabas.wire.types import chunk_bytes
 
 if TYPE_CHECKING:
     from barnabas.broker.apis.registry import Handler
@@ -111,12 +110,3 @@ class ControlledRoutes(Routes):
         handler = route.handler if release is None else release.handler(route.api_key, route.handler)
         route.handler = partial(self._traffic.serve, route, handler)
         return route
-
-
-def decoded(route: Route, outcome: Outcome) -> Outcome:
-    """A response that was encoded already, as a message."""
-    if not isinstance(outcome, EncodedResponse):
-        return outcome
-    data = memoryview(b"".join(map(chunk_bytes, outcome.chunks)))
-    response: Message = route.response_codec.parse(data, 0)[0]
-    return response

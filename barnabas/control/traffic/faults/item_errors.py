@@ -13,6 +13,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.control.traffic.decoding import decoded
 from barnabas.control.traffic.names import ERROR_FIELDS, PARTITION, TOPIC, TOPIC_ID, Place, places, shape_of
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
@@ -146,8 +147,6 @@ class ItemErrors:
     def _then(
         self, outcome: DelayedResponse | Outcome, change: Callable[[Message], Message]
     ) -> DelayedResponse | Outcome:
-        from barnabas.control.traffic.dispatcher import decoded
-
         def changed(answer: Outcome) -> Outcome:
             answer = decoded(self._route, answer)
             return answer if answer is None or isinstance(answer, Exception) else change(answer)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.security.mute import mute
+from barnabas.control.traffic.decoding import decoded
 from barnabas.control.traffic.details import bytes_of
 from barnabas.control.traffic.faults.item_errors import ItemErrors
 from barnabas.control.traffic.faults.rules import AFTER, BEFORE
@@ -175,7 +176,6 @@ class Serving:
         self, outcome: DelayedResponse | Outcome, change: Callable[[Message | None], Message | None]
     ) -> DelayedResponse | Outcome:
         """An outcome with its response changed; errors of the whole request are responses here."""
-        from barnabas.control.traffic.dispatcher import decoded
 
         def changed(answer: Outcome) -> Outcome:
             if isinstance(answer, KafkaError):
