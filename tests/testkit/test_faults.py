@@ -202,6 +202,50 @@ def test_a_predicate_decides_in_this_process(kafka: Cluster, producer: Producer)
     assert sorted(_values(kafka)) == [b"a", b"b"]  # type: ignore[type-var]
 
 
+@pytest.mark.parametrize("action", [{"delay": 0.01}, {"hold": True}, {"hold": True, "delay": 0.01}])
+def test_a_request_that_waits_again_goes_on(kafka: Cluster, producer: Producer, action: dict[str, Any]) -> None:
+    rule = kafka.faults.add("Produce", when=lambda _: True, **action)
+    kafka.faults.add("Produce", when=lambda _: False, error="INVALID_RECORD")
+    producer.produce("orders", "a")
+    rule.wait(1)
+    rule.remove()
+    assert producer.flush(10) == 0
+    _send(producer, "b")
+    assert _values(kafka) == [b"a", b"b"]
+    assert rule.hits == 1
+
+
+def test_a_client_that_leaves_is_forgotten(kafka: Cluster) -> None:
+    leaving = Producer({"bootstrap.servers": kafka.bootstrap_servers, "message.timeout.ms": 1000})
+    with kafka.hold("Produce") as held:
+        leaving.produce("orders", "a")
+        held.wait(1)
+        assert leaving.flush(20) == 0  # its records have timed out
+        del leaving
+        rules = kafka._link.perform("fault_list")["rules"]
+        while rules[0]["held"]:
+            rules = kafka._link.perform("fault_list")["rules"]
+    assert _values(kafka) == []
+
+
+def test_a_rule_of_a_transactional_id(kafka: Cluster) -> None:
+    other, wanted = (
+        Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": name}) for name in ("a", "b")
+    )
+    rule = kafka.faults.add("InitProducerId", transactional_id="b", error="TRANSACTIONAL_ID_AUTHORIZATION_FAILED")
+    other.init_transactions(10)
+    with pytest.raises(KafkaException):
+        wanted.init_transactions(10)
+    assert rule.hits == 1
+
+
+def test_a_rule_of_a_principal(kafka: Cluster, producer: Producer) -> None:
+    nobody = kafka.faults.add("Produce", principal="User:alice")
+    anybody = kafka.faults.add("Produce", principal="User:ANONYMOUS")
+    _send(producer, "a")
+    assert (nobody.hits, anybody.hits) == (0, 1)
+
+
 def test_a_predicate_that_fails_fails_the_test(kafka: Cluster, producer: Producer) -> None:
     rule = kafka.faults.add("Produce", when=lambda request: request["nonsense"], error="NOT_LEADER_OR_FOLLOWER")
     _send(producer, "a")

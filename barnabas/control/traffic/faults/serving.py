@@ -89,7 +89,9 @@ class Serving:
         def go_on() -> None:
             if not delayed.is_done:
                 self._ctx.now = loop.now()
-                delayed.follow(step())
+                outcome = step()
+                if outcome is not delayed:  # else it waits again
+                    delayed.follow(outcome)
 
         delayed.on_cancel = begin(delayed.guard(go_on))
         return delayed
