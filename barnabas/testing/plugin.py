@@ -77,7 +77,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     if report.when == "call" and report.failed:
         item.stash[_FAILED] = True
         kafka = getattr(item, "funcargs", {}).get("kafka")
-        if kafka is not None and (text := kafka.report()):
+        if kafka is None or type(kafka).__module__ != "barnabas.testing.cluster":
+            return report  # type: ignore[return-value]
+        if text := kafka.report():
             report.sections.append(("Barnabas: what clients did", text))
     return report  # type: ignore[return-value]
 
@@ -185,6 +187,17 @@ def kafka_client_config(kafka: Cluster) -> dict[str, str]:
 def kafka_options(kafka: Cluster) -> dict[str, str]:
     """Options of Spark's `format("kafka")` for the test's cluster."""
     return {"kafka.bootstrap.servers": kafka.bootstrap_servers}
+
+
+@pytest.fixture(scope="session")
+def kafka_spark() -> Iterator[Any]:
+    """A SparkSession with the Kafka connector, one for the run. It needs Java, and `pip install 'barnabas[spark]'`."""
+    pytest.importorskip("pyspark")
+    from barnabas.pipeline.spark import session
+
+    spark = session("tests")
+    yield spark
+    spark.stop()
 
 
 @pytest.fixture
