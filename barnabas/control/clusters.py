@@ -77,16 +77,19 @@ class Clusters:
         self._open[cluster.id] = cluster
         return cluster
 
-    async def open(self, keys: Mapping[str, str], seed: int | None = None) -> VirtualCluster:
+    async def open(
+        self, keys: Mapping[str, str], seed: int | None = None, as_version: str | None = None
+    ) -> VirtualCluster:
         """Open a cluster, with config keys of its own. ControlError for keys that it cannot start with.
 
-        With a `seed` the ids that it gives out follow from that, and from the requests before.
+        With a `seed` the ids that it gives out follow from that, and from the requests before. `as_version` is the
+        release of Kafka that it answers as, 3.9.
         """
-        is_usual = not keys and seed is None
+        is_usual = not keys and seed is None and as_version is None
         if is_usual and self._spares:
             cluster = self._spares.popleft()
         else:
-            cluster = await self._start(keys, seed)
+            cluster = await self._start(keys, seed, as_version=as_version)
         self._open[cluster.id] = cluster
         if is_usual and not self._is_filling:
             self._is_filling = True
@@ -112,11 +115,20 @@ class Clusters:
         return cluster
 
     async def _start(
-        self, keys: Mapping[str, str], seed: int | None = None, prepared_dir: str | None = None
+        self,
+        keys: Mapping[str, str],
+        seed: int | None = None,
+        prepared_dir: str | None = None,
+        as_version: str | None = None,
     ) -> VirtualCluster:
+        release = None
+        if as_version is not None:
+            from barnabas.control.traffic.release import release_named
+
+            release = release_named(as_version)
         try:
             make_config = partial(self._config_of, keys)
-            cluster = VirtualCluster.of(next(self._numbers), make_config, self._descriptors, seed)
+            cluster = VirtualCluster.of(next(self._numbers), make_config, self._descriptors, seed, release)
         except ConfigError as error:
             raise ControlError(str(error)) from error
         cluster.keys = dict(keys)

@@ -125,12 +125,12 @@ class Host:
         if method != "POST":
             raise ControlError(f"{method} is not for {PREFIX}")
         given = Values(values)
-        given.only(("config", "seed", "brokers"))
+        given.only(("config", "seed", "as_version", "brokers"))
         keys = {key: str(value) for key, value in given.mapping("config").items()}
         if given.has("brokers"):
             cluster = await self._clusters.open_nodes(keys, given.integer("brokers"))
         else:
-            cluster = await self._clusters.open(keys, given.integer("seed", None))
+            cluster = await self._clusters.open(keys, given.integer("seed", None), given.text("as_version", None))
         return {"id": cluster.id, "bootstrap": cluster.bootstrap}
 
 

@@ -46,6 +46,16 @@ OPERATIONS: Final[dict[str, str]] = {
     "clock_advance": "clock_operations",
     "clock_jump": "clock_operations",
     "clock_resume": "clock_operations",
+    "recorded": "recorded",
+    "timeline": "recorded",
+    "lint": "recorded",
+    "fault_add": "faults",
+    "fault_list": "faults",
+    "fault_remove": "faults",
+    "fault_wait": "faults",
+    "fault_release": "faults",
+    "fault_questions": "faults",
+    "fault_answer": "faults",
 }
 """The operations, each with its module in `barnabas.control`."""
 

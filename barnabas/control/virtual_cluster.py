@@ -17,6 +17,7 @@ from barnabas.broker.start_errors import StartError
 from barnabas.control.clock import Clock
 from barnabas.control.errors import ControlError
 from barnabas.control.local_client import LocalClient
+from barnabas.control.traffic.dispatcher import Traffic
 from barnabas.storage.unsynced_files import UnsyncedFiles
 from barnabas.wire.configdef import ConfigError
 
@@ -27,16 +28,19 @@ if TYPE_CHECKING:
     from barnabas.broker.context import Broker
     from barnabas.broker.replicas.partition import Partition
     from barnabas.control.snapshots import Snapshot, Snapshots
+    from barnabas.control.traffic.release import Release
     from barnabas.wire.types import Uuid
 
 
 class VirtualCluster:
     """One virtual cluster, or the broker of the process itself."""
 
-    def __init__(self, number: int, server: Server) -> None:
-        """`server` has not started yet."""
+    def __init__(self, number: int, server: Server, release: Release | None = None) -> None:
+        """`server` has not started; `release` is the one of Kafka that it answers as."""
         self.id = number
         self.server = server
+        self.traffic = Traffic(release)
+        server.dispatcher = self.traffic.dispatcher
         self.client = LocalClient(server)
         self.clock = Clock()
         self.clock.add(server)
@@ -57,7 +61,12 @@ class VirtualCluster:
 
     @classmethod
     def of(
-        cls, number: int, make_config: Callable[[], ServerConfig], descriptors: int, seed: int | None = None
+        cls,
+        number: int,
+        make_config: Callable[[], ServerConfig],
+        descriptors: int,
+        seed: int | None = None,
+        release: Release | None = None,
     ) -> VirtualCluster:
         """A cluster with this configuration, which has not started yet. With a seed its ids follow from that."""
         random = None if seed is None else Random(seed)
@@ -68,7 +77,7 @@ class VirtualCluster:
                 server.random_bytes = random.randbytes
             return server
 
-        cluster = cls(number, make_server())
+        cluster = cls(number, make_server(), release)
         cluster._random = random
         cluster._make_server = make_server
         return cluster

@@ -6,13 +6,17 @@ test uses; it is gone after the test.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from barnabas.testing.clock import AsyncClock, Clock
 from barnabas.testing.durations import Amount, seconds_of
+from barnabas.testing.faults import AsyncFaults, AsyncHeld, Faults, Held
+from barnabas.testing.finding import Finding
 from barnabas.testing.forms import Async, Sync, in_thread, operation
 from barnabas.testing.group import AsyncGroup, Group
+from barnabas.testing.requests import Request, request_of
 from barnabas.testing.snapshot import AsyncSnapshot, Snapshot, SnapshotOperations
 from barnabas.testing.topic import AsyncTopic, Topic
 
@@ -39,6 +43,48 @@ class ClusterOperations:
         """
         answer: dict[str, Any] = self._link.perform("request", {"api": api, "version": version, "body": dict(body)})
         return answer
+
+    @operation
+    def requests(
+        self,
+        api: str | None = None,
+        *,
+        client_id: str | None = None,
+        topic: str | None = None,
+        group: str | None = None,
+        transactional_id: str | None = None,
+    ) -> list[Request]:
+        """What clients have asked, oldest first; the broker keeps the last 2,000 requests."""
+        values = {"api": api, "client_id": client_id, "topic": topic, "group": group}
+        found = self._link.perform("recorded", values | {"transactional_id": transactional_id})
+        return [request_of(one) for one in found["requests"]]
+
+    @operation
+    def timeline(
+        self,
+        *,
+        last: int | None = None,
+        client_id: str | None = None,
+        topic: str | None = None,
+        group: str | None = None,
+    ) -> list[str]:
+        """What clients did, in lines, oldest first: repeated requests are one line with a count."""
+        values = {"last": last, "client_id": client_id, "topic": topic, "group": group}
+        lines: list[str] = self._link.perform("timeline", values)["lines"]
+        return lines
+
+    @operation
+    def lint(self, *, ignore: Sequence[str] = ()) -> list[Finding]:
+        """What the clients have done wrong on the wire; without the rules to ignore. RefusedError for unknown ones."""
+        found = self._link.perform("lint", {"ignore": list(ignore)})["findings"]
+        return [Finding(**one) for one in found]
+
+    @operation
+    def assert_no_lint(self, *, ignore: Sequence[str] = ()) -> None:
+        """Clients have done nothing wrong on the wire, but for what is ignored."""
+        found = self._link.perform("lint", {"ignore": list(ignore)})["findings"]
+        if found:
+            raise AssertionError("\n".join(str(Finding(**one)) for one in found))
 
     def report(self) -> str:
         """What a failing test shows of this cluster; "" if there is nothing to show."""
@@ -119,6 +165,15 @@ class Cluster(ClusterOperations, Sync):
         """A group of any type by its name; it need not exist yet."""
         return Group(self._link, name)
 
+    def hold(self, api: str, **wanted: Any) -> Held:
+        """Hold requests at the broker: the arguments of `faults.add` that say which."""
+        return Held(self.faults.add(api, hold=True, **wanted))
+
+    @cached_property
+    def faults(self) -> Faults:
+        """The fault rules of this cluster."""
+        return Faults(self._link)
+
     @property
     def clock(self) -> Clock:
         """The clock of this cluster."""
@@ -149,6 +204,15 @@ class AsyncCluster(ClusterOperations, Async):
     def group(self, name: str) -> AsyncGroup:
         """A group of any type by its name; it need not exist yet."""
         return AsyncGroup(self._link, name)
+
+    def hold(self, api: str, **wanted: Any) -> AsyncHeld:
+        """Hold requests at the broker, in `async with`: the arguments of `faults.add` that say which."""
+        return AsyncHeld(self.faults, {"api": api, "hold": True, **wanted})
+
+    @cached_property
+    def faults(self) -> AsyncFaults:
+        """The fault rules of this cluster."""
+        return AsyncFaults(self._link)
 
     @property
     def clock(self) -> AsyncClock:

@@ -21,7 +21,7 @@ _BROKER: pytest.StashKey[Broker] = pytest.StashKey()
 _FAILED = pytest.StashKey[bool]()
 _KEYS = {
     "timeout": "how long assertions of the test kit wait, seconds",
-    "port": "the port of the broker itself; each test has a cluster on another, free one",
+    "port": "start the broker with the run, on this port of 127.0.0.1, for tests that expect one there",
     "as_version": "answer as this release of Kafka: 2.8, 3.9, 4.0",
 }
 
@@ -55,6 +55,13 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["barnabas_invitation"] = config.stash[_SHARING].invitation
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Start the broker with the run if its port is given: the tests expect it there, and may use no fixture."""
+    config = session.config
+    if _setting(config, "port") is not None and not hasattr(config, "workerinput"):
+        _run_broker(config)
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End the broker of the run."""
     if (sharing := config.stash.get(_SHARING, None)) is not None:
@@ -70,7 +77,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     if report.when == "call" and report.failed:
         item.stash[_FAILED] = True
         kafka = getattr(item, "funcargs", {}).get("kafka")
-        if kafka is not None and (text := kafka.report()):
+        if kafka is None or type(kafka).__module__ != "barnabas.testing.cluster":
+            return report  # type: ignore[return-value]
+        if text := kafka.report():
             report.sections.append(("Barnabas: what clients did", text))
     return report  # type: ignore[return-value]
 
@@ -106,31 +115,36 @@ def _make_broker(config: pytest.Config) -> Broker:
     return Broker(_config_keys(config), port=int(_number(config, "port", 0)), timeout=timeout)
 
 
+def _run_broker(config: pytest.Config) -> Broker:
+    """The broker of this run, started when it is first asked for."""
+    if _BROKER not in config.stash:
+        broker = _make_broker(config)
+        broker.start()
+        config.stash[_BROKER] = broker
+    return config.stash[_BROKER]
+
+
 def _started(config: pytest.Config) -> dict[str, Any]:
     """Start the broker of a run with several workers; what they need to use it."""
-    broker = config.stash[_BROKER] = _make_broker(config)
-    broker.start()
+    broker = _run_broker(config)
     return {"url": broker.channel.url, "token": broker.channel.token}
 
 
 @pytest.fixture(scope="session")
-def barnabas_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+def barnabas_broker(request: pytest.FixtureRequest) -> Broker:
     """The broker of the run. Its own cluster is not isolated; `kafka` is."""
-    config = request.config
-    broker = _make_broker(config)
-    invitation = getattr(config, "workerinput", {}).get("barnabas_invitation")
+    invitation = getattr(request.config, "workerinput", {}).get("barnabas_invitation")
     if invitation is None:
-        broker.start()
-    else:
-        from barnabas.testing.errors import BrokerError
-        from barnabas.testing.sharing import ask
+        return _run_broker(request.config)
+    from barnabas.testing.errors import BrokerError
+    from barnabas.testing.sharing import ask
 
-        shared = ask(tuple(invitation))
-        if "error" in shared:
-            raise BrokerError(shared["error"])
-        broker.use(shared["url"], shared["token"])
-    yield broker
-    broker.stop()
+    shared = ask(tuple(invitation))
+    if "error" in shared:
+        raise BrokerError(shared["error"])
+    broker = _make_broker(request.config)
+    broker.use(shared["url"], shared["token"])
+    return broker
 
 
 @pytest.fixture
@@ -173,6 +187,17 @@ def kafka_client_config(kafka: Cluster) -> dict[str, str]:
 def kafka_options(kafka: Cluster) -> dict[str, str]:
     """Options of Spark's `format("kafka")` for the test's cluster."""
     return {"kafka.bootstrap.servers": kafka.bootstrap_servers}
+
+
+@pytest.fixture(scope="session")
+def kafka_spark() -> Iterator[Any]:
+    """A SparkSession with the Kafka connector, one for the run. It needs Java, and `pip install 'barnabas[spark]'`."""
+    pytest.importorskip("pyspark")
+    from barnabas.pipeline.spark import session
+
+    spark = session("tests")
+    yield spark
+    spark.stop()
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""A small service around a topic of orders."""
