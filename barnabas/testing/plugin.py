@@ -144,6 +144,7 @@ def barnabas_broker(request: pytest.FixtureRequest) -> Broker:
         raise BrokerError(shared["error"])
     broker = _make_broker(request.config)
     broker.use(shared["url"], shared["token"])
+    request.addfinalizer(broker.stop)
     return broker
 
 
