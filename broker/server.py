@@ -195,6 +195,8 @@ class Server:
         self._tls: Tls | None = None
         self._member: ClusterMember | None = None
         self._remote: RemoteController | None = None
+        self.kind = BROKER
+        """Which APIs its listeners for clients have: a broker that is no controller forwards some."""
         self._has_logs = True
         self._is_closed = False
         self._ip_rates: IpRates | None = None
@@ -220,8 +222,7 @@ class Server:
             self._close_listeners()
             raise
         broker = self.broker
-        kind = BROKER if self._remote is None else FORWARDING
-        dispatch = self.dispatcher(broker, kind).dispatch
+        dispatch = self.dispatcher(broker, self.kind).dispatch
         self.reactor = Reactor(broker.loop, self._limits_at_start(), dispatch, self._flushes)
         broker.metadata.on_config_change.append(lambda _changed: self._apply_limits())
         broker.on_quotas.append(self._apply_quotas_of_addresses)
@@ -394,7 +395,7 @@ class Server:
         """Open the data of a broker whose controllers are other processes."""
         from barnabas.broker.builder import open_member
 
-        self._has_logs = False
+        self.kind, self._has_logs = FORWARDING, False
         self.broker, self._member, self._remote = open_member(
             self.config,
             paths,
@@ -522,11 +523,8 @@ class Server:
         return {listener.name: listener.socket.dup() for listener in self._listeners}
 
     def _make_temporary_dir(self) -> str:
-        if self.prepared_dir is not None:
-            self._temporary_dir = self.prepared_dir
-            return self.prepared_dir
-        path = f"{os.environ.get('TMPDIR') or '/tmp'}/barnabas-{os.urandom(6).hex()}"  # noqa: S108 - mode 0700
-        Path(path).mkdir(0o700)
+        path = self.prepared_dir or f"{os.environ.get('TMPDIR') or '/tmp'}/barnabas-{os.urandom(6).hex()}"  # noqa: S108 - mode 0700
+        Path(path).mkdir(0o700, exist_ok=self.prepared_dir is not None)
         self._temporary_dir = path
         return path
 
@@ -557,8 +555,8 @@ class Server:
         with trio.move_on_after(DRAIN_S):
             await self.reactor.wait_closed()
 
-    def close(self) -> None:
-        """Flush and close everything; remove a temporary data directory."""
+    def close(self, *, is_killed: bool = False) -> None:
+        """Flush and close everything; remove a temporary data directory. One that is killed leaves its files so."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -569,7 +567,7 @@ class Server:
             self._remote.close()
         if self._member is not None:
             self._member.close()
-        if not self._has_logs:
+        if is_killed or not self._has_logs:
             log_dirs.release()  # nothing was opened, so nothing can be said of it
         elif self._temporary_dir is None:
             try:

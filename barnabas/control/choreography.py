@@ -19,6 +19,8 @@ from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 from barnabas.wire.messages.groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
     JoinGroupRequest,
     JoinGroupRequestProtocol,
     JoinGroupResponse,
@@ -39,11 +41,20 @@ LEAVE_FOR_A_WHILE: Final = -2
 JOIN: Final = 0
 SUCCESSOR_SESSION_MS: Final = 45_000
 """How long a member holds an instance id that it was fenced with: so long it sees FENCED_INSTANCE_ID."""
+TRANSACTION: Final = 1
+"""The type of a transactional id as the key of a coordinator."""
 INIT_VERSION: Final = 5
 """The last version of InitProducerId without KIP-939, which is not served."""
 RETRY_S: Final = 0.005
 ABORT_S: Final = 10.0
 """How long a transaction that is fenced may take to be aborted, seconds."""
+
+
+_PASSING: Final = {
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
 
 
 @operation("rebalance", "group")
@@ -100,10 +111,12 @@ async def fence_producer(cluster: VirtualCluster, values: Values) -> object:
     """Fence the producer of a transactional id, and abort its transaction, as Kafka's `fenceProducers` does."""
     transactional_id = values.text("transactional_id")
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
+    finding = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=[transactional_id])
+    await cluster.client.ask(finding, FindCoordinatorResponse)  # makes the internal topic, if nobody has yet
     with trio.move_on_after(ABORT_S):
         while True:
             answer = await cluster.client.ask(request, InitProducerIdResponse, INIT_VERSION)
-            if answer.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
+            if answer.error_code not in _PASSING:
                 break
             await trio.sleep(RETRY_S)  # the transaction is being aborted, and nobody is told when that has ended
     if answer.error_code:

@@ -102,8 +102,12 @@ class Clock:
 
     def remove(self, server: Server) -> None:
         """The server has ended."""
-        self._servers.remove(server)
+        self.forget(server)
         self._loops = [loop for loop in self._loops if loop is not server.broker.loop]
+
+    def forget(self, server: Server) -> None:
+        """The server has not started."""
+        self._servers.remove(server)
 
     def _make_loop(self, now: Callable[[], float], _now_ms: Callable[[], int]) -> Loop:
         self._real = now

@@ -67,6 +67,16 @@ class Clusters:
         """Those that are open."""
         return list(self._open.values())
 
+    async def open_nodes(self, keys: Mapping[str, str], brokers: int) -> VirtualCluster:
+        """Open a cluster of several brokers. ControlError for keys that it cannot start with."""
+        from barnabas.control.nodes import Nodes
+
+        cluster = Nodes(next(self._numbers), brokers, keys, self._config_of, self._descriptors)
+        self._introduce(cluster)
+        await self._run(cluster)
+        self._open[cluster.id] = cluster
+        return cluster
+
     async def open(
         self, keys: Mapping[str, str], seed: int | None = None, as_version: str | None = None
     ) -> VirtualCluster:
@@ -119,16 +129,19 @@ class Clusters:
         try:
             make_config = partial(self._config_of, keys)
             cluster = VirtualCluster.of(next(self._numbers), make_config, self._descriptors, seed, release)
-            cluster.keys = dict(keys)
-            self._introduce(cluster)
-            cluster.server.prepared_dir = prepared_dir
-            failed: list[Exception] = []
-            await self._nursery.start(_run, cluster, failed)
         except ConfigError as error:
             raise ControlError(str(error)) from error
+        cluster.keys = dict(keys)
+        self._introduce(cluster)
+        cluster.server.prepared_dir = prepared_dir
+        await self._run(cluster)
+        return cluster
+
+    async def _run(self, cluster: VirtualCluster) -> None:
+        failed: list[Exception] = []
+        await self._nursery.start(_run, cluster, failed)
         if failed:
             raise ControlError(str(failed[0])) from failed[0]
-        return cluster
 
     def _introduce(self, cluster: VirtualCluster) -> None:
         cluster.snapshots, cluster.fork = self.snapshots, self.fork

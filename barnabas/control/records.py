@@ -63,7 +63,7 @@ class TopicReader:
     @property
     def partitions(self) -> Sequence[Partition]:
         """The partitions, as they are now; none while the topic does not exist."""
-        return sorted(self._cluster.broker.partitions.of_topic(self.topic), key=lambda partition: partition.index)
+        return sorted(self._cluster.partitions_of(self.topic), key=lambda partition: partition.index)
 
     def skip_to_ends(self) -> None:
         """Leave out what is there already."""

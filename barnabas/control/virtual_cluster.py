@@ -22,12 +22,14 @@ from barnabas.storage.unsynced_files import UnsyncedFiles
 from barnabas.wire.configdef import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.context import Broker
+    from barnabas.broker.replicas.partition import Partition
     from barnabas.control.snapshots import Snapshot, Snapshots
     from barnabas.control.traffic.release import Release
+    from barnabas.wire.types import Uuid
 
 
 class VirtualCluster:
@@ -84,6 +86,14 @@ class VirtualCluster:
     def broker(self) -> Broker:
         """The parts of its broker."""
         return self.server.broker
+
+    def partitions_of(self, topic: str) -> Iterable[Partition]:
+        """The partitions of a topic, where they are led."""
+        return self.broker.partitions.of_topic(topic)
+
+    def client_of(self, topic_id: Uuid, index: int) -> LocalClient:  # noqa: ARG002 - there is one broker
+        """A client of the broker that leads a partition."""
+        return self.client
 
     @property
     def bootstrap(self) -> str:

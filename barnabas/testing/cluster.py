@@ -102,6 +102,21 @@ class ClusterOperations:
         self._link.perform("reload_coordinator", values)
 
     @operation
+    def kill(self, broker: int) -> None:
+        """End a broker of a cluster that was opened with brokers=N, as a killed process: nothing is flushed."""
+        self._link.perform("kill_broker", {"broker": broker})
+
+    @operation
+    def start(self, broker: int) -> None:
+        """Start a broker that was killed, on its address and its directory, and wait until it serves."""
+        self._link.perform("start_broker", {"broker": broker})
+
+    @operation
+    def elect(self, topic: str, partition: int = 0, *, leader: int) -> None:
+        """Have a replica lead a partition, and wait until all brokers know of it."""
+        self._link.perform("elect", {"topic": topic, "partition": partition, "broker": leader})
+
+    @operation
     def restore(self, snapshot: SnapshotOperations) -> None:
         """Have the cluster be what it was; it keeps its address, and connections are closed."""
         self._link.perform("restore", {"snapshot": snapshot.number})
