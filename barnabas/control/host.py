@@ -125,9 +125,11 @@ class Host:
         if method != "POST":
             raise ControlError(f"{method} is not for {PREFIX}")
         given = Values(values)
-        given.only(("config", "seed", "as_version", "brokers"))
+        given.only(("config", "seed", "brokers", "as_version"))
         keys = {key: str(value) for key, value in given.mapping("config").items()}
         if given.has("brokers"):
+            if given.has("as_version"):
+                raise ControlError("as_version is for clusters with one broker")
             cluster = await self._clusters.open_nodes(keys, given.integer("brokers"))
         else:
             cluster = await self._clusters.open(keys, given.integer("seed", None), given.text("as_version", None))

@@ -150,6 +150,7 @@ class Nodes(VirtualCluster):
         keys = broker_keys(node_id, HOST, node.port, str(node.directory), self._controllers, self._user)
         server = self._server(keys)
         server.config.cluster_id = self._cluster_id
+        server.dispatcher = self.traffic.dispatcher
         self.clock.add(server)
         node.ended = trio.Event()
         try:

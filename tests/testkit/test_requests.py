@@ -127,3 +127,16 @@ def test_the_form_to_await() -> None:
             return await kafka.requests("Produce"), await kafka.timeline()
 
     assert trio.run(run) == ([], [])
+
+
+def test_several_brokers_are_one_cluster(barnabas_broker: Broker) -> None:
+    kafka = barnabas_broker.open(brokers=2)
+    kafka.topic("orders").create(2)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "client.id": "shop"})
+    with kafka.faults.add("Produce", error="NOT_LEADER_OR_FOLLOWER", count=1) as rule:
+        for partition in (0, 1):
+            producer.produce("orders", "a", partition=partition)
+        assert producer.flush(20) == 0
+        assert rule.hits == 1
+    assert {one.client_id for one in kafka.requests()} == {"shop"}
+    kafka.close()

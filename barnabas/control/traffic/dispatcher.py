@@ -7,13 +7,16 @@ before and after its handler. A broker that acts as an earlier release has the r
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.apis.registry import CONTROLLER, Route, Routes
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.net.network_client import SOFTWARE_NAME
+from barnabas.broker.replicas.fetch_sessions import replica_of
 from barnabas.control.traffic.decoding import decoded
 from barnabas.control.traffic.recorder import Recorder
+from barnabas.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from barnabas.broker.apis.registry import Handler
@@ -53,6 +56,8 @@ class Traffic:
         self, route: Route, handler: Handler, ctx: RequestContext, request: Message
     ) -> DelayedResponse | Message | None:
         """Handle a request: what a handler returns. Errors as those of the handler."""
+        if _is_of_broker(ctx, request):
+            return handler(ctx, request)
         entry, named = self.recorder.begin(ctx, request)
         outcome: DelayedResponse | Outcome
         try:
@@ -87,6 +92,15 @@ class Traffic:
         recorded.follow(outcome, complete)
         recorded.on_cancel = cancel
         return recorded
+
+
+def _is_of_broker(ctx: RequestContext, request: Any) -> bool:
+    """Whether another broker of the cluster connects, or asks as a follower: that is no client's request."""
+    if request.api_key == ApiKey.API_VERSIONS:
+        return request.client_software_name == SOFTWARE_NAME and (ctx.client_id or "").startswith("broker-")
+    if request.api_key == ApiKey.FETCH:
+        return replica_of(request) >= 0
+    return request.api_key == ApiKey.OFFSET_FOR_LEADER_EPOCH and bool(request.replica_id >= 0)
 
 
 class ControlledRoutes(Routes):
