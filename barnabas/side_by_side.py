@@ -463,6 +463,11 @@ MORE: Final = (
         "--command-config FILE",
     ),
     Row("completion", "barnabas completion install", "rpk generate shell-completion bash"),
+    Row("let time pass in a test", "barnabas clock freeze --control-file FILE\nbarnabas clock advance 7d"),
+    Row(
+        "let requests fail in a test",
+        "barnabas fault add --api Produce --topic orders --error NOT_LEADER_OR_FOLLOWER",
+    ),
     Row("for authors of clients", "barnabas wire decode MetadataRequest 12"),
     Row("copies and pipelines", "barnabas pipeline run copy --config FILE", "rpk connect run FILE"),
 )

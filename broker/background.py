@@ -16,6 +16,7 @@ from barnabas.broker.config.keys.general import DELEGATION_TOKEN_EXPIRY_CHECK_IN
 from barnabas.broker.config.keys.groups import OFFSETS_RETENTION_CHECK_INTERVAL_MS
 from barnabas.broker.config.keys.log import (
     LOG_CLEANER_BACKOFF_MS,
+    LOG_CLEANER_ENABLE,
     LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
     LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS,
     LOG_RETENTION_CHECK_INTERVAL_MS,
@@ -58,14 +59,14 @@ class BackgroundJobs:
         config = self._broker.config
         log_starts_s = config[LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS] / 1000
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_repeat, _recovery_points_interval_s(config), self._checkpoint_recovery_points)
-            nursery.start_soon(_repeat, log_starts_s, self._checkpoint_log_starts)
-            nursery.start_soon(_repeat, DELETION_CHECK_S, self._remove_deleted)
-            nursery.start_soon(_repeat, DISK_CHECK_S, self._check_disks)
-            nursery.start_soon(_repeat, IDLE_CHECK_S, self._close_idle_connections)
+            nursery.start_soon(self._repeat, _recovery_points_interval_s(config), self._checkpoint_recovery_points)
+            nursery.start_soon(self._repeat, log_starts_s, self._checkpoint_log_starts)
+            nursery.start_soon(self._repeat, DELETION_CHECK_S, self._remove_deleted)
+            nursery.start_soon(self._repeat, DISK_CHECK_S, self._check_disks)
+            nursery.start_soon(self._repeat, IDLE_CHECK_S, self._close_idle_connections)
             if "controller" in config.roles:
                 tokens_s = config[DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS] / 1000
-                nursery.start_soon(_repeat, tokens_s, self._remove_expired_tokens)
+                nursery.start_soon(self._repeat_by_state, tokens_s, self._remove_expired_tokens)
             if "broker" in config.roles:
                 self._start_jobs_of_broker(nursery)
 
@@ -78,11 +79,27 @@ class BackgroundJobs:
         retention_s = config[LOG_RETENTION_CHECK_INTERVAL_MS] / 1000
         high_watermarks_s = config[REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS] / 1000
         offsets_s = config[OFFSETS_RETENTION_CHECK_INTERVAL_MS] / 1000
-        nursery.start_soon(_repeat, high_watermarks_s, self._checkpoint_high_watermarks)
-        nursery.start_soon(_repeat, retention_s, retention.check, min(retention_s, INITIAL_DELAY_S))
+        nursery.start_soon(self._repeat, high_watermarks_s, self._checkpoint_high_watermarks)
+        nursery.start_soon(self._repeat_by_state, retention_s, retention.check, min(retention_s, INITIAL_DELAY_S))
         nursery.start_soon(self._clean_logs)
-        nursery.start_soon(_repeat, PRODUCER_CHECK_S, self._expire_producers)
-        nursery.start_soon(_repeat, offsets_s, self._expire_offsets)
+        nursery.start_soon(self._repeat_by_state, PRODUCER_CHECK_S, self._expire_producers)
+        nursery.start_soon(self._repeat_by_state, offsets_s, self._expire_offsets)
+
+    async def _repeat(self, interval_s: float, job: Callable[[], Awaitable[None]]) -> None:
+        """Run a job every `interval_s` seconds of real time."""
+        while True:
+            await trio.sleep(max(interval_s, 0.001))
+            await _attempt(job)
+
+    async def _repeat_by_state(
+        self, interval_s: float, job: Callable[[], Awaitable[None]], first_s: float | None = None
+    ) -> None:
+        """Run a job every `interval_s` seconds by the clock of the state, the first time after `first_s` seconds."""
+        delay_s = interval_s if first_s is None else first_s
+        while True:
+            await self._broker.loop.pause(max(delay_s, 0.001))
+            delay_s = interval_s
+            await _attempt(job)
 
     async def _checkpoint_recovery_points(self) -> None:
         for log in self._broker.log_dirs.logs_with_rolled_segments():
@@ -165,13 +182,15 @@ class BackgroundJobs:
     async def _clean_logs(self) -> None:
         """Compact logs; the cleaner is imported after the start."""
         broker = self._broker
-        await trio.sleep(min(broker.config[LOG_CLEANER_BACKOFF_MS] / 1000, CLEANER_START_S))
+        if not broker.config[LOG_CLEANER_ENABLE]:
+            return
+        await broker.loop.pause(min(broker.config[LOG_CLEANER_BACKOFF_MS] / 1000, CLEANER_START_S))
         while True:
             try:
                 from barnabas.broker.replicas.cleaner import LogCleaner
             except (ImportError, OSError) as error:  # no descriptor is left to read the module
                 logger.error("The log cleaner cannot be started: %s. It is tried again", error)
-                await trio.sleep(CLEANER_START_S)
+                await broker.loop.pause(CLEANER_START_S)
             else:
                 break
         parts = (broker.loop, broker.config, broker.log_dirs, broker.log_dir_failures, broker.partitions)
@@ -181,7 +200,7 @@ class BackgroundJobs:
                 return
             except Exception:
                 logger.exception("The log cleaner failed. It is started again")
-                await trio.sleep(CLEANER_START_S)
+                await broker.loop.pause(CLEANER_START_S)
 
 
 async def _run(steps: Steps[R]) -> R:
@@ -207,13 +226,8 @@ def _recovery_points_interval_s(config: ServerConfig) -> float:
     return min(interval_s, FLUSHED_CHECKPOINT_S) if config[LOG_SYNC] == ALWAYS else interval_s
 
 
-async def _repeat(interval_s: float, job: Callable[[], Awaitable[None]], first_s: float | None = None) -> None:
-    """Run a job every `interval_s` seconds, the first time after `first_s` seconds."""
-    delay_s = interval_s if first_s is None else first_s
-    while True:
-        await trio.sleep(max(delay_s, 0.001))
-        delay_s = interval_s
-        try:
-            await job()
-        except Exception:
-            logger.exception("The job %s failed", job.__name__)
+async def _attempt(job: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await job()
+    except Exception:
+        logger.exception("The job %s failed", job.__name__)

@@ -21,6 +21,7 @@ from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
 from barnabas.broker.coordinators.share_states import ShareStates
 from barnabas.broker.coordinators.transactions import TransactionCoordinators
 from barnabas.broker.log_dir_failures import LogDirFailures
+from barnabas.broker.loop import Loop
 from barnabas.broker.metadata.controller import Controller
 from barnabas.broker.metadata.producer_ids import ProducerIds
 from barnabas.broker.replicas.fetch_sessions import FetchSessions
@@ -56,6 +57,7 @@ def open_broker(
     now: Callable[[], float] = trio.current_time,
     now_ms: Callable[[], int] = wall_clock_ms,
     random_bytes: Callable[[int], bytes] = os.urandom,
+    make_loop: Callable[[Callable[[], float], Callable[[], int]], Loop] = Loop,
 ) -> Broker:
     """Build a broker with open logs and replayed metadata; nothing listens yet.
 
@@ -63,7 +65,7 @@ def open_broker(
     clocks, files and randomness can be replaced by tests. Raises what opening the data
     directories and replaying the metadata raise.
     """
-    broker = _new_broker(config, paths, files, disk or flushes, now, now_ms, random_bytes)
+    broker = _new_broker(config, paths, files, disk or flushes, now, now_ms, random_bytes, make_loop)
     try:
         broker.metadata = broker.controller = Controller(
             broker.loop,
@@ -93,6 +95,7 @@ def open_member(
     now: Callable[[], float] = trio.current_time,
     now_ms: Callable[[], int] = wall_clock_ms,
     random_bytes: Callable[[int], bytes] = os.urandom,
+    make_loop: Callable[[Callable[[], float], Callable[[], int]], Loop] = Loop,
     connect_to_controllers: Callable[[Broker], Connect] | None = None,
 ) -> tuple[Broker, ClusterMember, RemoteController]:
     """Build a broker whose controllers are other processes; its logs are opened when it has the metadata.
@@ -103,7 +106,9 @@ def open_member(
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
 
     files = files or Files()
-    broker = _new_broker(config, paths, files, disk or flushes, now, now_ms, random_bytes, invents_cluster_id=False)
+    broker = _new_broker(
+        config, paths, files, disk or flushes, now, now_ms, random_bytes, make_loop, invents_cluster_id=False
+    )
     broker.log_dirs.are_replicas = True
     try:
         connects = connect(broker)
@@ -133,6 +138,7 @@ def open_combined(
     now: Callable[[], float] = trio.current_time,
     now_ms: Callable[[], int] = wall_clock_ms,
     random_bytes: Callable[[int], bytes] = os.urandom,
+    make_loop: Callable[[Callable[[], float], Callable[[], int]], Loop] = Loop,
 ) -> tuple[Broker, ClusterMember]:
     """Build a broker that is also the controller of a cluster, with open logs; it has not joined the cluster yet.
 
@@ -143,7 +149,7 @@ def open_combined(
     from barnabas.broker.metadata.local_channel import LocalChannel
 
     files = files or Files()
-    broker = _new_broker(config, paths, files, disk or flushes, now, now_ms, random_bytes)
+    broker = _new_broker(config, paths, files, disk or flushes, now, now_ms, random_bytes, make_loop)
     broker.log_dirs.are_replicas = True
     try:
         add_controller(broker)
@@ -168,6 +174,7 @@ def _new_broker(
     now: Callable[[], float],
     now_ms: Callable[[], int],
     random_bytes: Callable[[int], bytes],
+    make_loop: Callable[[Callable[[], float], Callable[[], int]], Loop],
     *,
     invents_cluster_id: bool = True,
 ) -> Broker:
@@ -175,7 +182,9 @@ def _new_broker(
     absolute = [str(Path(path).absolute()) for path in paths]
     log_dirs = LogDirs(files or Files(), absolute, partial(new_uuid, random_bytes))
     cluster_id = log_dirs.open(config.node_id, config.cluster_id or "", invents_id=invents_cluster_id)
-    broker = Broker(config, cluster_id=cluster_id, now=now, now_ms=now_ms, random_bytes=random_bytes)
+    broker = Broker(
+        config, cluster_id=cluster_id, now=now, now_ms=now_ms, random_bytes=random_bytes, make_loop=make_loop
+    )
     broker.log_dirs = log_dirs
     broker.log_dir_failures = LogDirFailures(broker.loop, log_dirs, broker.halt)
     log_dirs.on_error = broker.log_dir_failures.report

@@ -116,9 +116,10 @@ class Broker:
         now: Callable[[], float] = trio.current_time,
         now_ms: Callable[[], int] = wall_clock_ms,
         random_bytes: Callable[[int], bytes] = os.urandom,
+        make_loop: Callable[[Callable[[], float], Callable[[], int]], Loop] = Loop,
     ) -> None:
         """`now` is the monotonic clock of deadlines, in seconds; `now_ms` the wall clock of record timestamps."""
-        self.loop = Loop(now, now_ms)
+        self.loop = make_loop(now, now_ms)
         self.started_at = self.loop.now()
         self.random_bytes = random_bytes
         self.config = config
@@ -228,7 +229,7 @@ class Broker:
         from barnabas.broker.security.client_quotas import ClientQuotas
         from barnabas.broker.security.ip_rates import connection_rates_in_steps
 
-        quotas = self.client_quotas or ClientQuotas(self.config, self.loop.now)
+        quotas = self.client_quotas or ClientQuotas(self.config, self.loop.state_now)
         has_any = yield from quotas.apply(self.image.quotas)
         self.client_quotas = quotas if has_any else None
         self.connection_rates = yield from connection_rates_in_steps(self.image.quotas)

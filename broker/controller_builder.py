@@ -14,6 +14,7 @@ import trio
 
 from barnabas.broker.context import Broker, new_uuid, wall_clock_ms
 from barnabas.broker.log_dir_failures import LogDirFailures
+from barnabas.broker.loop import Loop
 from barnabas.broker.metadata.active_controller import ActiveController
 from barnabas.broker.steps import StepRunner, run_in_place
 from barnabas.storage.files import Files
@@ -37,6 +38,7 @@ def open_controller(
     now: Callable[[], float] = trio.current_time,
     now_ms: Callable[[], int] = wall_clock_ms,
     random_bytes: Callable[[int], bytes] = os.urandom,
+    make_loop: Callable[[Callable[[], float], Callable[[], int]], Loop] = Loop,
 ) -> Broker:
     """A process that is only a controller, with replayed metadata; `endpoints` are its listeners as advertised.
 
@@ -47,7 +49,9 @@ def open_controller(
     log_dirs = LogDirs(files or Files(), absolute, partial(new_uuid, random_bytes))
     cluster_id = log_dirs.open(config.node_id, config.cluster_id or "")
     try:
-        node = Broker(config, cluster_id=cluster_id, now=now, now_ms=now_ms, random_bytes=random_bytes)
+        node = Broker(
+            config, cluster_id=cluster_id, now=now, now_ms=now_ms, random_bytes=random_bytes, make_loop=make_loop
+        )
         node.log_dirs = log_dirs
         node.log_dir_failures = LogDirFailures(node.loop, log_dirs, node.halt)
         log_dirs.on_error = node.log_dir_failures.report

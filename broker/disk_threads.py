@@ -48,6 +48,11 @@ class DiskThreads:
         trio.lowlevel.start_thread_soon(run, _ignore, "barnabas-disk")
         self._running += 1
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no work is in progress."""
+        return not self._running
+
     def fileno(self) -> int:
         """The descriptor that is readable when `collect` has something to do."""
         return self._read_end

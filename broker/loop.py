@@ -2,6 +2,10 @@
 
 A part that needs the time, a timer, a call at the end of the turn or time between turns takes a `Loop`. Both clocks are
 arguments, so tests control the time.
+
+What the broker's state depends on has a clock and timers of its own, `state_now` and `state_timers`: sessions,
+rebalances, transactions, locks, quotas, periodic jobs. They are the others, unless the clock of the broker is
+controlled (`barnabas.control.clock`): waits of requests, connections and the limits of work stay in real time then.
 """
 
 from __future__ import annotations
@@ -9,6 +13,9 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import trio
 
 from barnabas.broker.slices import Slices
 from barnabas.broker.timers import Timers
@@ -27,12 +34,28 @@ class Loop:
         self.now = now
         self.now_ms = now_ms
         self.timers = Timers(now, after_firing=self.end_turn)
+        self.state_now = now
+        self.state_timers = self.timers
         self.slices = Slices(self.timers, now)
         self._callbacks: deque[Callable[[], None]] = deque()
+
+    async def pause(self, seconds: float, unless: trio.Event | None = None) -> None:
+        """Wait between two runs of a periodic job, by the clock of the state, or until `unless` is set."""
+        with trio.move_on_after(seconds):
+            await (trio.Event() if unless is None else unless).wait()
+
+    def at_work(self) -> AbstractContextManager[None]:
+        """What a task does for a periodic job while the job itself pauses."""
+        return nullcontext()
 
     def call_after_turn(self, callback: Callable[[], None]) -> None:
         """Run `callback` at the end of the current turn, so that several appends wake a reader once."""
         self._callbacks.append(callback)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is left to be called at the end of the turn, or done between the turns."""
+        return not self._callbacks and self.slices.is_idle
 
     def end_turn(self) -> None:
         """End the turn: run its callbacks, and those that they add, for `CALLBACKS_S`; the others in the next turn."""

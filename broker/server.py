@@ -14,7 +14,7 @@ import os
 import resource
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -31,6 +31,7 @@ from barnabas.broker.config.server_config import ServerConfig
 from barnabas.broker.connection_limits import connection_limits, look_up, named_hosts
 from barnabas.broker.disk_threads import DiskThreads
 from barnabas.broker.logging_setup import set_up_logging
+from barnabas.broker.loop import Loop
 from barnabas.broker.net.acceptor import Listener, bind, start_listening
 from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.reactor import Reactor
@@ -125,6 +126,8 @@ async def _serve(config: ServerConfig, options: ServeOptions, descriptors: int) 
             raise StartError("--secure is for one broker that is its own controller, without process.roles")
         server = Server(config, descriptors, is_temporary=options.is_temporary)
         server.secured = options.secured
+        if options.prepare is not None:
+            options.prepare(server)
         server.start()
         try:
             async with trio.open_nursery() as nursery:
@@ -178,6 +181,10 @@ class Server:
         self.name = "KafkaServer" if "broker" in config.roles else "ControllerServer"
         """The name of the process in its ready line, as in Kafka."""
         self._temporary_dir: str | None = None
+        self.prepared_dir: str | None = None
+        """A directory with the data to begin with, in place of a new one; it is removed at the end as that is."""
+        self.inherited: dict[str, socket.socket] = {}
+        """Sockets that listen already, by listener, from the server that this one replaces."""
         self._listeners: list[Listener] = []
         self._metrics_socket: socket.socket | None = None
         self._flushes = DiskThreads()
@@ -185,10 +192,16 @@ class Server:
         self._tls: Tls | None = None
         self._member: ClusterMember | None = None
         self._remote: RemoteController | None = None
+        self.kind = BROKER
+        """Which APIs its listeners for clients have: a broker that is no controller forwards some."""
         self._has_logs = True
         self._is_closed = False
         self._ip_rates: IpRates | None = None
         self.secured: Secured | None = None
+        self.make_loop: Callable[[Callable[[], float], Callable[[], int]], Loop] = Loop
+        """Makes the broker's loop of its clocks: one whose clock is controlled, in place of the usual one."""
+        self.random_bytes: Callable[[int], bytes] = os.urandom
+        """Where the ids come from that the broker gives out."""
         self.dispatcher: Callable[[Broker, str], Dispatcher] = Dispatcher
         """Makes what serves the requests of a kind of listener."""
         self.mistake: StartError | ConfigError | None = None
@@ -206,8 +219,7 @@ class Server:
             self._close_listeners()
             raise
         broker = self.broker
-        kind = BROKER if self._remote is None else FORWARDING
-        dispatch = self.dispatcher(broker, kind).dispatch
+        dispatch = self.dispatcher(broker, self.kind).dispatch
         self.reactor = Reactor(broker.loop, self._limits_at_start(), dispatch, self._flushes)
         broker.metadata.on_config_change.append(lambda _changed: self._apply_limits())
         broker.on_quotas.append(self._apply_quotas_of_addresses)
@@ -337,7 +349,7 @@ class Server:
     def _listen(self, endpoint: Endpoint, backlog: int | None) -> Endpoint:
         """Bind an address; returns it with the port that was assigned. Without a backlog it refuses connections."""
         try:
-            listening = bind(endpoint.host, endpoint.port, backlog)
+            listening = self.inherited.pop(endpoint.name, None) or bind(endpoint.host, endpoint.port, backlog)
         except OSError as error:
             self._close_listeners()
             raise StartError(why_not_bound(endpoint, error)) from error
@@ -359,30 +371,38 @@ class Server:
             elif "broker" in config.roles:
                 from barnabas.broker.builder import open_broker  # a controller alone does not need it
 
-                self.broker = open_broker(config, paths, files=self._files, flushes=self._flushes, now=now)
+                self.broker = open_broker(config, paths, flushes=self._flushes, **self._environment(now))
             else:
                 from barnabas.broker.controller_builder import open_controller
 
                 endpoints = advertised_controllers(config, self.controller_addresses)
-                self.broker = open_controller(config, paths, endpoints, files=self._files, disk=self._flushes, now=now)
+                self.broker = open_controller(config, paths, endpoints, disk=self._flushes, **self._environment(now))
             dirs = self.broker.log_dirs
             # Where `.LOCK` is found there is no difference between small and capital letters, as on macOS.
             dirs.ignores_case = any(self._files.exists(f"{one.path}/{LOCK.upper()}") for one in dirs.working)
         if self.broker.halt_reason is not None:
             raise StartError(f"Cannot use the data directory {','.join(paths)}: {self.broker.halt_reason}")
 
+    def _environment(self, now: Callable[[], float]) -> dict[str, Any]:
+        """What can be replaced of a broker's surroundings."""
+        return {"files": self._files, "now": now, "random_bytes": self.random_bytes, "make_loop": self.make_loop}
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no work is left in threads or between the turns."""
+        return self._flushes.is_idle and self.broker.loop.is_idle
+
     def _open_member(self, paths: Sequence[str], now: Callable[[], float]) -> None:
         """Open the data of a broker whose controllers are other processes."""
         from barnabas.broker.builder import open_member
 
-        self._has_logs = False
+        self.kind, self._has_logs = FORWARDING, False
         self.broker, self._member, self._remote = open_member(
             self.config,
             paths,
             self._connect,
-            files=self._files,
             flushes=self._flushes,
-            now=now,
+            **self._environment(now),
             connect_to_controllers=lambda _: self._connects_to(self.config.controllers_listener),
         )
 
@@ -392,7 +412,7 @@ class Server:
 
         endpoints = advertised_controllers(self.config, self.controller_addresses)
         self.broker, self._member = open_combined(
-            self.config, paths, self._connect, endpoints, files=self._files, flushes=self._flushes, now=now
+            self.config, paths, self._connect, endpoints, flushes=self._flushes, **self._environment(now)
         )
 
     def _connect(self, broker: Broker) -> Connect:
@@ -505,9 +525,13 @@ class Server:
         else:
             announce_controller(config.node_id, self.controller_addresses, ready_file)
 
+    def duplicate_listeners(self) -> dict[str, socket.socket]:
+        """The listening sockets again, by listener, for a server that replaces this one."""
+        return {listener.name: listener.socket.dup() for listener in self._listeners}
+
     def _make_temporary_dir(self) -> str:
-        path = f"{os.environ.get('TMPDIR') or '/tmp'}/barnabas-{os.urandom(6).hex()}"  # noqa: S108 - mode 0700
-        Path(path).mkdir(0o700)
+        path = self.prepared_dir or f"{os.environ.get('TMPDIR') or '/tmp'}/barnabas-{os.urandom(6).hex()}"  # noqa: S108 - mode 0700
+        Path(path).mkdir(0o700, exist_ok=self.prepared_dir is not None)
         self._temporary_dir = path
         return path
 
@@ -538,8 +562,8 @@ class Server:
         with trio.move_on_after(DRAIN_S):
             await self.reactor.wait_closed()
 
-    def close(self) -> None:
-        """Flush and close everything; remove a temporary data directory."""
+    def close(self, *, is_killed: bool = False) -> None:
+        """Flush and close everything; remove a temporary data directory. One that is killed leaves its files so."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -550,7 +574,7 @@ class Server:
             self._remote.close()
         if self._member is not None:
             self._member.close()
-        if not self._has_logs:
+        if is_killed or not self._has_logs:
             log_dirs.release()  # nothing was opened, so nothing can be said of it
         elif self._temporary_dir is None:
             try:

@@ -93,6 +93,11 @@ class Slices:
         self._waiting: deque[SlicedWork] = deque()
         self._is_scheduled = False
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no work is in progress."""
+        return not (self._active or self._waiting)
+
     def start(
         self,
         steps: Generator[None, None, R],

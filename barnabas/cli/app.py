@@ -42,6 +42,8 @@ COMMANDS: Table = {
     "api-versions": ("barnabas.cli.api_versions:api_versions", "The APIs and versions that a broker supports."),
     "health": ("barnabas.cli.health:health", "Exit 0 when a broker is ready, 3 when it is not."),
     "doctor": ("barnabas.cli.doctor:doctor", "Find out why clients cannot use a broker."),
+    "clock": ("barnabas.cli.clock:clock", "Freeze and advance the clock of a broker with --control."),
+    "fault": ("barnabas.cli.fault:fault", "Make clients' requests fail, at a broker with --control."),
     "dump-log": ("barnabas.cli.dump_log:dump_log", "Print the contents of segment files."),
     "pipeline": ("barnabas.cli.pipeline:pipeline", "Run Spark jobs: etl, analytics, logs, events, archive, copy."),
     "completion": ("barnabas.cli.completion.commands:completion", "Complete commands and names in your shell."),

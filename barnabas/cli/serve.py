@@ -114,7 +114,8 @@ def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         from barnabas.control.host import Host
 
         address = host_and_port(given.control, "--control")
-        options.companion = Host(address, options, given.control_file, ends_with_stdin=given.end_with_stdin)
+        host = Host(address, options, given.control_file, ends_with_stdin=given.end_with_stdin)
+        options.prepare, options.companion = host.prepare, host
     elif given.control_file or given.end_with_stdin:
         raise UsageError(f"{'--control-file' if given.control_file else '--end-with-stdin'} is for --control")
     return options

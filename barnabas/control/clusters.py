@@ -10,6 +10,7 @@ import gc
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,7 @@ import trio
 
 from barnabas.broker.start_errors import StartError
 from barnabas.control.errors import ControlError, NotFoundError
+from barnabas.control.snapshots import Snapshot, Snapshots
 from barnabas.control.virtual_cluster import VirtualCluster
 from barnabas.wire.configdef import ConfigError
 
@@ -47,6 +49,9 @@ class Clusters:
         self._nursery = nursery
         self._numbers = count(1)
         self._open = {own.id: own}
+        self.snapshots = Snapshots()
+        self._introduce(own)
+        nursery.start_soon(self.snapshots.remove_at_end)
         self._spares: deque[VirtualCluster] = deque()
         self._is_filling = False
         self._closed = 0
@@ -62,14 +67,31 @@ class Clusters:
         """Those that are open."""
         return list(self._open.values())
 
-    async def open(self, keys: Mapping[str, str]) -> VirtualCluster:
-        """Open a cluster, with config keys of its own. ControlError for keys that it cannot start with."""
-        if not keys and self._spares:
+    async def open_nodes(self, keys: Mapping[str, str], brokers: int) -> VirtualCluster:
+        """Open a cluster of several brokers. ControlError for keys that it cannot start with."""
+        from barnabas.control.nodes import Nodes
+
+        cluster = Nodes(next(self._numbers), brokers, keys, self._config_of, self._descriptors)
+        self._introduce(cluster)
+        await self._run(cluster)
+        self._open[cluster.id] = cluster
+        return cluster
+
+    async def open(
+        self, keys: Mapping[str, str], seed: int | None = None, as_version: str | None = None
+    ) -> VirtualCluster:
+        """Open a cluster, with config keys of its own. ControlError for keys that it cannot start with.
+
+        With a `seed` the ids that it gives out follow from that, and from the requests before. `as_version` is the
+        release of Kafka that it answers as, 3.9.
+        """
+        is_usual = not keys and seed is None and as_version is None
+        if is_usual and self._spares:
             cluster = self._spares.popleft()
         else:
-            cluster = await self._start(keys)
+            cluster = await self._start(keys, seed, as_version=as_version)
         self._open[cluster.id] = cluster
-        if not keys and not self._is_filling:
+        if is_usual and not self._is_filling:
             self._is_filling = True
             self._nursery.start_soon(self._fill)
         return cluster
@@ -85,16 +107,44 @@ class Clusters:
         if self._closed % CLOSED_PER_COLLECTION == 0:
             gc.collect()
 
-    async def _start(self, keys: Mapping[str, str]) -> VirtualCluster:
+    async def fork(self, snapshot: Snapshot) -> VirtualCluster:
+        """Open a cluster that begins with what a snapshot has. ControlError if it cannot start."""
+        cluster = await self._start(snapshot.keys, snapshot.seed, snapshot.copy_to_temporary())
+        cluster.clock.set_state(snapshot.clock)
+        self._open[cluster.id] = cluster
+        return cluster
+
+    async def _start(
+        self,
+        keys: Mapping[str, str],
+        seed: int | None = None,
+        prepared_dir: str | None = None,
+        as_version: str | None = None,
+    ) -> VirtualCluster:
+        release = None
+        if as_version is not None:
+            from barnabas.control.traffic.release import release_named
+
+            release = release_named(as_version)
         try:
-            cluster = VirtualCluster.of(next(self._numbers), self._config_of(keys), self._descriptors)
-            failed: list[Exception] = []
-            await self._nursery.start(_run, cluster, failed)
+            make_config = partial(self._config_of, keys)
+            cluster = VirtualCluster.of(next(self._numbers), make_config, self._descriptors, seed, release)
         except ConfigError as error:
             raise ControlError(str(error)) from error
+        cluster.keys = dict(keys)
+        self._introduce(cluster)
+        cluster.server.prepared_dir = prepared_dir
+        await self._run(cluster)
+        return cluster
+
+    async def _run(self, cluster: VirtualCluster) -> None:
+        failed: list[Exception] = []
+        await self._nursery.start(_run, cluster, failed)
         if failed:
             raise ControlError(str(failed[0])) from failed[0]
-        return cluster
+
+    def _introduce(self, cluster: VirtualCluster) -> None:
+        cluster.snapshots, cluster.fork = self.snapshots, self.fork
 
     async def _fill(self) -> None:
         """Start spares, when the one who has opened a cluster has its answer."""

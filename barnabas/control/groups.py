@@ -53,7 +53,7 @@ async def groups(cluster: VirtualCluster, _: Values) -> object:
 @operation("group", "group")
 async def group(cluster: VirtualCluster, values: Values) -> object:
     """A group as it is now; type "" and state Dead if there is none."""
-    return await _described(cluster, values.text("group"))
+    return await described(cluster, values.text("group"))
 
 
 @operation("wait_for_group", "group", "members", "partitions", "offsets", "state", "timeout_s")
@@ -69,11 +69,11 @@ async def wait_for_group(cluster: VirtualCluster, values: Values) -> object:
         while True:
             waiter = TopicReader(cluster, OFFSETS_TOPIC, {}, committed=False)
             waiter.skip_to_ends()
-            found = await _described(cluster, name)
+            found = await described(cluster, name)
             if _is_as_wished(found, values):
                 return found | {"enough": True}
             await waiter.wait()
-    return (found or await _described(cluster, name)) | {"enough": False}
+    return (found or await described(cluster, name)) | {"enough": False}
 
 
 def _is_as_wished(found: dict[str, Any], values: Values) -> bool:
@@ -87,7 +87,8 @@ def _is_as_wished(found: dict[str, Any], values: Values) -> bool:
     return all(committed.get((topic, index), -1) >= offset for topic, index, offset in values.list_of("offsets"))
 
 
-async def _described(cluster: VirtualCluster, name: str) -> dict[str, Any]:
+async def described(cluster: VirtualCluster, name: str) -> dict[str, Any]:
+    """A group as it is now; type "" and state Dead if there is none."""
     listed = await cluster.client.ask(ListGroupsRequest(), ListGroupsResponse)
     kind = next((one.group_type for one in listed.groups if one.group_id == name), "")
     state, members = await _DESCRIBERS.get(kind.lower(), _nothing)(cluster, name)

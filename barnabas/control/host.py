@@ -53,16 +53,23 @@ class Host:
         self._ends_with_stdin = ends_with_stdin
         self._token = secrets.token_urlsafe(TOKEN_BYTES)
         self._clusters: Clusters
+        self._own: VirtualCluster | None = None
 
-    async def __call__(self, server: Server, nursery: trio.Nursery) -> None:
+    def prepare(self, server: Server) -> None:
+        """Replace the surroundings of the process' own broker, before it starts."""
+        self._own = VirtualCluster(0, server)
+
+    async def __call__(self, _server: Server, nursery: trio.Nursery) -> None:
         """Start: called when the broker serves, before its ready line. StartError if the address cannot be used."""
         host, port = self._address
         try:
             listening = bind(host, port, BACKLOG)
         except OSError as error:
             raise StartError(f"Cannot listen on {host}:{port} (--control): {error.strerror}") from error
-        own = VirtualCluster(0, server)
+        own = self._own
+        assert own is not None
         own.follow()
+        nursery.start_soon(own.clock.run)
         self._clusters = Clusters(own, self._config_of, raise_descriptor_limit(), nursery)
         bound = listening.getsockname()
         self._tell(own, f"{host}:{bound[1]}")
@@ -118,8 +125,14 @@ class Host:
         if method != "POST":
             raise ControlError(f"{method} is not for {PREFIX}")
         given = Values(values)
-        given.only(("config",))
-        cluster = await self._clusters.open({key: str(value) for key, value in given.mapping("config").items()})
+        given.only(("config", "seed", "brokers", "as_version"))
+        keys = {key: str(value) for key, value in given.mapping("config").items()}
+        if given.has("brokers"):
+            if given.has("as_version"):
+                raise ControlError("as_version is for clusters with one broker")
+            cluster = await self._clusters.open_nodes(keys, given.integer("brokers"))
+        else:
+            cluster = await self._clusters.open(keys, given.integer("seed", None), given.text("as_version", None))
         return {"id": cluster.id, "bootstrap": cluster.bootstrap}
 
 

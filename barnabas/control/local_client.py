@@ -40,7 +40,7 @@ class LocalClient:
         answered = trio.Event()
         broker = self._server.broker
         connection = Connection(
-            Dispatcher(broker).dispatch,
+            Dispatcher(broker, self._server.kind).dispatch,
             listener=self._server.addresses[0].name,
             peer=("127.0.0.1", 0),
             local=("127.0.0.1", self._server.addresses[0].port),

@@ -63,7 +63,7 @@ class TopicReader:
     @property
     def partitions(self) -> Sequence[Partition]:
         """The partitions, as they are now; none while the topic does not exist."""
-        return sorted(self._cluster.broker.partitions.of_topic(self.topic), key=lambda partition: partition.index)
+        return sorted(self._cluster.partitions_of(self.topic), key=lambda partition: partition.index)
 
     def skip_to_ends(self) -> None:
         """Leave out what is there already."""
@@ -107,7 +107,7 @@ class TopicReader:
             data = read.slice.read()
             aborted = log.aborted_transactions(position, end) if self._committed else []
             step: list[Found] = []
-            for batch in iter_batches(data):
+            for batch in iter_batches(data, partial_ok=True):
                 last = batch.base_offset + batch.last_offset_delta
                 if not batch.is_control and not _is_aborted(batch, aborted):
                     step += [Found(index, record) for record in iter_records(batch) if position <= record.offset < end]

@@ -115,13 +115,14 @@ async def produce(cluster: VirtualCluster, values: Values) -> object:
 
 async def _append(cluster: VirtualCluster, topic_id: Uuid, batches: dict[int, bytes]) -> dict[int, int]:
     """Write a batch to each of these partitions; the offsets of their first records."""
-    data = [PartitionProduceData(index=index, records=memoryview(batch)) for index, batch in batches.items()]
-    request = ProduceRequest(
-        acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(topic_id=topic_id, partition_data=data)]
-    )
-    answer = await cluster.client.ask(request, ProduceResponse)
     found = {}
-    for partition in answer.responses[0].partition_responses:
+    for index, batch in batches.items():
+        data = TopicProduceData(
+            topic_id=topic_id, partition_data=[PartitionProduceData(index=index, records=memoryview(batch))]
+        )
+        request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[data])
+        answer = await cluster.client_of(topic_id, index).ask(request, ProduceResponse)
+        partition = answer.responses[0].partition_responses[0]
         if partition.error_code:
             name = ErrorCode(partition.error_code).name
             raise ControlError(f"Partition {partition.index}: {name}: {partition.error_message or ''}".rstrip(": "))

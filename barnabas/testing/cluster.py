@@ -6,11 +6,18 @@ test uses; it is gone after the test.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from barnabas.testing.forms import Async, Sync, operation
+from barnabas.testing.clock import AsyncClock, Clock
+from barnabas.testing.durations import Amount, seconds_of
+from barnabas.testing.faults import AsyncFaults, AsyncHeld, Faults, Held
+from barnabas.testing.finding import Finding
+from barnabas.testing.forms import Async, Sync, in_thread, operation
 from barnabas.testing.group import AsyncGroup, Group
+from barnabas.testing.requests import Request, request_of
+from barnabas.testing.snapshot import AsyncSnapshot, Snapshot, SnapshotOperations
 from barnabas.testing.topic import AsyncTopic, Topic
 
 if TYPE_CHECKING:
@@ -37,9 +44,90 @@ class ClusterOperations:
         answer: dict[str, Any] = self._link.perform("request", {"api": api, "version": version, "body": dict(body)})
         return answer
 
+    @operation
+    def requests(
+        self,
+        api: str | None = None,
+        *,
+        client_id: str | None = None,
+        topic: str | None = None,
+        group: str | None = None,
+        transactional_id: str | None = None,
+    ) -> list[Request]:
+        """What clients have asked, oldest first; the broker keeps the last 2,000 requests."""
+        values = {"api": api, "client_id": client_id, "topic": topic, "group": group}
+        found = self._link.perform("recorded", values | {"transactional_id": transactional_id})
+        return [request_of(one) for one in found["requests"]]
+
+    @operation
+    def timeline(
+        self,
+        *,
+        last: int | None = None,
+        client_id: str | None = None,
+        topic: str | None = None,
+        group: str | None = None,
+    ) -> list[str]:
+        """What clients did, in lines, oldest first: repeated requests are one line with a count."""
+        values = {"last": last, "client_id": client_id, "topic": topic, "group": group}
+        lines: list[str] = self._link.perform("timeline", values)["lines"]
+        return lines
+
+    @operation
+    def lint(self, *, ignore: Sequence[str] = ()) -> list[Finding]:
+        """What the clients have done wrong on the wire; without the rules to ignore. RefusedError for unknown ones."""
+        found = self._link.perform("lint", {"ignore": list(ignore)})["findings"]
+        return [Finding(**one) for one in found]
+
+    @operation
+    def assert_no_lint(self, *, ignore: Sequence[str] = ()) -> None:
+        """Clients have done nothing wrong on the wire, but for what is ignored."""
+        found = self._link.perform("lint", {"ignore": list(ignore)})["findings"]
+        if found:
+            raise AssertionError("\n".join(str(Finding(**one)) for one in found))
+
     def report(self) -> str:
         """What a failing test shows of this cluster; "" if there is nothing to show."""
         return self._link.context().strip()
+
+    @operation
+    def fence_producer(self, transactional_id: str) -> None:
+        """Fence the producer of a transactional id, and abort its transaction."""
+        self._link.perform("fence_producer", {"transactional_id": transactional_id}, wait_s=10)
+
+    @operation
+    def reload_transactions(self, transactional_id: str, loading: Amount = 0) -> None:
+        """Have the coordinator of a transactional id unloaded and loaded again, as `Group.reload` does for groups."""
+        values = {"transactional_id": transactional_id, "seconds": seconds_of(loading)}
+        self._link.perform("reload_coordinator", values)
+
+    @operation
+    def kill(self, broker: int) -> None:
+        """End a broker of a cluster that was opened with brokers=N, as a killed process: nothing is flushed."""
+        self._link.perform("kill_broker", {"broker": broker})
+
+    @operation
+    def start(self, broker: int) -> None:
+        """Start a broker that was killed, on its address and its directory, and wait until it serves."""
+        self._link.perform("start_broker", {"broker": broker})
+
+    @operation
+    def elect(self, topic: str, partition: int = 0, *, leader: int) -> None:
+        """Have a replica lead a partition, and wait until all brokers know of it."""
+        self._link.perform("elect", {"topic": topic, "partition": partition, "broker": leader})
+
+    @operation
+    def restore(self, snapshot: SnapshotOperations) -> None:
+        """Have the cluster be what it was; it keeps its address, and connections are closed."""
+        self._link.perform("restore", {"snapshot": snapshot.number})
+
+    def _take_snapshot(self) -> int:
+        number: int = self._link.perform("snapshot")["snapshot"]
+        return number
+
+    def _fork(self, snapshot: SnapshotOperations | None) -> tuple[Link, str]:
+        opened = self._link.perform("fork", {"snapshot": None if snapshot is None else snapshot.number})
+        return self._link.to(opened["id"]), opened["bootstrap"]
 
     @operation
     def close(self) -> None:
@@ -58,6 +146,15 @@ class Cluster(ClusterOperations, Sync):
         """The same cluster with methods to await."""
         return AsyncCluster(self._link, self.bootstrap_servers)
 
+    def snapshot(self) -> Snapshot:
+        """Everything that the cluster has now: topics, records, groups, offsets, open transactions."""
+        return Snapshot(self._link, self._take_snapshot())
+
+    def fork(self, snapshot: Snapshot | None = None) -> Cluster:
+        """A further cluster that begins as this one is, or was in a snapshot."""
+        link, bootstrap = self._fork(snapshot)
+        return Cluster(link, bootstrap)
+
     def topic(self, name: str) -> Topic:
         """A topic by its name, always the same object; it need not exist yet."""
         if name not in self._topics:
@@ -68,6 +165,20 @@ class Cluster(ClusterOperations, Sync):
         """A group of any type by its name; it need not exist yet."""
         return Group(self._link, name)
 
+    def hold(self, api: str, **wanted: Any) -> Held:
+        """Hold requests at the broker: the arguments of `faults.add` that say which."""
+        return Held(self.faults.add(api, hold=True, **wanted))
+
+    @cached_property
+    def faults(self) -> Faults:
+        """The fault rules of this cluster."""
+        return Faults(self._link)
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of this cluster."""
+        return Clock(self._link)
+
 
 class AsyncCluster(ClusterOperations, Async):
     """A cluster, for tests in asyncio, trio and anyio."""
@@ -75,6 +186,14 @@ class AsyncCluster(ClusterOperations, Async):
     def __init__(self, link: Link, bootstrap_servers: str) -> None:
         super().__init__(link, bootstrap_servers)
         self._topics: dict[str, AsyncTopic] = {}
+
+    async def snapshot(self) -> AsyncSnapshot:
+        """Everything that the cluster has now: topics, records, groups, offsets, open transactions."""
+        return AsyncSnapshot(self._link, await in_thread(self._take_snapshot))
+
+    async def fork(self, snapshot: AsyncSnapshot | None = None) -> AsyncCluster:
+        """A further cluster that begins as this one is, or was in a snapshot."""
+        return AsyncCluster(*await in_thread(self._fork, snapshot))
 
     def topic(self, name: str) -> AsyncTopic:
         """A topic by its name, always the same object; it need not exist yet."""
@@ -85,3 +204,17 @@ class AsyncCluster(ClusterOperations, Async):
     def group(self, name: str) -> AsyncGroup:
         """A group of any type by its name; it need not exist yet."""
         return AsyncGroup(self._link, name)
+
+    def hold(self, api: str, **wanted: Any) -> AsyncHeld:
+        """Hold requests at the broker, in `async with`: the arguments of `faults.add` that say which."""
+        return AsyncHeld(self.faults, {"api": api, "hold": True, **wanted})
+
+    @cached_property
+    def faults(self) -> AsyncFaults:
+        """The fault rules of this cluster."""
+        return AsyncFaults(self._link)
+
+    @property
+    def clock(self) -> AsyncClock:
+        """The clock of this cluster."""
+        return AsyncClock(self._link)

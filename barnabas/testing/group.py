@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from barnabas.testing.choreography import GroupChoreography
 from barnabas.testing.forms import Async, Sync, operation
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ __tracebackhide__ = True
 """For pytest: a failure is shown where the test made it."""
 
 
-class GroupOperations:
+class GroupOperations(GroupChoreography):
     """What can be asked of a group."""
 
     def __init__(self, link: Link, name: str) -> None:
@@ -79,7 +80,9 @@ class GroupOperations:
         found, _ = self._wait({"offsets": rows}, timeout)
         if {index: found.offsets.get((topic, index)) for index in wanted} != wanted:
             text = ", ".join(f"{topic}-{index}: {one}" for index, one in wanted.items())
-            raise AssertionError(f"Group {self.name} has not committed {text}: {found}{self._link.context()}")
+            raise AssertionError(
+                f"Group {self.name} has not committed {text}: {found}{self._link.context(group=self.name)}"
+            )
 
     @operation
     def wait_until_assigned(
@@ -89,7 +92,7 @@ class GroupOperations:
         found, is_enough = self._wait({"members": members, "partitions": partitions}, timeout)
         if not is_enough:
             what = f"{members} member{'s'[: members > 1]} with partitions"
-            raise AssertionError(f"Group {self.name} has not {what}: {found}{self._link.context()}")
+            raise AssertionError(f"Group {self.name} has not {what}: {found}{self._link.context(group=self.name)}")
         return found.members
 
     @operation
@@ -97,7 +100,7 @@ class GroupOperations:
         """Wait until the group is in this state, as Kafka calls it: Stable, Empty, Dead, Reconciling …"""
         found, is_enough = self._wait({"state": state}, timeout)
         if not is_enough:
-            raise AssertionError(f"Group {self.name} is not {state}: {found}{self._link.context()}")
+            raise AssertionError(f"Group {self.name} is not {state}: {found}{self._link.context(group=self.name)}")
         return found
 
     def _wait(self, wanted: dict[str, Any], timeout: float | None) -> tuple[GroupState, bool]:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.testing.errors import BrokerError, RefusedError
+
 if TYPE_CHECKING:
     from barnabas.testing.channel import Channel
     from barnabas.testing.records import Record
@@ -41,14 +43,22 @@ class Link:
         given = {key: value for key, value in (values or {}).items() if value is not None}
         return self.channel.call("POST", f"/v1/clusters/{self.number}/{name}", given, wait_s)
 
+    def to(self, number: int) -> Link:
+        """The same for another cluster of the process."""
+        return Link(self.channel, number, self.timeout)
+
     def deadline(self, timeout: float | None) -> Deadline:
         """The deadline of an assertion."""
         return Deadline(self.timeout if timeout is None else timeout)
 
-    def context(self, records: Sequence[Record] = ()) -> str:
-        """What a failure shows beside its sentence."""
+    def context(self, records: Sequence[Record] = (), group: str | None = None) -> str:
+        """What a failure shows beside its sentence: the last records, and what clients did last, of a group or all."""
         shown = records[-SHOWN:]
-        if not shown:
-            return ""
         head = "The records" if len(shown) == len(records) else f"The last {len(shown)} of {len(records)} records"
-        return f"\n{head}:" + "".join(f"\n  {one}" for one in shown)
+        text = f"\n{head}:" + "".join(f"\n  {one}" for one in shown) if shown else ""
+        try:
+            lines = self.perform("timeline", {"last": SHOWN, "group": group})["lines"]
+        except (BrokerError, RefusedError):
+            return text  # the failure is of more interest than that its cluster is closed
+        about = "clients" if group is None else f"members of {group}"
+        return text + (f"\nWhat {about} did last:" + "".join(f"\n  {one}" for one in lines) if lines else "")

@@ -131,11 +131,12 @@ def _started(config: pytest.Config) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def barnabas_broker(request: pytest.FixtureRequest) -> Broker:
+def barnabas_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """The broker of the run. Its own cluster is not isolated; `kafka` is."""
     invitation = getattr(request.config, "workerinput", {}).get("barnabas_invitation")
     if invitation is None:
-        return _run_broker(request.config)
+        yield _run_broker(request.config)
+        return
     from barnabas.testing.errors import BrokerError
     from barnabas.testing.sharing import ask
 
@@ -144,7 +145,8 @@ def barnabas_broker(request: pytest.FixtureRequest) -> Broker:
         raise BrokerError(shared["error"])
     broker = _make_broker(request.config)
     broker.use(shared["url"], shared["token"])
-    return broker
+    yield broker
+    broker.stop()
 
 
 @pytest.fixture

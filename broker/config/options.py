@@ -36,7 +36,7 @@ class ServeOptions:
     `--data-dir` (log.dirs). `environment` is the whole environment of the process.
     `defaults` are weaker than every setting of the user; `is_temporary`: the data is removed at the end, by whoever
     starts this node. A supervisor of a cluster sets both. `secured` is there with `--secure`, `companion` with
-    `--control`.
+    `--control`, and so is `prepare`, which is given the `Server` before it starts.
     """
 
     __slots__ = (
@@ -48,6 +48,7 @@ class ServeOptions:
         "is_temporary",
         "log_format",
         "log_level",
+        "prepare",
         "profile",
         "ready_file",
         "secured",
@@ -69,8 +70,10 @@ class ServeOptions:
         is_temporary: bool = False,
         secured: Secured | None = None,
         companion: Companion | None = None,
+        prepare: Callable[[Any], None] | None = None,
     ) -> None:
         self.companion = companion
+        self.prepare = prepare
         self.sets: Mapping[str, str] = {} if sets is None else sets
         self.config_file = config_file
         self.environment: Mapping[str, str] = {} if environment is None else environment

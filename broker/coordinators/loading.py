@@ -94,8 +94,8 @@ class BackgroundLoading(Generic[C]):
         """Load the coordinator of a partition, `delay_s` from now."""
         self._unfinished[index] = loading
         if delay_s:
-            deadline = self._loop.now() + delay_s
-            loading.timer = self._loop.timers.at(deadline, lambda: self._begin(index, loading))
+            deadline = self._loop.state_now() + delay_s
+            loading.timer = self._loop.state_timers.at(deadline, lambda: self._begin(index, loading))
         else:
             self._begin(index, loading)
 

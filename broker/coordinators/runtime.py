@@ -210,6 +210,17 @@ class CoordinatorRuntime(Generic[C]):
     def _unload(self, shard: Shard[C]) -> None:
         call_guarded(f"Unloading the coordinator of {shard.partition!r}", shard.unload, self._moment())
 
+    def reload(self, key: str, after_s: float) -> None:
+        """Unload the coordinator of a key and load it again, `after_s` seconds from now.
+
+        Until then its clients get COORDINATOR_LOAD_IN_PROGRESS. KafkaError as in `coordinator_of`.
+        """
+        shard = self._shard_of(key)
+        partition = shard.partition
+        del self._shards[partition.index]
+        self._unload(shard)
+        self._loading.start(partition.index, self._loading_of(partition), after_s)
+
     def _is_current(self, shard: Shard[C]) -> bool:
         return self._shards.get(shard.partition.index) is shard
 
@@ -417,7 +428,7 @@ class CoordinatorRuntime(Generic[C]):
             return  # a timer that fires too early finds nothing due and is set again
         if timer is not None:
             timer.cancel()
-        shard.timer = self._loop.timers.at(deadline, lambda: self._tick(shard))
+        shard.timer = self._loop.state_timers.at(deadline, lambda: self._tick(shard))
 
     def _do_what_is_due(self, shard: Shard[C], at: Moment) -> float | None:
         """Handle the deadlines up to `at`; returns the next one."""
@@ -503,7 +514,7 @@ class CoordinatorRuntime(Generic[C]):
             log_failure(f"What follows a commit in the coordinator of {shard.partition!r}", error)
 
     def _moment(self) -> Moment:
-        return Moment(self._loop.now(), self._loop.now_ms())
+        return Moment(self._loop.state_now(), self._loop.now_ms())
 
 
 def _has_records(partition: Partition) -> bool:

@@ -76,8 +76,7 @@ class LogCleaner:
         self._cleaned_offsets.load(self._partitions)
         async with trio.open_nursery() as nursery:
             while True:
-                with trio.move_on_after(self._backoff_s()):
-                    await self._cleaner_ended.wait()
+                await self._loop.pause(self._backoff_s(), self._cleaner_ended)
                 self._cleaner_ended = trio.Event()
                 self._forget_closed()
                 await self._flush_closed_segments()
@@ -156,15 +155,16 @@ class LogCleaner:
         """Run one cleaner: clean this log, then others while any is due."""
         chosen: tuple[Partition, Cleanable] | None = (partition, part)
         process: CleanerProcess | None = None
-        try:
-            while chosen is not None:
-                process = await self._clean_with(process, *chosen)
-                chosen = self._choose()
-        finally:
-            if process is not None:
-                await process.close()
-            self._cleaners -= 1
-            self._cleaner_ended.set()
+        with self._loop.at_work():
+            try:
+                while chosen is not None:
+                    process = await self._clean_with(process, *chosen)
+                    chosen = self._choose()
+            finally:
+                if process is not None:
+                    await process.close()
+                self._cleaners -= 1
+                self._cleaner_ended.set()
 
     async def _clean_with(
         self, process: CleanerProcess | None, partition: Partition, part: Cleanable

@@ -183,6 +183,10 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def find(self, session_id: int) -> FetchSession | None:
+        """An open session."""
+        return self._sessions.get(session_id)
+
     def close(self, session_id: int) -> None:
         """Remove a session, if it exists."""
         session = self._sessions.pop(session_id, None)

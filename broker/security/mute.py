@@ -27,15 +27,15 @@ def mute(connection: Connection, loop: Loop, throttle_ms: int) -> None:
     if connection.is_closing:
         return
     logger.debug("Throttling %s:%d for %d ms", connection.peer_host, connection.peer_port, throttle_ms)
-    until = loop.now() + throttle_ms / 1000
+    until = loop.state_now() + throttle_ms / 1000
     muted = DelayedResponse()
 
     def wait() -> None:
-        now = loop.now()
+        now = loop.state_now()
         if now >= until:
             muted.resolve(None)
         else:
-            muted.on_cancel = loop.timers.at(min(until, now + TIMER_S), wait).cancel
+            muted.on_cancel = loop.state_timers.at(min(until, now + TIMER_S), wait).cancel
 
     wait()
     connection.delayed = muted

@@ -160,7 +160,7 @@ class LiveSharePartition:
     def acquire(self, request: AcquireRequest) -> list[Acquired]:
         """Acquire records for a member; the share partition must be loaded."""
         assert self._state is not None
-        acquired = self._state.acquire(request, self._loop.now())
+        acquired = self._state.acquire(request, self._loop.state_now())
         self._wake_if_not_full(self._state)
         self._set_timer()
         return acquired
@@ -190,7 +190,7 @@ class LiveSharePartition:
         if state is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         is_late = any(self._saved_start <= one.last < state.start_offset for one in acknowledgements)
-        change = state.acknowledge(member_id, acknowledgements, self._loop.now())
+        change = state.acknowledge(member_id, acknowledgements, self._loop.state_now())
         self._set_timer()
         if is_late and not change:
             self._write(state, [], then)
@@ -224,7 +224,7 @@ class LiveSharePartition:
     def _written(self, state: SharePartition, change: StateChange, error: ErrorCode) -> None:
         """A change is committed, or with an error was not written."""
         if error:
-            state.failed(change, self._loop.now())
+            state.failed(change, self._loop.state_now())
             self.wake()
         else:
             state.committed(change)
@@ -266,7 +266,7 @@ class LiveSharePartition:
             return
         if timer is not None:
             timer.cancel()
-        self._timer = self._loop.timers.at(deadline, self._expire)
+        self._timer = self._loop.state_timers.at(deadline, self._expire)
 
     def _expire(self) -> None:
         self._timer = None
@@ -280,7 +280,7 @@ class LiveSharePartition:
             self._on_stale(self)
 
     def _expire_locks(self, state: SharePartition) -> None:
-        change = state.tick(self._loop.now())
+        change = state.tick(self._loop.state_now())
         if change:
             logger.info(
                 "Acquisition locks of records %d to %d of %s have expired",

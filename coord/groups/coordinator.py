@@ -208,6 +208,19 @@ class GroupCoordinator:
 
     # ---- administration
 
+    def rebalance(self, group_id: str, at: Moment) -> Result:
+        """Have all members of a classic group join again. KafkaError GROUP_ID_NOT_FOUND for any other.
+
+        There is no request for it: the test kit asks for it.
+        """
+        group = self.groups.get(group_id)
+        if not isinstance(group, ClassicGroup):
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+        result = Result()
+        if group.members and group.can_rebalance:
+            self._rebalance.prepare(group, at, result)
+        return result
+
     def describe(self, group_id: str, api_version: int) -> DescribeGroupsResponseDescribedGroup:
         """DescribeGroups of one group."""
         return describe_group(self.groups.get(group_id), group_id, api_version)

@@ -117,6 +117,7 @@ FREE = {
     "REGEX",
     "TEXT",
     "TIME",
+    "URL",
 }
 """Metavars of texts that only the user knows."""
 

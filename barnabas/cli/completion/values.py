@@ -313,6 +313,18 @@ def _messages(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: A
     yield from (Item(name) for name in all_messages())
 
 
+def _apis(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG001
+    from barnabas.wire.registry import all_messages
+
+    yield from (Item(name.removesuffix("Request")) for name in all_messages() if name.endswith("Request"))
+
+
+def _errors(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG001
+    from barnabas.wire.errors import ErrorCode
+
+    yield from (Item(code.name) for code in ErrorCode if code)
+
+
 def _file(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG001
     yield Item(incomplete, type="file")
 
@@ -350,6 +362,8 @@ SOURCES: dict[str, Source] = {
     "STATE": _states,
     "JOB": _jobs,
     "MESSAGE": _messages,
+    "API": _apis,
+    "ERROR": _errors,
     "FILE": _file,
     "DIR": _directory,
 }

@@ -1,0 +1,104 @@
+"""Copies of a broker's log directory that load as after a clean stop, made while it serves, between two turns.
+
+Files that never change again are hard links: closed segments with their indexes, snapshots, checkpoints. Files that are
+appended to, those of the active segments, are copied; where the file system can, that shares their blocks too. Nothing
+is synced. Where hard links are not possible, as on another file system, everything is copied.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from barnabas.control.errors import ControlError
+from barnabas.storage import layout
+from barnabas.storage.checkpoints import OffsetCheckpoint
+from barnabas.storage.unsynced_files import UnsyncedFiles
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
+    from barnabas.storage.log_dirs import LogDirs
+
+_UNFINISHED: Final = (layout.DELETED_SUFFIX, layout.CLEANED_SUFFIX, layout.SWAP_SUFFIX, layout.TEMPORARY_SUFFIX)
+
+
+def copy_open_logs(log_dirs: LogDirs, target: Path) -> None:
+    """Copy what a broker has, of which no work is in progress. ControlError if it has several directories."""
+    if len(log_dirs.dirs) != 1:
+        raise ControlError("Snapshots are of brokers with one log directory")
+    source = Path(log_dirs.dirs[0].path)
+    for log in log_dirs.logs.values():
+        _write_what_is_in_memory(log)
+    copy_data(source, target)
+    files, logs = UnsyncedFiles(), log_dirs.logs
+    offsets = {
+        layout.RECOVERY_POINT_CHECKPOINT: {key: log.log_end_offset for key, log in logs.items()},
+        layout.LOG_START_CHECKPOINT: {key: log.log_start_offset for key, log in logs.items() if log.log_start_offset},
+        layout.REPLICATION_CHECKPOINT: {key: log.high_watermark for key, log in logs.items()},
+    }
+    for name, values in offsets.items():
+        OffsetCheckpoint(files, f"{target}/{name}").write(values)
+    (target / layout.CLEAN_SHUTDOWN).write_text('{"version":0,"brokerEpoch":-1}', encoding="ascii")
+
+
+def _write_what_is_in_memory(log: Log) -> None:
+    """Write indexes, producers and leader epochs, as a clean stop does, but for the syncs; the log stays in use."""
+    job = log.start_close()
+    if job is not None:
+        job.install_epochs()
+
+
+def copy_data(source: Path, target: Path, *, may_link: bool = True) -> None:
+    """Copy a log directory. With `may_link` files that never change again are hard links."""
+    target.mkdir(mode=0o700)
+    for entry in os.scandir(source):
+        if entry.is_file() and entry.name != layout.LOCK:
+            _copy(entry.path, f"{target}/{entry.name}")
+        elif layout.parse_partition_dir(entry.name) is not None:
+            _copy_log(Path(entry.path), target / entry.name, may_link=may_link)
+
+
+def _copy_log(source: Path, target: Path, *, may_link: bool) -> None:
+    target.mkdir(mode=0o700)
+    names = [one.name for one in os.scandir(source) if not one.name.endswith(_UNFINISHED)]
+    active = _active_segment(names)
+    for name in names:
+        path, copy = f"{source}/{name}", f"{target}/{name}"
+        is_appended_to = name.startswith(active) and name.endswith(layout.SEGMENT_SUFFIXES)
+        if is_appended_to or not may_link or not _link(path, copy):
+            _copy(path, copy)
+
+
+def _active_segment(names: Iterable[str]) -> str:
+    """The digits that the names of the active segment's files begin with."""
+    return max((name[: layout.OFFSET_DIGITS] for name in names if name.endswith(layout.LOG_SUFFIX)), default="-")
+
+
+def _link(path: str, copy: str) -> bool:
+    try:
+        os.link(path, copy)
+    except OSError:  # another file system, or one without hard links
+        return False
+    return True
+
+
+def _copy(path: str, copy: str) -> None:
+    """Copy a file in the kernel, which shares its blocks where the file system can."""
+    if not hasattr(os, "copy_file_range"):
+        shutil.copyfile(path, copy)
+        return
+    with open(path, "rb") as source, open(copy, "wb") as target:
+        left = os.fstat(source.fileno()).st_size
+        while left > 0:
+            try:
+                count = os.copy_file_range(source.fileno(), target.fileno(), left)
+            except OSError:  # between file systems of different kinds
+                source.seek(os.lseek(target.fileno(), 0, os.SEEK_CUR))
+                shutil.copyfileobj(source, target)
+                return
+            if not count:
+                return
+            left -= count

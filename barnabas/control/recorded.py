@@ -1,0 +1,70 @@
+"""Operations on what was recorded of a cluster's clients: `recorded`, `timeline`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from barnabas.control.errors import ControlError
+from barnabas.control.operations import operation
+from barnabas.control.requests import api_named
+from barnabas.control.traffic.lint import EXPLANATIONS, Traces, findings
+from barnabas.control.traffic.timeline import lines
+from barnabas.control.values import Values
+from barnabas.coord.cluster.resources import TOPIC
+
+if TYPE_CHECKING:
+    from barnabas.control.traffic.recorder import Entry
+    from barnabas.control.virtual_cluster import VirtualCluster
+
+FILTER: Final = ("api", "client_id", "topic", "group", "transactional_id")
+
+
+@operation("recorded", *FILTER)
+async def recorded(cluster: VirtualCluster, values: Values) -> object:
+    """The last requests of clients that match, oldest first, and how many there have been in all."""
+    entries = [entry.to_json() for entry in _matching(cluster, values)]
+    return {"requests": entries, "count": cluster.traffic.recorder.count}
+
+
+@operation("timeline", *FILTER, "last")
+async def timeline(cluster: VirtualCluster, values: Values) -> object:
+    """What clients did, in lines; the last ones if `last` is given."""
+    return {"lines": lines(_matching(cluster, values), values.integer("last", None))}
+
+
+@operation("lint", "ignore")
+async def lint(cluster: VirtualCluster, values: Values) -> object:
+    """What clients have done wrong, of what is recorded, but for the rules that are ignored; each with its meaning."""
+    ignored = {str(one) for one in values.list_of("ignore")}
+    unknown = sorted(ignored - EXPLANATIONS.keys())
+    if unknown:
+        raise ControlError(f"There is no rule {', '.join(unknown)}; the rules are {', '.join(EXPLANATIONS)}")
+    recorder = cluster.traffic.recorder
+    connections = recorder.open_connections()
+    open_clients = {entry.client_id for entry in recorder.entries if entry.connection in connections}
+    found = findings(Traces(tuple(recorder.entries), open_clients, partial(_is_compacted, cluster)))
+    shown = [one for one in found if one.rule not in ignored]
+    return {"findings": [one._asdict() | {"explanation": EXPLANATIONS[one.rule]} for one in shown]}
+
+
+def _is_compacted(cluster: VirtualCluster, topic: str) -> bool:
+    config = cluster.broker.image.config(TOPIC, topic)
+    return "compact" in config.get("cleanup.policy", "")
+
+
+def _matching(cluster: VirtualCluster, values: Values) -> Iterator[Entry]:
+    api = values.text("api", None)
+    key = None if api is None else api_named(api)
+    client_id, topic, group = values.text("client_id", None), values.text("topic", None), values.text("group", None)
+    transactional_id = values.text("transactional_id", None)
+    for entry in cluster.traffic.recorder.entries:
+        if (
+            (key is None or entry.api == key)
+            and (client_id is None or entry.client_id == client_id)
+            and (topic is None or topic in entry.topics)
+            and (group is None or group in entry.groups)
+            and (transactional_id is None or transactional_id in entry.transactional_ids)
+        ):
+            yield entry

@@ -1,0 +1,1 @@
+"""Faults by rule: what happens to the requests of a cluster's clients that a rule concerns."""

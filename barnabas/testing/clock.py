@@ -1,0 +1,74 @@
+"""The clock of a cluster: `freeze`, `advance`, `jump`, `resume`. No test waits for a timeout of the broker.
+
+Sessions, rebalances, transactions, share locks, tokens, quotas, retention and compaction go by it, and so do the
+timestamps that the broker gives to records (LogAppendTime). What clients wait for in a request is in real time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from barnabas.testing.durations import Amount, seconds_of
+from barnabas.testing.forms import Async, Sync, operation
+
+if TYPE_CHECKING:
+    from barnabas.testing.link import Link
+
+ADVANCE_S = 60.0
+"""How long an advance may take, seconds of real time."""
+
+
+class ClockOperations:
+    """What can be done to the clock of a cluster. Each returns the date that the cluster has then."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    @operation
+    def freeze(self) -> datetime:
+        """Let time stand still."""
+        return self._ask("clock_freeze")
+
+    @operation
+    def advance(self, amount: Amount) -> datetime:
+        """Let time pass: seconds, a timedelta, or "7d". All that was due has happened when this returns."""
+        return self._ask("clock_advance", wait_s=ADVANCE_S, seconds=seconds_of(amount))
+
+    @operation
+    def jump(self, when: datetime) -> datetime:
+        """Set the date, forward or back; the time between does not pass. Without a time zone it is local time."""
+        return self._ask("clock_jump", to_ms=round(when.timestamp() * 1000))
+
+    @operation
+    def resume(self) -> datetime:
+        """Let time run again, from where it stands."""
+        return self._ask("clock_resume")
+
+    @operation
+    def read(self) -> datetime:
+        """The date."""
+        return self._ask("clock")
+
+    def _ask(self, name: str, wait_s: float = 0.0, **values: Any) -> datetime:
+        answer = self._link.perform(name, values, wait_s)
+        return datetime.fromtimestamp(answer["now_ms"] / 1000, UTC)
+
+
+class Clock(ClockOperations, Sync):
+    """The clock, for plain tests."""
+
+    @property
+    def now(self) -> datetime:
+        """The date that the cluster has, in UTC."""
+        return self.read()
+
+
+class AsyncClock(ClockOperations, Async):
+    """The clock, for tests in asyncio, trio and anyio."""
+
+    @property
+    def now(self) -> Awaitable[datetime]:
+        """The date that the cluster has, in UTC."""
+        return self.read()

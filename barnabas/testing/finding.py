@@ -1,0 +1,22 @@
+"""What a client does wrong on the wire, as a test sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding of `lint`."""
+
+    rule: str
+    """Its name, by which it is ignored: tiny-batches, retry-storm."""
+    client_id: str | None
+    text: str
+    """What happened."""
+    explanation: str
+    """What it means, and what to do."""
+
+    def __str__(self) -> str:
+        who = f" by {self.client_id}" if self.client_id else ""
+        return f"{self.rule}{who}: {self.text}. {self.explanation}"

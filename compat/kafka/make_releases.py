@@ -1,0 +1,76 @@
+"""Writes what brokers of earlier releases of Apache Kafka answer to ApiVersions, from the classes of each release.
+
+    python -m compat.kafka.make_releases
+
+The table is `barnabas/control/traffic/releases.json`, which `as_version` uses. The jars of the releases are downloaded
+once. Releases before 3.3 are those of a broker with ZooKeeper, later ones of a broker with KRaft.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+from compat.jars import ROOT, classpath
+from compat.java.program import compiled
+
+FOLDER = Path(__file__).resolve().parent
+TABLE = ROOT / "barnabas" / "control" / "traffic" / "releases.json"
+TIMEOUT_S = 120
+FIRST_WITH_KRAFT: Final = (3, 3)
+RELEASES: Final = (
+    "2.0.1", "2.1.1", "2.4.1", "2.8.2", "3.0.2", "3.3.2", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.1", "4.0.0", "4.1.0",
+    "4.2.0", "4.3.1", "4.4.0",
+)  # fmt: skip
+
+
+def _pom(release: str) -> Path:
+    """A pom with the jars of a release."""
+    artifacts = ["kafka-clients"] + (["kafka-server-common"] if _has_kraft(release) else [])
+    dependencies = "".join(
+        f"<dependency><groupId>org.apache.kafka</groupId><artifactId>{one}</artifactId>"
+        f"<version>{release}</version></dependency>"
+        for one in artifacts
+    )
+    folder = ROOT / ".cache" / "releases"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{release}.xml"
+    path.write_text(
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        f"<groupId>barnabas.compat</groupId><artifactId>kafka-{release}</artifactId><version>1</version>"
+        f"<packaging>pom</packaging><dependencies>{dependencies}</dependencies></project>\n"
+    )
+    return path
+
+
+def _has_kraft(release: str) -> bool:
+    major, minor, _ = map(int, release.split("."))
+    return (major, minor) >= FIRST_WITH_KRAFT
+
+
+def answers(release: str) -> dict[str, Any]:
+    """The APIs and the features of a release: first and last version by key, lowest and highest level by name."""
+    classes = compiled(FOLDER / "Releases.java", FOLDER / "pom.xml")
+    kind = "BROKER" if _has_kraft(release) else "ZK_BROKER"
+    command = ["java", "-cp", f"{classes}:{classpath(_pom(release))}", "Releases", kind]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=TIMEOUT_S)
+    found: dict[str, Any] = {"release": release, "apis": {}, "features": {}}
+    for line in done.stdout.splitlines():
+        what, name, first, last = line.split()
+        found["apis" if what == "api" else "features"][name] = [int(first), int(last)]
+    return found
+
+
+def main() -> None:
+    """Write the table."""
+    lines = []
+    for release in RELEASES:
+        name = release.rpartition(".")[0]
+        lines.append(f" {json.dumps(name)}: {json.dumps(answers(release))}")
+    TABLE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()
