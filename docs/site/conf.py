@@ -21,7 +21,7 @@ from barnabas import __version__  # noqa: E402 - needs the path above
 
 SECTIONS = {
     "Use": [
-        "docs/cli", "docs/ci", "docs/docker", "docs/migrating-from-compose", "docs/migrating-from-kafka",
+        "docs/testing", "docs/cli", "docs/ci", "docs/docker", "docs/migrating-from-compose", "docs/migrating-from-kafka",
         "docs/mixed-clusters", "docs/completion", "docs/profiles", "docs/upgrading", "docs/queues", "docs/pipeline",
         "docs/operations", "docs/securing", "docs/threat-model", "docs/security", "docs/platforms",
     ],
@@ -30,7 +30,7 @@ SECTIONS = {
     ],
     "Clients": ["compat/README", "compat/*/README", "compat/*/FINDINGS"],
     "Development": [
-        "CONTRIBUTING", "ARCHITECTURE", "docs/testing", "docs/proof", "bench/README", "bench/RESULTS", "CHANGES",
+        "CONTRIBUTING", "ARCHITECTURE", "docs/project-tests", "docs/proof", "bench/README", "bench/RESULTS", "CHANGES",
         "SECURITY", "CODE_OF_CONDUCT",
     ],
 }  # fmt: skip
