@@ -98,6 +98,8 @@ async def _send_metrics(stream: trio.SocketStream, body: Body, *, has_body: bool
         return
     async with aclosing(body()) as pieces:
         async for piece in pieces:
+            if not piece:
+                continue  # an empty chunk is the end of the response
             data = piece.encode()
             await stream.send_all(b"%x\r\n%b\r\n" % (len(data), data) if is_chunked else data)
     if is_chunked:

@@ -155,8 +155,8 @@ def test_kafkas_tool_reads_cleaned_segments(server: Server, topic: str) -> None:
 
 
 def test_compact_and_delete_together(server: Server, topic: str) -> None:
-    """With both policies: the last record of each key, limited by retention.bytes."""
-    create(server, topic, cleanup_policy="compact,delete", retention_bytes="1048576")
+    """With both policies: the last record of each key, limited by retention.bytes, which cleaned segments exceed."""
+    create(server, topic, cleanup_policy="compact,delete", retention_bytes="1024")
     server.stop()
     server.config["log.retention.check.interval.ms"] = "200"
     server.restart()

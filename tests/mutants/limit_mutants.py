@@ -10,7 +10,7 @@ LIMITS = (
     Mutant(
         "groups-without-limit",
         "coord/groups/limits.py",
-        "        if group_id not in self._groups:\n            self.check_new_group(",
+        "        if group is None:\n            self.check_new_group(",
         "        if False:\n            self.check_new_group(",
         _TESTS + "test_there_are_no_more_groups_than_allowed",
     ),

@@ -67,8 +67,13 @@ TURNS = (
     Mutant(
         "requests-of-a-reset-connection-kept",
         "broker/net/reactor.py",
-        "                if ready & CLOSED:\n                    self._close(target)\n                    continue\n",
-        "",
+        "                if ready & CLOSED:\n                    self._close(target)\n"
+        "                elif ready & WRITE:\n"
+        "                    target.connection.last_active = now  # the peer has read what was sent before\n"
+        "                    self._queue(target)\n                if ready & READ and not ready & CLOSED:\n",
+        "                if ready & WRITE:\n"
+        "                    target.connection.last_active = now  # the peer has read what was sent before\n"
+        "                    self._queue(target)\n                if ready & READ:\n",
         _TURNS + "test_the_requests_of_a_reset_connection_are_dropped",
     ),
     Mutant(
