@@ -11,7 +11,6 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import resource
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +28,7 @@ from barnabas.broker.config.listeners import SASL_PROTOCOLS, Endpoint, parse_add
 from barnabas.broker.config.load import load
 from barnabas.broker.config.server_config import ServerConfig
 from barnabas.broker.connection_limits import connection_limits, look_up, named_hosts
+from barnabas.broker.descriptor_limit import UNLIMITED, raise_descriptor_limit
 from barnabas.broker.disk_threads import DiskThreads
 from barnabas.broker.logging_setup import set_up_logging
 from barnabas.broker.loop import Loop
@@ -39,7 +39,6 @@ from barnabas.broker.ready import announce, announce_controller, remove_ready_fi
 from barnabas.broker.start_errors import StartError, data_errors, why_not_bound
 from barnabas.storage.files import Files
 from barnabas.storage.layout import LOCK
-from barnabas.storage.open_files import MIN_DESCRIPTORS
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import KafkaError
 
@@ -59,9 +58,6 @@ logger = logging.getLogger("kafka.server.KafkaServer")
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_MISTAKE = 2
-_UNLIMITED = 2**31 - 1
-_OPEN_MAX = 10_240
-"""What macOS allows where its hard limit is infinite, which it does not allow; the limit of a JVM there."""
 GC_THRESHOLDS = (2000, 5, 200)
 """Objects per collection of the first generation, and collections of one generation per collection of the next."""
 DRAIN_S = 5.0
@@ -91,30 +87,6 @@ def run(options: ServeOptions) -> int:
     except Exception:
         logger.exception("The broker failed")
         return EXIT_FAILED
-
-
-def raise_descriptor_limit() -> int:
-    """Raise the soft limit of open files to the hard one, as a JVM does; the limit from here on.
-
-    StartError when it is too low to serve.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard and not _set_soft_limit(hard, hard) and soft < _OPEN_MAX and not _set_soft_limit(_OPEN_MAX, hard):
-        logger.warning("At most %d files and connections can be open: the limit cannot be raised", soft)
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if limit == resource.RLIM_INFINITY:
-        return _UNLIMITED
-    if limit < MIN_DESCRIPTORS:
-        raise StartError(f"The limit of open files is {limit} (ulimit -n): at least {MIN_DESCRIPTORS} are needed")
-    return limit
-
-
-def _set_soft_limit(limit: int, hard: int) -> bool:
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 async def _serve(config: ServerConfig, options: ServeOptions, descriptors: int) -> int:
@@ -164,7 +136,7 @@ class Server:
     def __init__(
         self,
         config: ServerConfig,
-        descriptors: int = _UNLIMITED,
+        descriptors: int = UNLIMITED,
         *,
         is_temporary: bool = False,
         files: Files | None = None,

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from barnabas.broker.config.load import load
+from barnabas.broker.descriptor_limit import raise_descriptor_limit
 from barnabas.broker.net.acceptor import bind
-from barnabas.broker.server import raise_descriptor_limit
 from barnabas.broker.start_errors import StartError
 from barnabas.control.clusters import Clusters
 from barnabas.control.errors import ControlError, NotFoundError

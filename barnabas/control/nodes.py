@@ -231,7 +231,7 @@ class Nodes(VirtualCluster):
         return [node.server for node in self._nodes.values() if node.server is not None]
 
     async def elect(self, topic: str, index: int, leader: int) -> None:
-        """Have a replica lead a partition: it becomes the preferred one, and is elected."""
+        """Have a replica lead a partition: it becomes the preferred one, and is elected once it is in sync."""
         if self._node(leader).server is None:
             raise ControlError(f"Broker {leader} is not running")
         described = self.broker.image.topics.get(topic)
@@ -242,6 +242,7 @@ class Nodes(VirtualCluster):
             raise ControlError(
                 f"Broker {leader} has no replica of {topic}-{index}; {list(partition.replicas)} have one"
             )
+        await self._until(lambda server: leader in server.broker.image.topics[topic].partitions[index].isr)
         order = [leader, *(one for one in partition.replicas if one != leader)]
         wanted = ReassignableTopic(
             name=topic, partitions=[ReassignablePartition(partition_index=index, replicas=order)]

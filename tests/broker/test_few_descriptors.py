@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.server import raise_descriptor_limit
+from barnabas.broker.descriptor_limit import raise_descriptor_limit
 from barnabas.broker.start_errors import StartError
 from barnabas.storage.files import Files
 from barnabas.wire.errors import ErrorCode as E

@@ -86,7 +86,7 @@ def test_a_second_broker_is_locked_out(server: DarwinServer) -> None:
 
 
 def test_the_limit_of_open_files_is_raised_as_far_as_macos_allows() -> None:
-    raised = "from barnabas.broker.server import raise_descriptor_limit; print(raise_descriptor_limit())"
+    raised = "from barnabas.broker.descriptor_limit import raise_descriptor_limit; print(raise_descriptor_limit())"
     assert _run(raised, DARWIN_OPEN_FILES="256") == "10240"
 
 
