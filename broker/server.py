@@ -308,7 +308,7 @@ class Server:
             self._metrics_socket = bind(endpoint.host, endpoint.port, backlog)
         except OSError as error:
             self._close_listeners()
-            raise StartError(why_not_bound(endpoint, error)) from error
+            raise StartError(why_not_bound(endpoint.host, endpoint.port, error)) from error
         host, port = self._metrics_socket.getsockname()[:2]
         logger.info("[%s id=%d] metrics at http://%s:%d/metrics", self.name, self.config.node_id, host, port)
 
@@ -324,7 +324,7 @@ class Server:
             listening = self.inherited.pop(endpoint.name, None) or bind(endpoint.host, endpoint.port, backlog)
         except OSError as error:
             self._close_listeners()
-            raise StartError(why_not_bound(endpoint, error)) from error
+            raise StartError(why_not_bound(endpoint.host, endpoint.port, error)) from error
         protocol = self.config.security_protocols[endpoint.name]
         self._listeners.append(Listener(endpoint.name, listening, protocol=protocol))
         return endpoint._replace(port=listening.getsockname()[1])
@@ -466,7 +466,9 @@ class Server:
                 try:
                     start_listening(listener.socket, self.config[SOCKET_LISTEN_BACKLOG_SIZE])
                 except OSError as error:
-                    raise StartError(why_not_bound(endpoints[listener.name], error)) from error
+                    raise StartError(
+                        why_not_bound(endpoints[listener.name].host, endpoints[listener.name].port, error)
+                    ) from error
                 self.reactor.listen(listener)
 
     @property

@@ -16,21 +16,19 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from barnabas.broker.config.listeners import Endpoint
-
 
 class StartError(Exception):
     """The broker cannot start, for a reason that the user can fix; the text is one sentence."""
 
 
-def why_not_bound(endpoint: Endpoint, error: OSError) -> str:
+def why_not_bound(host: str, port: int, error: OSError) -> str:
     """Why an address cannot be listened on, in one sentence, with who has it if that is known."""
     reason = error.strerror or str(error)
     if error.errno == errno.EADDRINUSE:
         from barnabas.broker.holders import holder_of_port
 
-        reason = f"{reason}{holder_of_port(endpoint.port)}; --listen takes another address, with port 0 a free one"
-    return f"Cannot listen on {endpoint.host or '*'}:{endpoint.port}: {reason}"
+        reason = f"{reason}{holder_of_port(port)}; --listen takes another address, with port 0 a free one"
+    return f"Cannot listen on {host or '*'}:{port}: {reason}"
 
 
 @contextmanager
