@@ -115,9 +115,21 @@ class Host:
         if len(parts) == 2 and method == "POST":
             return await perform(self._clusters[number], parts[1], values)
         if method == "DELETE" and len(parts) == 1:
-            self._clusters.close(number)
-            return {}
+            return self._close(number, Values(values))
         raise ControlError(f"{method} is not for {path}")
+
+    def _close(self, number: int, values: Values) -> object:
+        """Close a cluster; with `lint`, what its clients did wrong, but for the rules of `ignore`."""
+        values.only(("lint", "ignore"))
+        try:
+            if not values.flag("lint", default=False):
+                return {}
+            from barnabas.control.recorded import found_at_close
+
+            ignored = {str(one) for one in values.list_of("ignore")}
+            return {"findings": found_at_close(self._clusters[number], ignored)}
+        finally:
+            self._clusters.close(number)
 
     async def _answer_about_all(self, method: str, values: dict[str, Any]) -> object:
         if method == "GET":

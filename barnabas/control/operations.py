@@ -82,4 +82,5 @@ async def perform(cluster: VirtualCluster, name: str, values: dict[str, Any]) ->
     function, keys = _operations[name]
     given = Values(values)
     given.only(keys)
+    cluster.performed.add(name)
     return await function(cluster, given)

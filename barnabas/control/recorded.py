@@ -1,8 +1,8 @@
-"""Operations on what was recorded of a cluster's clients: `recorded`, `timeline`."""
+"""Operations on what was recorded of a cluster's clients: `recorded`, `timeline`, `lint`; the lint of a test's end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +19,19 @@ if TYPE_CHECKING:
     from barnabas.control.virtual_cluster import VirtualCluster
 
 FILTER: Final = ("api", "client_id", "topic", "group", "transactional_id")
+_NONE: Final[frozenset[str]] = frozenset()
+_LATE: Final = frozenset(
+    {"clock_advance", "clock_jump", "clock_freeze", "expire_member", "fence_instance", "fault_add", "restore"}
+    | {"fence_producer", "kill_broker", "reload_coordinator", "rebalance"}
+)
+CAUSES: Final = {
+    "member-removed": _LATE,
+    "rebalance-storm": _LATE,
+    "transaction-left-open": _LATE,
+    "retry-storm": _LATE - {"fault_add"},
+}
+"""Operations after which a rule may report what the test did, and not a mistake of the client. A client that sends a
+request again without a pause does so whoever made it fail."""
 
 
 @operation("recorded", *FILTER)
@@ -37,8 +50,17 @@ async def timeline(cluster: VirtualCluster, values: Values) -> object:
 @operation("lint", "ignore")
 async def lint(cluster: VirtualCluster, values: Values) -> object:
     """What clients have done wrong, of what is recorded, but for the rules that are ignored; each with its meaning."""
-    ignored = {str(one) for one in values.list_of("ignore")}
-    unknown = sorted(ignored - EXPLANATIONS.keys())
+    return {"findings": found_in(cluster, {str(one) for one in values.list_of("ignore")})}
+
+
+def found_at_close(cluster: VirtualCluster, ignored: Collection[str]) -> list[dict[str, object]]:
+    """What clients have done wrong of their own accord: not what followed from what the test did to them."""
+    return [one for one in found_in(cluster, ignored) if not CAUSES.get(str(one["rule"]), _NONE) & cluster.performed]
+
+
+def found_in(cluster: VirtualCluster, ignored: Collection[str]) -> list[dict[str, object]]:
+    """All findings but those of the ignored rules. ControlError for a rule that there is not."""
+    unknown = sorted(set(ignored) - EXPLANATIONS.keys())
     if unknown:
         raise ControlError(f"There is no rule {', '.join(unknown)}; the rules are {', '.join(EXPLANATIONS)}")
     recorder = cluster.traffic.recorder
@@ -46,7 +68,7 @@ async def lint(cluster: VirtualCluster, values: Values) -> object:
     open_clients = {entry.client_id for entry in recorder.entries if entry.connection in connections}
     found = findings(Traces(tuple(recorder.entries), open_clients, partial(_is_compacted, cluster)))
     shown = [one for one in found if one.rule not in ignored]
-    return {"findings": [one._asdict() | {"explanation": EXPLANATIONS[one.rule]} for one in shown]}
+    return [one._asdict() | {"explanation": EXPLANATIONS[one.rule]} for one in shown]
 
 
 def _is_compacted(cluster: VirtualCluster, topic: str) -> bool:

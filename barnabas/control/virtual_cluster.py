@@ -53,6 +53,8 @@ class VirtualCluster:
         """Opens a cluster that begins with a snapshot."""
         self.keys: dict[str, str] = {}
         """The config keys that it was opened with."""
+        self.performed: set[str] = set()
+        """The operations that the test has asked for."""
         self._random: Random | None = None
         self._make_server: Callable[[], Server] | None = None
         self._replacement: Server | None = None

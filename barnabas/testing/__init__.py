@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from barnabas.testing.broker import Broker
     from barnabas.testing.cluster import AsyncCluster, Cluster
     from barnabas.testing.errors import BrokerError, RefusedError
+    from barnabas.testing.finding import BarnabasLintWarning, Finding
     from barnabas.testing.group import AsyncGroup, Group, GroupState, Member
     from barnabas.testing.kafka_container import KafkaContainer
     from barnabas.testing.records import Record
@@ -22,9 +23,11 @@ __all__ = [
     "AsyncCluster",
     "AsyncGroup",
     "AsyncTopic",
+    "BarnabasLintWarning",
     "Broker",
     "BrokerError",
     "Cluster",
+    "Finding",
     "Group",
     "GroupState",
     "KafkaContainer",
@@ -37,6 +40,7 @@ _MODULES = {
     "broker": ["Broker"],
     "cluster": ["AsyncCluster", "Cluster"],
     "errors": ["BrokerError", "RefusedError"],
+    "finding": ["BarnabasLintWarning", "Finding"],
     "group": ["AsyncGroup", "Group", "GroupState", "Member"],
     "kafka_container": ["KafkaContainer"],
     "records": ["Record"],

@@ -142,6 +142,15 @@ class Cluster(ClusterOperations, Sync):
         super().__init__(link, bootstrap_servers)
         self._topics: dict[str, Topic] = {}
 
+    def close_with_lint(self, ignore: Sequence[str] = ()) -> list[Finding]:
+        """Close it; what its clients did wrong, but for what is ignored, and for what the test itself has caused.
+
+        RefusedError for an unknown rule; the cluster is closed then too.
+        """
+        values = {"lint": True, "ignore": list(ignore)}
+        found = self._link.channel.call("DELETE", f"/v1/clusters/{self._link.number}", values)["findings"]
+        return [Finding(**one) for one in found]
+
     def to_await(self) -> AsyncCluster:
         """The same cluster with methods to await."""
         return AsyncCluster(self._link, self.bootstrap_servers)

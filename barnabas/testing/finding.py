@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+class BarnabasLintWarning(UserWarning):
+    """A finding, as the warning of a test."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One finding of `lint`."""

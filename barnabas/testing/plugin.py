@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from barnabas.testing.broker import Broker
     from barnabas.testing.clients import AiokafkaClients, ConfluentClients, KafkaPythonClients
     from barnabas.testing.cluster import AsyncCluster, Cluster
+    from barnabas.testing.finding import Finding
     from barnabas.testing.sharing import Sharing
 
 _SHARING: pytest.StashKey[Sharing] = pytest.StashKey()
@@ -22,6 +23,7 @@ _FAILED = pytest.StashKey[bool]()
 _KEYS = {
     "timeout": "how long assertions of the test kit wait, seconds",
     "port": "start the broker with the run, on this port of 127.0.0.1, for tests that expect one there",
+    "lint": "warn of what clients do wrong (the default), or error: fail the test, or off",
     "as_version": "answer as this release of Kafka: 2.8, 3.9, 4.0",
 }
 
@@ -40,7 +42,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
-        "markers", "kafka(topics=None, config=None, **more): topics and config keys of the test's cluster"
+        "markers",
+        "kafka(topics=None, config=None, ignore_lint=(), **more): topics and config keys of the test's cluster, and what "
+        "is not to be reported of its clients",
     )
 
 
@@ -155,6 +159,8 @@ def kafka(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Iterator[C
     marker = request.node.get_closest_marker("kafka")
     wanted = dict(marker.kwargs) if marker is not None else {}
     topics = wanted.pop("topics", None) or {}
+    ignored = wanted.pop("ignore_lint", ())
+    mode = _lint_mode(request.config)
     as_version = _setting(request.config, "as_version")
     if as_version is not None:
         wanted.setdefault("as_version", as_version)
@@ -164,7 +170,29 @@ def kafka(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Iterator[C
             cluster.topic(name).create(partitions)
         yield cluster
     finally:
-        cluster.close()
+        if mode == "off":
+            cluster.close()
+        else:
+            _report_lint(request.node, cluster.close_with_lint(ignored), mode)
+
+
+def _lint_mode(config: pytest.Config) -> str:
+    mode = _setting(config, "lint") or "warn"
+    if mode not in {"off", "warn", "error"}:
+        raise pytest.UsageError(f"barnabas_lint must be off, warn or error, not {mode!r}")
+    return mode
+
+
+def _report_lint(item: pytest.Item, findings: list[Finding], mode: str) -> None:
+    """Warn of what the clients of a test did wrong, at the place of the test; with `error` the test fails."""
+    if not findings:
+        return
+    if mode == "error":
+        pytest.fail("\n".join(map(str, findings)), pytrace=False)
+    from barnabas.testing.finding import BarnabasLintWarning
+
+    for finding in findings:
+        item.warn(BarnabasLintWarning(str(finding)))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from barnabas.testing import Cluster, RefusedError
+from barnabas.testing import Broker, Cluster, RefusedError
 
 pytest.importorskip("kafka")
 pytest.importorskip("aiokafka")
@@ -25,6 +25,7 @@ def _consumer(kafka: Cluster, **more: Any) -> Consumer:
     return Consumer(config | more)
 
 
+@pytest.mark.kafka(ignore_lint=["tiny-batches"])
 def test_a_flush_for_each_record(kafka: Cluster) -> None:
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "client.id": "shop", "linger.ms": 0})
     for number in range(200):
@@ -41,6 +42,7 @@ def test_a_flush_for_each_record(kafka: Cluster) -> None:
     kafka.assert_no_lint(ignore=["tiny-batches"])
 
 
+@pytest.mark.kafka(ignore_lint=["commit-per-record"])
 def test_a_commit_for_each_record(kafka: Cluster) -> None:
     topic = kafka.topic("orders")
     topic.create()
@@ -61,6 +63,7 @@ def test_a_commit_for_each_record(kafka: Cluster) -> None:
     assert (finding.rule, finding.client_id) == ("commit-per-record", "billing")
 
 
+@pytest.mark.kafka(ignore_lint=["fetch-busy-loop"])
 def test_fetches_that_do_not_wait(kafka: Cluster) -> None:
     kafka.topic("orders").create()
     consumer = _consumer(kafka, **{"fetch.wait.max.ms": 0, "fetch.error.backoff.ms": 0})
@@ -71,6 +74,7 @@ def test_fetches_that_do_not_wait(kafka: Cluster) -> None:
     consumer.close()
 
 
+@pytest.mark.kafka(ignore_lint=["retry-storm"])
 def test_retries_without_a_pause(kafka: Cluster) -> None:
     kafka.topic("orders").create()
     kafka.faults.add("Produce", error="NOT_ENOUGH_REPLICAS", count=60)
@@ -83,6 +87,7 @@ def test_retries_without_a_pause(kafka: Cluster) -> None:
     assert [one.text for one in findings] == ["60 times Produce with NOT_ENOUGH_REPLICAS"]
 
 
+@pytest.mark.kafka(ignore_lint=["unkeyed-into-compacted"])
 def test_records_without_a_key_for_a_compacted_topic(kafka: Cluster) -> None:
     kafka.topic("state").create(config={"cleanup.policy": "compact"})
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
@@ -91,6 +96,7 @@ def test_records_without_a_key_for_a_compacted_topic(kafka: Cluster) -> None:
     assert _rules(kafka) == {"unkeyed-into-compacted"}
 
 
+@pytest.mark.kafka(ignore_lint=["transaction-left-open"])
 def test_a_transaction_that_nobody_ends(kafka: Cluster) -> None:
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": "t"})
     producer.init_transactions(10)
@@ -104,6 +110,7 @@ def test_a_transaction_that_nobody_ends(kafka: Cluster) -> None:
         assert time.monotonic() < deadline
 
 
+@pytest.mark.kafka(ignore_lint=["producer-per-record"])
 def test_a_producer_for_each_record(kafka: Cluster) -> None:
     for _ in range(12):
         producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "client.id": "shop"})
@@ -112,7 +119,8 @@ def test_a_producer_for_each_record(kafka: Cluster) -> None:
     assert _rules(kafka) == {"producer-per-record"}
 
 
-def test_a_member_that_was_removed(kafka: Cluster) -> None:
+def test_a_member_that_was_removed(barnabas_broker: Broker) -> None:
+    kafka = barnabas_broker.open()
     kafka.topic("orders").produce("a")
     consumer = _consumer(kafka, **{"heartbeat.interval.ms": 100, "session.timeout.ms": 6000})
     consumer.subscribe(["orders"])
@@ -124,6 +132,16 @@ def test_a_member_that_was_removed(kafka: Cluster) -> None:
         assert time.monotonic() < deadline
         consumer.poll(0.1)
     consumer.close()
+    assert kafka.close_with_lint() == []  # the test has moved the clock: that is no mistake of the client
+
+
+def test_what_is_found_at_the_end(barnabas_broker: Broker) -> None:
+    kafka = barnabas_broker.open()
+    kafka.topic("state").create(config={"cleanup.policy": "compact"})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer.produce("state", "a")
+    producer.flush(10)
+    assert [one.rule for one in kafka.close_with_lint()] == ["unkeyed-into-compacted"]
 
 
 def test_a_rule_that_is_unknown(kafka: Cluster) -> None:

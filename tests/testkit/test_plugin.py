@@ -97,6 +97,7 @@ def test_keys_of_the_ini_file(tmp_path: Path) -> None:
     [
         (["--barnabas-timeout", "soon"], "barnabas_timeout must be a number, not 'soon'"),
         (["--barnabas-config", "num.partitions"], "barnabas_config needs KEY=VALUE"),
+        (["--barnabas-lint", "on"], "barnabas_lint must be off, warn or error, not 'on'"),
     ],
 )
 def test_mistakes(tmp_path: Path, arguments: list[str], sentence: str) -> None:
@@ -127,3 +128,64 @@ print(sorted({name.partition(".")[0] for name in set(sys.modules) - before}))
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert ended.stdout.strip() == "['barnabas']"
+
+
+UNKEYED = """
+import pytest
+
+def unkeyed(kafka, confluent):
+    kafka.topic("state").create(config={"cleanup.policy": "compact"})
+    producer = confluent.producer()
+    producer.produce("state", "a")
+    producer.flush(10)
+
+def test_mistake(kafka, confluent):
+    unkeyed(kafka, confluent)
+
+@pytest.mark.kafka(ignore_lint=["unkeyed-into-compacted"])
+def test_ignored(kafka, confluent):
+    unkeyed(kafka, confluent)
+"""
+
+
+def run_with_warnings(folder: Path, *arguments: str, code: int = 0) -> str:
+    """A run of two tests whose clients make the same mistake, which one ignores."""
+    return run(folder, UNKEYED, "-W", "default", *arguments, code=code)
+
+
+def test_findings_of_lint_are_warnings_of_the_test(tmp_path: Path) -> None:
+    shown = run_with_warnings(tmp_path)
+    assert "2 passed, 1 warning" in shown
+    assert "test_it.py::test_mistake" in shown
+    assert "BarnabasLintWarning: unkeyed-into-compacted by " in shown
+    assert "The topic is compacted, so every record needs a key" in shown
+
+
+def test_lint_is_silenced_by_pytests_own_filters(tmp_path: Path) -> None:
+    assert "2 passed in" in run_with_warnings(tmp_path, "-W", "ignore::barnabas.testing.BarnabasLintWarning")
+
+
+@pytest.mark.parametrize(("mode", "code", "shown"), [("off", 0, "2 passed in"), ("error", 1, "2 passed, 1 error")])
+def test_lint_of_the_whole_run(tmp_path: Path, mode: str, code: int, shown: str) -> None:
+    output = run_with_warnings(tmp_path, "--barnabas-lint", mode, code=code)
+    assert shown in output
+    assert ("unkeyed-into-compacted by" in output) == (mode == "error")
+
+
+def test_a_rule_to_ignore_that_there_is_not(tmp_path: Path) -> None:
+    text = "import pytest\n@pytest.mark.kafka(ignore_lint=['tiny'])\ndef test_it(kafka): pass\n"
+    assert "There is no rule tiny; the rules are tiny-batches" in run(tmp_path, text, code=1)
+
+
+def test_a_failure_shows_what_clients_did(tmp_path: Path) -> None:
+    text = """
+def test_it(kafka, confluent):
+    producer = confluent.producer(**{"client.id": "shop"})
+    producer.produce("orders", "a"); producer.flush(10)
+    assert False
+"""
+    shown = run(tmp_path, text, code=1)
+    assert "- Barnabas: what clients did -" in shown
+    section = shown.partition("- Barnabas: what clients did -")[2]
+    assert "shop" in section
+    assert "Produce" in section
