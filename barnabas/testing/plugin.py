@@ -43,8 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
         "markers",
-        "kafka(topics=None, config=None, ignore_lint=(), **more): topics and config keys of the test's cluster, and what "
-        "is not to be reported of its clients",
+        "kafka(topics=None, config=None, ignore_lint=(), **more): topics and config keys of the test's cluster, "
+        "and what is not to be reported of its clients",
     )
 
 
