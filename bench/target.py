@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import socket
 import struct
@@ -95,7 +96,9 @@ def _compiled(compiler: str, source: str, name: str, *options: str) -> str:
     """Compile a program of this folder; returns its path. Libraries are named behind what uses them."""
     program = ROOT / ".cache" / name
     program.parent.mkdir(exist_ok=True)
-    subprocess.run([compiler, "-O2", "-o", str(program), str(ROOT / "bench" / source), *options], check=True)
+    made = program.with_name(f"{name}.{os.getpid()}")  # others may compile, or run, the same program meanwhile
+    subprocess.run([compiler, "-O2", "-o", str(made), str(ROOT / "bench" / source), *options], check=True)
+    made.replace(program)
     return str(program)
 
 
