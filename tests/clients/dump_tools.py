@@ -48,7 +48,12 @@ def kafkas_dump(files: list[Path], *options: str) -> Dump:
     for at, line in reversed(list(enumerate(problems))):
         if re.fullmatch(r"  -1 is followed by \d+", line):
             del problems[at - 1 : at + 1]
-    return Dump(done.stdout, problems)
+    return Dump(_without_credentials(done.stdout), problems)
+
+
+def _without_credentials(text: str) -> str:
+    """Kafka's tool shows the credentials of SCRAM users; ours hides them."""
+    return re.sub(r'"(salt|storedKey|serverKey)":"[^"]*"', r'"\1":"[hidden]"', text)
 
 
 def our_dump(files: list[Path], *options: str) -> Dump:
