@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -100,11 +99,11 @@ async def produce(cluster: VirtualCluster, values: Values) -> object:
     ends = sum(found["end"] for found in offsets(TopicReader(cluster, topic, {}, committed=False).partitions))
     batches: dict[int, list[tuple[int, bytes | None, bytes | None, list[Header]]]] = {}
     order: list[tuple[int, int]] = []
-    for number, given in enumerate(map(Values, values.list_of("records"))):
+    for number, given in enumerate(values.objects("records")):
         key = given.data("key")
         by_key = ends + number if key is None else partition_for_key(key, count)
         partition = given.integer("partition", values.integer("partition", by_key % count))
-        headers = [(name, _bytes(text)) for name, text in given.mapping("headers").items()]
+        headers = list(given.data_by_name("headers").items())
         timestamp = given.integer("timestamp", cluster.broker.loop.now_ms())
         batch = batches.setdefault(partition, [])
         order.append((partition, len(batch)))
@@ -136,10 +135,10 @@ class _Search:
     def __init__(self, cluster: VirtualCluster, values: Values) -> None:
         self.topic = values.text("topic")
         self._partition = values.integer("partition", None)
-        positions = {int(partition): offset for partition, offset in values.mapping("positions").items()}
+        positions = values.numbered("positions")
         self.reader = TopicReader(cluster, self.topic, positions, committed=values.flag("committed", default=True))
         self._key, self._value = values.data("key"), values.data("value")
-        self._headers = {name: _bytes(text) for name, text in values.mapping("headers").items()}
+        self._headers = values.data_by_name("headers")
         self.found: list[Found] = []
         self.seen = 0
 
@@ -161,11 +160,3 @@ class _Search:
             "seen": self.seen,
             "positions": {str(partition): offset for partition, offset in self.reader.positions.items()},
         }
-
-
-def _bytes(text: object) -> bytes | None:
-    if text is None:
-        return None
-    if not isinstance(text, str):
-        raise ControlError("headers must be base64")
-    return b64decode(text)

@@ -56,15 +56,29 @@ class Values:
 
     def data(self, name: str) -> bytes | None:
         """Bytes, written in base64; None if there are none."""
-        text = self.text(name, None)
-        try:
-            return None if text is None else b64decode(text, validate=True)
-        except ValueError:
-            raise ControlError(f"{name} must be base64") from None
+        return _decoded(name, self.text(name, None))
+
+    def data_by_name(self, name: str) -> dict[str, bytes | None]:
+        """An object of bytes, as `data` has them."""
+        return {key: _decoded(f"{name}: {key}", text) for key, text in self.mapping(name).items()}
 
     def list_of(self, name: str) -> list[Any]:
         """A list, empty if it is not there."""
         return list(self._typed(name, list, "a list", []))
+
+    def objects(self, name: str) -> list[Values]:
+        """A list of objects, empty if it is not there."""
+        found = self.list_of(name)
+        if not all(isinstance(one, dict) for one in found):
+            raise ControlError(f"{name} must be a list of objects")
+        return list(map(Values, found))
+
+    def numbered(self, name: str) -> dict[int, int]:
+        """An object of whole numbers by partition, empty if it is not there."""
+        found = self.mapping(name)
+        if not all(index.isdecimal() and type(number) is int for index, number in found.items()):
+            raise ControlError(f"{name} must be whole numbers by partition")
+        return {int(index): number for index, number in found.items()}
 
     def mapping(self, name: str) -> dict[str, Any]:
         """An object, empty if it is not there."""
@@ -83,3 +97,14 @@ class Values:
         if not isinstance(value, kind) or isinstance(value, bool):
             raise ControlError(f"{name} must be {what}, not {value!r}")
         return value
+
+
+def _decoded(what: str, text: object) -> bytes | None:
+    if text is None:
+        return None
+    try:
+        if isinstance(text, str):
+            return b64decode(text, validate=True)
+    except ValueError:
+        pass
+    raise ControlError(f"{what} must be base64")

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _SHARING: pytest.StashKey[Sharing] = pytest.StashKey()
 _BROKER: pytest.StashKey[Broker] = pytest.StashKey()
-_FAILED = pytest.StashKey[bool]()
 _KEYS = {
     "timeout": "how long assertions of the test kit wait, seconds",
     "port": "start the broker with the run, on this port of 127.0.0.1, for tests that expect one there",
@@ -76,10 +75,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Remember that a test has failed, for its fixtures."""
+    """Show what the clients of a failed test did."""
     report: pytest.TestReport = yield  # type: ignore[assignment]
     if report.when == "call" and report.failed:
-        item.stash[_FAILED] = True
         kafka = getattr(item, "funcargs", {}).get("kafka")
         if kafka is None or type(kafka).__module__ != "barnabas.testing.cluster":
             return report  # type: ignore[return-value]
