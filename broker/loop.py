@@ -22,7 +22,7 @@ from barnabas.broker.timers import Timers
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
-CALLBACKS_S = 0.002
+CALLBACKS_S = 0.001
 """How long the callbacks at the end of a turn run, seconds."""
 
 

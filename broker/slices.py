@@ -21,7 +21,7 @@ logger = logging.getLogger("kafka.server.KafkaServer")
 
 R = TypeVar("R")
 
-SLICE_S = 0.002
+SLICE_S = 0.0005
 """How long work runs between two turns, seconds."""
 ACTIVE = 4
 """How many pieces of work are in progress at a time."""

@@ -19,7 +19,7 @@ import trio
 logger = logging.getLogger("kafka.server.Timers")
 
 
-FIRE_S = 0.002
+FIRE_S = 0.001
 """How long callbacks run between two turns, seconds."""
 
 

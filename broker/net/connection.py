@@ -31,8 +31,10 @@ SMALL_SLICE_BYTES = 16 * 1024
 """File slices smaller than this are read into the response; larger ones are sent by the kernel (sendfile)."""
 OUT_LIMIT_BYTES = 2 * 1024 * 1024
 """Further requests wait while this many bytes of responses have not been sent."""
-SHARE_S = 0.001
+SHARE_S = 0.0005
 """How long a connection's requests are handled before those of the other connections, seconds."""
+EXPENSIVE_S = 0.001
+"""A connection that takes this much CPU time when it is served waits for the others the next time, seconds."""
 
 _MIN_FRAME_BYTES = 4
 _SIZE = Struct(">i")

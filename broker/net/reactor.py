@@ -8,8 +8,9 @@ scheduler costs more than most requests. Connections are isolated: an exception 
 
 A turn is bounded by time, and one request more. What is left is served in the next turns, before the poller is asked
 again. A connection that has used up its share (`SHARE_S`) is put into a rotation with the others of its kind: they are
-served after the connections that have not, one of them at least in each turn. So pipelined and expensive requests delay
-those who send them, and a request of anybody else waits for about a turn.
+served when the responses to the connections that have not are sent, one of them at least in each turn, and the poller is
+asked again between them and other tasks. So pipelined and expensive requests delay those who send them, and a request
+of anybody else waits for one piece of such work.
 
 How responses are sent is in `broker.net.channel`. A socket is watched for writing only while its buffer is full.
 """
@@ -29,7 +30,7 @@ from barnabas.broker.guarded import call_guarded
 from barnabas.broker.limited_log import LimitedLog
 from barnabas.broker.net.acceptor import Acceptor, Listener
 from barnabas.broker.net.channel import TURN_BYTES, Channel
-from barnabas.broker.net.connection import SHARE_S, Connection
+from barnabas.broker.net.connection import EXPENSIVE_S, Connection
 from barnabas.broker.net.connection_quotas import ConnectionQuotas
 from barnabas.broker.net.frame_buffers import FrameBuffers
 from barnabas.broker.net.page_cache import ReadAhead
@@ -50,12 +51,14 @@ logger = logging.getLogger("kafka.network.SocketServer")
 SCRATCH_BYTES = 256 * 1024
 LINGER_S = 0.001
 """How long the reactor polls for the next event before it lets trio run other tasks, seconds."""
-TURN_S = 0.004
+TURN_S = 0.001
 """How long requests are handled in a turn, seconds; then what they have produced is sent."""
+ROTATION_S = 0.0005
+"""How long connections that have used up their shares are served after that in a turn, seconds, and one of them more."""
 STRANGERS_S = 0.0005
 """How long clients that have not authenticated are served in a turn, seconds, and one of them more."""
-SEND_S = 0.002
-"""How long responses are sent in a turn, seconds."""
+SEND_S = 0.0005
+"""How long responses are sent at a time, seconds."""
 CHECKPOINT_S = 0.01
 """How long the reactor serves before it lets trio run other tasks, seconds."""
 FAILED_TURN_PAUSE_S = 0.01
@@ -152,6 +155,8 @@ class Reactor:
                 linger_s = self.linger_s
                 now = clock()
                 if now >= next_checkpoint or timers.is_due(now):
+                    if self._rotation:  # requests wait for the rotation or for other tasks, not for both
+                        self.turn(rotates=False)
                     await trio.lowlevel.checkpoint()
                     next_checkpoint = clock() + CHECKPOINT_S
         finally:
@@ -167,10 +172,10 @@ class Reactor:
         if self._sleep is not None:
             self._sleep.cancel()
 
-    def turn(self, linger_s: float = 0.0) -> bool:
-        """Serve what is ready, for `TURN_S` and `SEND_S` at most, and one request more; False if nothing was ready.
+    def turn(self, linger_s: float = 0.0, *, rotates: bool = True) -> bool:
+        """Serve what is ready, for `TURN_S` at most and one request more, then the rotation; False if nothing was ready.
 
-        `linger_s` is how long to wait until something is, seconds.
+        `linger_s` is how long to wait until something is, seconds. `rotates` tells whether the rotation is served.
         """
         events = self._unserved
         if events:
@@ -183,18 +188,19 @@ class Reactor:
         self._in_turn = True
         try:
             now = self._loop.now()
-            end = now + TURN_S
-            now = self._serve(events, now, end)
-            if self._rotation:
-                self._serve_rotation(now, end)
+            self._serve(events, now, now + TURN_S)
             self._loop.end_turn()
             self._send_queued()
+            if self._rotation and rotates:
+                self._serve_rotation()
+                self._loop.end_turn()
+                self._send_queued()
         finally:
             self._in_turn = False
         return True
 
-    def _serve(self, events: list[tuple[object, int]], now: float, end: float) -> float:
-        """Serve events until `end`; the others are kept for the next turn. Returns the time."""
+    def _serve(self, events: list[tuple[object, int]], now: float, end: float) -> None:
+        """Serve events until `end`; the others are kept for the next turn."""
         clock = self._loop.now
         for index, (target, ready) in enumerate(events):
             if type(target) is Channel or isinstance(target, Channel):  # the first is cheaper, and nearly always true
@@ -214,12 +220,11 @@ class Reactor:
             else:
                 self._serve_other(target)
             before, now = now, clock()
-            if now - before >= SHARE_S and isinstance(target, Channel):
+            if now - before >= EXPENSIVE_S and isinstance(target, Channel):
                 target.is_suspect = True
             if now >= end:
                 self._unserved = events[index + 1 :]
                 break
-        return now
 
     def _serve_other(self, target: object) -> None:
         """Serve a listener, or a descriptor that was given to `watch`."""
@@ -237,13 +242,15 @@ class Reactor:
             channel.is_waiting = True
             self._rotation.append(channel)
 
-    def _serve_rotation(self, now: float, end: float) -> None:
-        """Serve the channels in the rotation until `end`, each once at most and one at least.
+    def _serve_rotation(self) -> None:
+        """Serve the channels in the rotation for `ROTATION_S`, each once at most and one at least.
 
         It ends sooner after one whose client has not authenticated: handshakes of TLS and large tokens cost more than
         most requests, and come from whoever likes to connect.
         """
         clock = self._loop.now
+        now = clock()
+        end = now + ROTATION_S
         end_of_strangers = now + STRANGERS_S
         for _ in range(len(self._rotation)):
             channel = self._rotation.popleft()
@@ -261,7 +268,7 @@ class Reactor:
         """
         before = self._cpu_time()
         self._go_on(channel, now)
-        channel.is_suspect = self._cpu_time() - before >= SHARE_S
+        channel.is_suspect = self._cpu_time() - before >= EXPENSIVE_S
         channel.is_heavy = channel.is_suspect or channel.is_unauthenticated
 
     def send_outside_turn(self) -> None:
@@ -436,7 +443,7 @@ class Reactor:
             self._to_flush.append(channel)
 
     def _send_queued(self) -> None:
-        """Send responses for `SEND_S` at most; the others are sent in the next turn."""
+        """Send responses for `SEND_S` at most; the others are sent later, in the next turn at the latest."""
         queue = self._to_flush
         if not queue:
             return

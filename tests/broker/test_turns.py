@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from math import ceil
 
 import pytest
 import trio
@@ -17,7 +18,7 @@ from barnabas.broker.loop import CALLBACKS_S, Loop
 from barnabas.broker.net.acceptor import ACCEPT_S
 from barnabas.broker.net.channel import Channel
 from barnabas.broker.net.connection import OUT_LIMIT_BYTES, SHARE_S
-from barnabas.broker.net.reactor import CHECKPOINT_S, SEND_S, TURN_S
+from barnabas.broker.net.reactor import CHECKPOINT_S, ROTATION_S, SEND_S, STRANGERS_S, TURN_S
 from barnabas.broker.slices import SLICE_S
 from barnabas.broker.timers import FIRE_S
 from tests.broker.turns import Turns, received, requests
@@ -79,12 +80,12 @@ def test_a_turn_ends_after_its_time_and_the_others_are_served_next(turns: Turns)
 
 
 def test_constant_cheap_traffic_does_not_stop_the_rotation(turns: Turns) -> None:
-    cheap = [turns.connect() for _ in range(round(2 * TURN_S / SHARE_S))]
+    cheap = [turns.connect_served() for _ in range(round(4 * TURN_S / SHARE_S))]
     greedy = turns.connect()
     greedy.sendall(requests(40, 2 * SHARE_MS))
     for _ in range(100):
         for peer in cheap:
-            peer.sendall(requests(1, SHARE_MS / 2))
+            peer.sendall(requests(1, SHARE_MS / 4))
         turns.reactor.turn()
     assert turns.count(greedy) == 40
 
@@ -332,10 +333,10 @@ async def test_turns_and_slices_alternate_under_constant_traffic(turns: Turns) -
     turns.loop.slices.start(work(), order.append, order.append)
     turn = turns.reactor.turn
 
-    def counted(linger_s: float = 0.0) -> bool:
+    def counted(linger_s: float = 0.0, *, rotates: bool = True) -> bool:
         peer.sendall(requests(1, 0.01))
         order.append("turn")
-        return turn(linger_s)
+        return turn(linger_s, rotates=rotates)
 
     turns.reactor.turn = counted  # type: ignore[method-assign]
     async with trio.open_nursery() as nursery:
@@ -358,7 +359,7 @@ class _Callbacks:
 
     def __call__(self) -> None:
         self.calls += 1
-        self.time += CALLBACKS_S / 4
+        self.time += CALLBACKS_S / 3.5
 
 
 def test_callbacks_at_the_end_of_a_turn_are_bounded_by_time() -> None:
@@ -379,7 +380,7 @@ def test_due_timers_are_bounded_by_time() -> None:
     timers = callback.loop.timers
     for _ in range(10):
         timers.at(callback.time, callback)
-    assert timers.fire(callback.time) == 4 * FIRE_S / CALLBACKS_S
+    assert timers.fire(callback.time) == ceil(3.5 * FIRE_S / CALLBACKS_S)
     assert timers.is_due(callback.time)
     timers.fire(callback.time)
     timers.fire(callback.time)
@@ -387,15 +388,15 @@ def test_due_timers_are_bounded_by_time() -> None:
 
 
 def test_who_has_not_authenticated_has_a_small_part_of_a_turn(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that takes longer than this part is the last of its turn; requests of others have the whole turn."""
+    """One that takes longer than this part is the last of its turn; requests of others have all of the rotation's."""
     peers = [turns.connect() for _ in range(20)]
     for peer in peers:
-        peer.sendall(requests(1, 1.0))
+        peer.sendall(requests(1, 0.3))
     turns.reactor.turn()
-    assert len(turns.served) == TURN_S / 0.001
+    assert len(turns.served) == ceil(ROTATION_S / 0.0003) == 4
     monkeypatch.setattr(Channel, "is_unauthenticated", property(lambda _: True))
     turns.reactor.turn()
-    assert len(turns.served) == TURN_S / 0.001 + 1
+    assert len(turns.served) == 4 + ceil(STRANGERS_S / 0.0003) == 6
     turns.until(lambda: len(turns.served) == len(peers))
 
 
