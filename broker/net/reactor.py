@@ -256,7 +256,10 @@ class Reactor:
             channel = self._rotation.popleft()
             channel.is_waiting = False
             is_stranger = channel.is_unauthenticated
-            self._weigh(channel, now)
+            if is_stranger:
+                self._go_on(channel, now)  # it waits the next time in any case
+            else:
+                self._weigh(channel, now)
             now = clock()
             if now >= end or (is_stranger and now >= end_of_strangers):
                 break
@@ -268,8 +271,7 @@ class Reactor:
         """
         before = self._cpu_time()
         self._go_on(channel, now)
-        channel.is_suspect = self._cpu_time() - before >= EXPENSIVE_S
-        channel.is_heavy = channel.is_suspect or channel.is_unauthenticated
+        channel.is_suspect = channel.is_heavy = self._cpu_time() - before >= EXPENSIVE_S
 
     def send_outside_turn(self) -> None:
         """Send what was produced outside of a turn."""
