@@ -7,9 +7,9 @@ While there is traffic the task polls for the next event itself for up to a mill
 scheduler costs more than most requests. Connections are isolated: an exception closes only the connection it came from.
 
 A turn is bounded by time, and one request more. What is left is served in the next turns, before the poller is asked
-again. A connection that has used up its share (`SHARE_S`) is put into a rotation with the others of its kind: they are
-served when the responses to the connections that have not are sent, one of them at least in each turn, and the poller is
-asked again between them and other tasks. So pipelined and expensive requests delay those who send them, and a request
+again. A connection that has used up its share (`SHARE_S`) goes on in a rotation with the others of its kind: after the
+responses to the connections that have not were sent, one connection at least in each turn, and the poller is asked
+again between the rotation and other tasks. So pipelined and expensive requests delay those who send them, and a request
 of anybody else waits for one piece of such work.
 
 How responses are sent is in `broker.net.channel`. A socket is watched for writing only while its buffer is full.
@@ -54,9 +54,7 @@ LINGER_S = 0.001
 TURN_S = 0.001
 """How long requests are handled in a turn, seconds; then what they have produced is sent."""
 ROTATION_S = 0.0005
-"""How long connections that have used up their shares are served after that in a turn, seconds, and one of them more."""
-STRANGERS_S = 0.0005
-"""How long clients that have not authenticated are served in a turn, seconds, and one of them more."""
+"""How long the rotation is served after that in a turn, seconds, and one request more."""
 SEND_S = 0.0005
 """How long responses are sent at a time, seconds."""
 CHECKPOINT_S = 0.01
@@ -173,7 +171,7 @@ class Reactor:
             self._sleep.cancel()
 
     def turn(self, linger_s: float = 0.0, *, rotates: bool = True) -> bool:
-        """Serve what is ready, for `TURN_S` at most and one request more, then the rotation; False if nothing was ready.
+        """Serve what is ready, for `TURN_S` and one request more, then the rotation; False if nothing was ready.
 
         `linger_s` is how long to wait until something is, seconds. `rotates` tells whether the rotation is served.
         """
@@ -245,23 +243,21 @@ class Reactor:
     def _serve_rotation(self) -> None:
         """Serve the channels in the rotation for `ROTATION_S`, each once at most and one at least.
 
-        It ends sooner after one whose client has not authenticated: handshakes of TLS and large tokens cost more than
+        Those whose clients have not authenticated are always in it: handshakes of TLS and large tokens cost more than
         most requests, and come from whoever likes to connect.
         """
         clock = self._loop.now
         now = clock()
         end = now + ROTATION_S
-        end_of_strangers = now + STRANGERS_S
         for _ in range(len(self._rotation)):
             channel = self._rotation.popleft()
             channel.is_waiting = False
-            is_stranger = channel.is_unauthenticated
-            if is_stranger:
-                self._go_on(channel, now)  # it waits the next time in any case
+            if channel.is_unauthenticated:
+                self._go_on(channel, now)
             else:
                 self._weigh(channel, now)
             now = clock()
-            if now >= end or (is_stranger and now >= end_of_strangers):
+            if now >= end:
                 break
 
     def _weigh(self, channel: Channel, now: float) -> None:

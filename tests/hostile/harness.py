@@ -61,23 +61,12 @@ def needs_plaintext(victim: Victim) -> None:
         pytest.skip("a connection that is not accepted cannot do its handshake")
 
 
-class Victim(BarnabasServer):
-    """A broker under attack. `files` is the limit of its open files, if given."""
+class Watched:
+    """What is seen of the process of a broker under attack, and how its clients connect."""
 
-    def __init__(
-        self, data_dir: Path, *, config: dict[str, str] | None = None, files: int | None = None, log_level: str = "info"
-    ) -> None:
-        super().__init__(data_dir, config={"barnabas.log.sync": "os"} | (config or {}))
-        self._files = files
-        self._log_level = log_level
-
-    def _command(self) -> tuple[list[str], dict[str, str]]:
-        command, environment = super()._command()
-        command += ["--log-level", self._log_level]
-        environment["PYTHONPATH"] = str(STACKS)
-        if self._files is not None:
-            command = ["sh", "-c", f'ulimit -n {self._files}; exec "$@"', "sh", *command]
-        return command, environment
+    pid: int
+    shows_stacks = False
+    """Whether SIGUSR2 has it write its stacks to the log; a JVM may end with the signal."""
 
     def secure(self, client: RawClient, *, logs_in: bool = True) -> None:
         """Do what a new connection has to do before its first request: nothing here."""
@@ -97,6 +86,27 @@ class Victim(BarnabasServer):
         """Let VmHWM, the peak of the resident memory, begin at the present."""
         Path(f"/proc/{self.pid}/clear_refs").write_text("5")
 
+
+class Victim(Watched, BarnabasServer):  # type: ignore[misc]  # a server's pid is a property
+    """A broker under attack. `files` is the limit of its open files, if given."""
+
+    shows_stacks = True
+
+    def __init__(
+        self, data_dir: Path, *, config: dict[str, str] | None = None, files: int | None = None, log_level: str = "info"
+    ) -> None:
+        super().__init__(data_dir, config={"barnabas.log.sync": "os"} | (config or {}))
+        self._files = files
+        self._log_level = log_level
+
+    def _command(self) -> tuple[list[str], dict[str, str]]:
+        command, environment = super()._command()
+        command += ["--log-level", self._log_level]
+        environment["PYTHONPATH"] = str(STACKS)
+        if self._files is not None:
+            command = ["sh", "-c", f'ulimit -n {self._files}; exec "$@"', "sh", *command]
+        return command, environment
+
     def tracebacks(self, start: int = 0) -> str:
         """What the log has from position `start` on that only a bug writes, or an empty string."""
         text = self.log()[start:]
@@ -110,6 +120,7 @@ class HealthyClient:
     def __init__(self, victim: Victim, pause_s: float = 0.0) -> None:
         """`pause_s` is the time between two rounds, seconds."""
         self._pid = victim.pid
+        self._shows_stacks = victim.shows_stacks
         self._pause_s = pause_s
         self._client = RawClient(victim.bootstrap, CLIENT_ID)
         victim.secure(self._client)
@@ -215,7 +226,8 @@ class HealthyClient:
             last = now
             if last - began > STALL_LIMIT_S * 0.8 and not is_shown:
                 is_shown = True
-                os.kill(self._pid, signal.SIGUSR2)
+                if self._shows_stacks:
+                    os.kill(self._pid, signal.SIGUSR2)
             if last - began > self.stall_s:
                 self._note(last - began, request)
             assert time.monotonic() < deadline, f"no response to the healthy client's {type(request).__name__}"

@@ -8,6 +8,7 @@ import sys
 from tests.hostile.floods import FLOODS
 from tests.hostile.floods.report import Outcome, run_flood
 
+KAFKA = "of Kafka"
 HEADER = (
     f"{'flood':42} {'listener':14} {'steps':>8} {'refused':>8} {'p99 before':>10} {'during':>9} {'ratio':>6} "
     f"{'CPU before':>10} {'during':>9} {'ratio':>6} {'longest':>9} {'CPU':>5} {'memory':>7}  bound"
@@ -19,6 +20,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.hostile.floods", description=__doc__)
     parser.add_argument("--seconds", type=float, default=5.0, help="how long each flood goes on")
     parser.add_argument("--listener", action="append", help="only this security protocol (may be repeated)")
+    parser.add_argument(
+        "--kafka", action="store_true", help="also Apache Kafka, without security, for the floods that need none"
+    )
     parser.add_argument("names", nargs="*", help="only floods whose names contain one of these")
     options = parser.parse_args()
     findings: list[str] = []
@@ -31,6 +35,8 @@ def main() -> int:
                 outcome = run_flood(flood, listener, options.seconds)
                 print(line_of(outcome), flush=True)
                 findings += [f"{flood.name} on {listener}: {one}" for one in outcome.findings]
+        if options.kafka and flood.listeners[0] in {"PLAINTEXT", "SASL_SSL"}:
+            print(line_of(run_flood(flood, KAFKA, options.seconds, of_kafka=True)), flush=True)
     print("\n".join([f"{len(findings)} findings", *findings]))
     return 1 if findings else 0
 

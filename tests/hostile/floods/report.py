@@ -11,8 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
+from tests.hostile.floods.kafka import WARM_UP_S, KafkaVictim
 from tests.hostile.floods.run import MB, Flood, Run
 from tests.hostile.harness import STALL_LIMIT_S, HealthyClient, cpu_s
 from tests.hostile.secured import SecuredVictim
@@ -92,6 +93,7 @@ class _Remote(NamedTuple):
     port: int
     pid: int
     authority: str
+    shows_stacks: bool
 
 
 def _stay_healthy(remote: _Remote, asked: Connection) -> None:
@@ -118,6 +120,7 @@ class _Elsewhere(SecuredVictim):
         super().__init__(remote.data_dir, remote.listener, authority=remote.authority)
         self.port = remote.port
         self._pid = remote.pid
+        self.shows_stacks = remote.shows_stacks
 
     @property
     def pid(self) -> int:
@@ -125,30 +128,37 @@ class _Elsewhere(SecuredVictim):
         return self._pid
 
 
-def run_flood(flood: Flood, listener: str, seconds: float) -> Outcome:
-    """One flood against one listener, for so many seconds."""
+def run_flood(flood: Flood, listener: str, seconds: float, *, of_kafka: bool = False) -> Outcome:
+    """One flood against one listener, for so many seconds; `of_kafka`: of Apache Kafka, which has no findings."""
     with tempfile.TemporaryDirectory(prefix="barnabas-flood-") as name:
         folder = Path(name)
-        victim = SecuredVictim(folder / "data", listener, config=dict(flood.config))
+        victim: SecuredVictim | KafkaVictim
+        if of_kafka:
+            victim = KafkaVictim(folder / "data", flood.config)
+        else:
+            victim = SecuredVictim(folder / "data", listener, config=dict(flood.config))
         victim.start()
         context = get_context("spawn")
         here, there = context.Pipe()
-        remote = _Remote(folder / "client" / "data", listener, victim.port, victim.pid, victim.authority)
+        reached = (victim.listener, victim.port, victim.pid, victim.authority, victim.shows_stacks)
+        remote = _Remote(folder / "client" / "data", *reached)
         process = context.Process(target=_stay_healthy, args=(remote, there), daemon=True)
         process.start()
         try:
             here.recv()
-            time.sleep(CALM_S)  # what a broker does after its start is not compared
+            time.sleep(WARM_UP_S if of_kafka else CALM_S)  # what a broker does after its start is not compared
             _asked(here)
             time.sleep(CALM_S)
             before = _asked(here)
             victim.forget_peak()
-            run = Run(victim, steps=float("inf"), seconds=seconds, folder=folder)
+            attacked = cast(SecuredVictim, victim)  # Kafka has no floods of TLS
+            run = Run(attacked, steps=float("inf"), seconds=seconds, folder=folder)
             began, used = time.monotonic(), cpu_s(victim.pid)
             _attack(flood, run)
             cpu = (cpu_s(victim.pid) - used) / (time.monotonic() - began)
             during = _asked(here)
-            peak = victim.status("VmHWM")
+            is_running = victim.is_running
+            peak = victim.status("VmHWM") if is_running else 0
             run.close()
             here.send(False)
             failure = here.recv()
@@ -157,10 +167,13 @@ def run_flood(flood: Flood, listener: str, seconds: float) -> Outcome:
             process.terminate()
             process.join()
             victim.stop()
-        return Outcome(
-            *(flood.name, listener, run.steps, run.refused, before, during, cpu, peak, flood.bound),
-            _findings(flood, before, during, peak, failure or _end(victim, code)),
-        )
+        findings = []
+        bound = flood.bound
+        if isinstance(victim, SecuredVictim):
+            findings = _findings(flood, before, during, peak, failure or _end(victim, code))
+        else:
+            bound = "" if is_running else f"the broker has ended: {victim.log()[-300:]}"
+        return Outcome(flood.name, listener, run.steps, run.refused, before, during, cpu, peak, bound, findings)
 
 
 def _attack(flood: Flood, run: Run) -> None:
