@@ -199,6 +199,14 @@ class Broker:
         return ClientMetrics(self.loop, self.config, self.metadata, lambda: new_uuid(self.random_bytes))
 
     @cached_property
+    def needless_log_ins(self) -> LimitedLog:
+        """Lines about clients that log in on a listener without SASL; created for the first."""
+        from barnabas.broker.limited_log import LimitedLog
+
+        selector = logging.getLogger("kafka.network.Selector")
+        return LimitedLog(self.loop, selector, logging.WARNING, "log-ins on listeners without SASL")
+
+    @cached_property
     def latest_offsets(self) -> LatestOffsets:
         """Asks other brokers for the ends of partitions; created with the first request."""
         from barnabas.broker.coordinators.latest_offsets import LatestOffsets
