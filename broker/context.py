@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
     from barnabas.broker.coordinators.share_states import ShareStates
     from barnabas.broker.coordinators.transactions import TransactionCoordinators
+    from barnabas.broker.limited_log import LimitedLog
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.metadata.active_controller import ActiveController
     from barnabas.broker.metadata.controller import Controller

@@ -22,8 +22,8 @@ from barnabas.wire.messages import consumer_groups as cg
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import list_offsets as lo
 from barnabas.wire.messages import metadata as md
+from barnabas.wire.messages import produce as pr
 from barnabas.wire.messages import topics as tp
-from barnabas.wire.messages import transactions as tx
 from barnabas.wire.messages.headers import ResponseHeader
 from barnabas.wire.principal import KafkaPrincipal
 from barnabas.wire.registry import message_for
@@ -302,9 +302,9 @@ def test_a_producer_that_may_write_to_no_topic_is_in_the_audit_log(
 ) -> None:
     """Its first request asks for a producer id; without the line an operator would see nothing of it."""
     alice = as_alice(memory)
-    request = tx.InitProducerIdRequest(transactional_id=None)
+    request = pr.InitProducerIdRequest(transactional_id=None)
     with caplog.at_level(logging.INFO, "kafka.authorizer.logger"):
-        answer = alice.ask(request, 4, tx.InitProducerIdResponse)
+        answer = alice.ask(request, 4, pr.InitProducerIdResponse)
     assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith("Principal = User:alice is Denied operation = IDEMPOTENT_WRITE from host = 10.0.0.1 ")

@@ -91,5 +91,8 @@ def test_what_no_acl_allows(broker: Secured, tmp_path: Path) -> None:
     alice = broker.properties("SASL_SSL", **ALICE)
     told = logged(broker, tmp_path, "SASL_SSL", alice, "produce", "orders")
     assert "User:alice is Denied operation = " in told
+    own = {"bootstrap": broker.harness, "BARNABAS_COMMAND_CONFIG": broker.command_config}
+    run_command("topic", "create", "orders", **own).ok()
+    run_command("acl", "add", "topic", "orders", "--user", "alice", "--operation", "read", **own).ok()
     told = logged(broker, tmp_path, "SASL_SSL", alice, "consume", "orders", "-g", "billing", "-e")
     assert "User:alice is Denied operation = DESCRIBE from host = 127.0.0.1 on resource = Group:LITERAL:billing" in told
