@@ -192,8 +192,8 @@ _VERIFICATIONS: Final = dict.fromkeys(
 """By OpenSSL's X509_V_ERR_: self-signed, self-signed in the chain, no issuer, no issuer of the only certificate."""
 _REASONS: Final = {
     "TLSV1_ALERT_UNKNOWN_CA": "the peer does not trust the certificate of this node (alert unknown ca)",
-    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the peer does not accept the certificate of this node, for its CA, its names or "
-    "its dates (alert certificate unknown)",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the peer does not accept the certificate of this node, for its CA, its names "
+    "or its dates (alert certificate unknown)",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the peer does not accept the certificate of this node: it has expired, or does "
     "not hold yet (alert certificate expired)",
     "SSLV3_ALERT_BAD_CERTIFICATE": "the peer does not accept the certificate (alert bad certificate)",
