@@ -34,7 +34,7 @@ class Certificate(NamedTuple):
     alternative_names: frozenset[bytes]
     """The subject alternative names, each as its DER bytes."""
     validity: tuple[str, str]
-    """The first and the last second in UTC, as `YYYYMMDDHHMMSSZ`."""
+    """The first and the last second, as `2026-11-24T13:00:00Z`."""
 
 
 def elements(data: bytes) -> Iterator[Element]:
@@ -79,7 +79,7 @@ def _time(value: Element) -> str:
     text = value.content.decode("ascii")
     if value.tag == _UTC_TIME:
         text = ("19" if text >= "50" else "20") + text
-    return text
+    return f"{text[:4]}-{text[4:6]}-{text[6:8]}T{text[8:10]}:{text[10:12]}:{text[12:]}"
 
 
 def _name(name: Element) -> tuple[tuple[tuple[bytes, Element], ...], ...]:

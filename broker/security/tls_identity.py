@@ -88,7 +88,7 @@ def _check_names(old: KeyStore, new: KeyStore, settings: TlsSettings) -> None:
 def why_not_valid(keys: KeyStore, now_s: float) -> str | None:
     """Why clients will refuse a certificate at this time; None if it is valid."""
     first, last = parse_certificate(keys.chain[0]).validity
-    now = strftime("%Y%m%d%H%M%SZ", gmtime(now_s))
+    now = strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(now_s))
     if first <= now <= last:
         return None
     return f"it has ended at {last}" if now > last else f"it begins at {first}"

@@ -91,6 +91,8 @@ def test_what_no_acl_allows(broker: Secured, tmp_path: Path) -> None:
     alice = broker.properties("SASL_SSL", **ALICE)
     told = logged(broker, tmp_path, "SASL_SSL", alice, "produce", "orders")
     assert "User:alice is Denied operation = " in told
+    options = ("-b", broker.address("SASL_SSL"), "--command-config", str(tmp_path / "client.properties"))
+    assert "this user may write to no topic" in run_command("produce", "orders", *options, stdin="x\n").stderr
     own = {"bootstrap": broker.harness, "BARNABAS_COMMAND_CONFIG": broker.command_config}
     run_command("topic", "create", "orders", **own).ok()
     run_command("acl", "add", "topic", "orders", "--user", "alice", "--operation", "read", **own).ok()

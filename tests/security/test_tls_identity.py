@@ -269,7 +269,7 @@ def test_an_incompatible_file_is_refused_once_and_the_old_one_stays(
 
 @pytest.mark.parametrize(
     ("year", "sentence"),
-    [(2121, "it has ended at 21200101000000Z"), (2019, "it begins at 20200101000000Z"), (2026, None)],
+    [(2121, "it has ended at 2120-01-01T00:00:00Z"), (2019, "it begins at 2020-01-01T00:00:00Z"), (2026, None)],
 )
 def test_a_certificate_that_clients_will_refuse_is_told(
     tmp_path: Path, caplog, year: int, sentence: str | None
