@@ -65,7 +65,7 @@ changes.
 
 The logger `kafka.authorizer.logger` has the audit log, in Kafka's form: what was denied at the level INFO, what was
 allowed at DEBUG, each with the rule that decided. What is only looked up, such as the topics of a list that leaves some
-out, is not in it."""
+out, is not in it. A producer that may write to no topic is denied IDEMPOTENT_WRITE, which Kafka does not log."""
 
 _WHO = """\
 A request needs all of its rows. Names of resources are those that the request names. Where an item of a request is

@@ -110,8 +110,9 @@ class KafkaServer(Server):
 
     def _is_ready(self) -> bool:
         """Kafka opens its port before it is ready; it is ready when it answers ApiVersions."""
+        host, _, port = self.administration.bootstrap.rpartition(":")
         try:
-            with socket.create_connection((self.host, self.plaintext_port or self.port), timeout=2) as probe:
+            with socket.create_connection((host, int(port)), timeout=2) as probe:
                 probe.sendall(API_VERSIONS_V0)
                 return len(probe.recv(8)) > 0
         except OSError:

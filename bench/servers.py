@@ -60,8 +60,8 @@ class Server(ABC):
         self.port = port
         self.security: Security | None = None
         """How clients connect to `port`; None: without security."""
-        self.plaintext_port = 0
-        """The port of a listener without security, if `port` is one of a secured listener."""
+        self.own_listener: ClientSettings | None = None
+        """The listener and the user of the tests themselves, if `port` is one of a secured listener."""
         self.ports: dict[str, int] = {}
         self.process: subprocess.Popen[bytes] | None = None
         self.data_dir.mkdir(parents=True, exist_ok=True)
@@ -78,9 +78,9 @@ class Server(ABC):
         return ClientSettings(self.bootstrap, self.security)
 
     @property
-    def plaintext(self) -> str:
-        """`host:port` for what the tests themselves ask, without security."""
-        return f"{self.host}:{self.plaintext_port}" if self.plaintext_port else self.bootstrap
+    def administration(self) -> ClientSettings:
+        """What the tests themselves are configured with, who may do everything."""
+        return self.own_listener or self.clients
 
     @property
     def addresses(self) -> list[str]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
     from barnabas.broker.coordinators.share_states import ShareStates
     from barnabas.broker.coordinators.transactions import TransactionCoordinators
+    from barnabas.broker.limited_log import LimitedLog
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.metadata.active_controller import ActiveController
     from barnabas.broker.metadata.controller import Controller
@@ -197,6 +198,14 @@ class Broker:
         from barnabas.broker.metrics.client_metrics import ClientMetrics
 
         return ClientMetrics(self.loop, self.config, self.metadata, lambda: new_uuid(self.random_bytes))
+
+    @cached_property
+    def needless_log_ins(self) -> LimitedLog:
+        """Lines about clients that log in on a listener without SASL; created for the first."""
+        from barnabas.broker.limited_log import LimitedLog
+
+        selector = logging.getLogger("kafka.network.Selector")
+        return LimitedLog(self.loop, selector, logging.WARNING, "log-ins on listeners without SASL")
 
     @cached_property
     def latest_offsets(self) -> LatestOffsets:

@@ -25,7 +25,7 @@ from barnabas.broker.config.keys.log import LOG_DIRS
 from barnabas.broker.config.keys.network import SOCKET_LISTEN_BACKLOG_SIZE
 from barnabas.broker.config.keys.own import METRICS_LISTENER
 from barnabas.broker.config.listeners import SASL_PROTOCOLS, Endpoint, parse_address
-from barnabas.broker.config.load import load
+from barnabas.broker.config.load import load_options
 from barnabas.broker.config.server_config import ServerConfig
 from barnabas.broker.connection_limits import connection_limits, look_up, named_hosts
 from barnabas.broker.descriptor_limit import UNLIMITED, raise_descriptor_limit
@@ -68,14 +68,7 @@ def run(options: ServeOptions) -> int:
     """Serve until SIGTERM, SIGINT or a fatal failure; returns the exit code of the process."""
     set_up_logging(options.log_level, options.log_format, options.environment)
     try:
-        config = load(
-            options.sets,
-            options.environment,
-            options.config_file,
-            options.profile,
-            in_container=options.in_container,
-            defaults=options.defaults,
-        )
+        config = load_options(options)
         for warning in config.warnings:
             logger.warning(warning)
         return trio.run(_serve, config, options, raise_descriptor_limit())

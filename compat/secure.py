@@ -11,7 +11,10 @@ import ssl
 from argparse import ArgumentTypeError
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from barnabas.client.cluster import Cluster
 
 MUTUAL: Final = "mTLS"
 UNSECURED_TOKENS: Final = "OAUTHBEARER-UNSECURED"
@@ -115,6 +118,13 @@ class ClientSettings:
     @property
     def _combination(self) -> Combination:
         return Combination("PLAINTEXT", "") if self.security is None else self.security.combination
+
+    def barnabas(self, timeout_s: float) -> Cluster:
+        """The client of the command line. Calls that cannot be made in `timeout_s` fail."""
+        from barnabas.client.cluster import Cluster
+        from barnabas.client.security.settings import security_from
+
+        return Cluster(self.bootstrap, timeout_s=timeout_s, security=security_from(self.security_properties()))
 
     def librdkafka(self) -> dict[str, Any]:
         """confluent-kafka. With OAUTHBEARER it has `oauth_cb`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
 from types import TracebackType
 
 
@@ -46,13 +47,24 @@ class Forwarder:
                 continue
             self._open += [client, server]
             for source, sink in ((client, server), (server, client)):
-                threading.Thread(target=_copy, args=(source, sink), daemon=True).start()
+                threading.Thread(target=copy, args=(source, sink), daemon=True).start()
 
 
-def _copy(source: socket.socket, sink: socket.socket) -> None:
+def copy(
+    source: socket.socket,
+    sink: socket.socket,
+    data: bytes = b"",
+    loses: Callable[[int], bool] = lambda _size: False,
+) -> None:
+    """Send to `sink` what was received, and comes from `source`, until one of them ends; then both have ended.
+
+    `loses` is asked about each piece, by its size; it may take its time.
+    """
     try:
-        while data := source.recv(65536):
-            sink.sendall(data)
+        while data := data or source.recv(65536):
+            if not loses(len(data)):
+                sink.sendall(data)
+            data = b""
         sink.shutdown(socket.SHUT_WR)
     except OSError:
         for end in (source, sink):

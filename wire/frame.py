@@ -51,8 +51,8 @@ def check_frame_size(size: int, limit: int = DEFAULT_MAX_FRAME_BYTES) -> None:
         raise ProtocolError("an HTTP request was sent to a Kafka port: this port does not speak HTTP")
     if start[:2] == b"\x16\x03":
         raise ProtocolError(
-            "a TLS handshake was sent to a listener without TLS: set security.protocol=PLAINTEXT in the client, "
-            "or use the TLS port"
+            "a TLS handshake was sent to a listener without TLS: set security.protocol=PLAINTEXT in the client, or "
+            "SASL_PLAINTEXT where it logs in, or use the TLS port"
         )
     if start[:2] == b"\x15\x03":
         raise ProtocolError("a TLS alert was sent in place of a frame: the peer expects TLS on this port")

@@ -7,7 +7,7 @@ import click
 from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
 from barnabas.cli.partitions import named_partitions
 from barnabas.cli.times import iso_time
-from barnabas.terminal.tables import is_document, show_rows
+from barnabas.terminal.tables import is_document, show_rows, spaced
 
 
 @click.command()
@@ -44,7 +44,5 @@ def producers(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: 
     if is_document(output) or output == "wide" or not rows:
         show_rows(rows, output, empty="these partitions know no idempotent or transactional producer")
         return
-    for number, topic in enumerate(topics):
-        if number:
-            click.echo()
+    for topic in spaced(topics):
         show_rows([row for row in rows if row["topic"] == topic], output, columns=columns, title=topic)

@@ -21,7 +21,7 @@ from barnabas.cli.parameters import (
 from barnabas.cli.partitions import named_partitions, split_partitions
 from barnabas.cli.patterns import matching
 from barnabas.cli.times import iso_time
-from barnabas.terminal.tables import is_document, show, show_fields, show_rows
+from barnabas.terminal.tables import is_document, show, show_fields, show_rows, spaced
 
 if TYPE_CHECKING:
     from barnabas.client.admin_transactions import OpenTransaction
@@ -91,9 +91,7 @@ def describe(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: s
     if is_document(output):
         show(described, output)
         return
-    for number, one in enumerate(described):
-        if number:
-            click.echo()
+    for one in spaced(described):
         show_fields(one, output)
 
 

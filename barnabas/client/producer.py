@@ -232,7 +232,9 @@ class Producer:
 
         def attempt(deadline: float) -> Identity:
             response = self.cluster.any_node(deadline).call(request, InitProducerIdResponse, deadline)
-            raise_for(response.error_code, "cannot get a producer id")
+            is_denied = response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            hint = "this user may write to no topic" if is_denied else None
+            raise_for(response.error_code, "cannot get a producer id", hint=hint)
             return Identity(response.producer_id, response.producer_epoch)
 
         return self.cluster.retry(attempt)

@@ -23,6 +23,7 @@ from barnabas.wire.messages.tokens import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
 )
+from barnabas.wire.schema import Message
 
 UNLIMITED: Final = -1
 """As long as the broker allows."""
@@ -124,21 +125,22 @@ def find_token(cluster: Cluster, token_id: str) -> Token:
 def renew_token(cluster: Cluster, hmac: bytes, period_ms: int) -> int:
     """Let a token live for a period from now, -1 for the broker's; the time of its expiry in ms."""
     request = RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period_ms)
-
-    def attempt(deadline: float) -> int:
-        answer = cluster.any_node(deadline).call(request, RenewDelegationTokenResponse, deadline)
-        _check(answer.error_code, "the token")
-        return answer.expiry_timestamp_ms
-
-    return cluster.retry(attempt)
+    return _new_expiry(cluster, request, RenewDelegationTokenResponse)
 
 
 def expire_token(cluster: Cluster, hmac: bytes, period_ms: int = NOW) -> int:
     """Let a token expire after a period from now, or NOW; the time of its expiry in ms."""
     request = ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period_ms)
+    return _new_expiry(cluster, request, ExpireDelegationTokenResponse)
 
+
+def _new_expiry(
+    cluster: Cluster,
+    request: Message,
+    response: type[RenewDelegationTokenResponse] | type[ExpireDelegationTokenResponse],
+) -> int:
     def attempt(deadline: float) -> int:
-        answer = cluster.any_node(deadline).call(request, ExpireDelegationTokenResponse, deadline)
+        answer = cluster.any_node(deadline).call(request, response, deadline)
         _check(answer.error_code, "the token")
         return answer.expiry_timestamp_ms
 

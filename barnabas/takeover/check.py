@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.config.load import load
+from barnabas.broker.config.load import load_options
 from barnabas.takeover.controllers import check_controllers
 from barnabas.takeover.directories import check_directories
 from barnabas.takeover.features import check_metadata
@@ -43,14 +43,7 @@ def check(options: ServeOptions) -> tuple[Verdict, str]:
     """The verdict, and what it is about."""
     verdict = Verdict()
     try:
-        config = load(
-            options.sets,
-            options.environment,
-            options.config_file,
-            options.profile,
-            in_container=options.in_container,
-            defaults=options.defaults,
-        )
+        config = load_options(options)
     except ConfigError as error:
         verdict.refuse(str(error))
         return verdict, options.config_file or "this configuration"

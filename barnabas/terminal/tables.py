@@ -8,12 +8,14 @@ columns are separated by two or more spaces, and nothing is wrapped. On a termin
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from barnabas.terminal import screen
 from barnabas.terminal.layout import fields, is_table, lay_out, wrap
 from barnabas.terminal.notes import note
 
+T = TypeVar("T")
 Row = Mapping[str, object]
 
 OUTPUTS = ("table", "wide", "json", "yaml")
@@ -51,6 +53,14 @@ def show_rows(
     if lines and is_table(titles, cells, width):
         lines[0] = screen.bold(lines[0])
     sys.stdout.write("".join(line + "\n" for line in lines))
+
+
+def spaced(items: Iterable[T]) -> Iterator[T]:
+    """The items, with an empty line printed before each but the first."""
+    for number, item in enumerate(items):
+        if number:
+            print()
+        yield item
 
 
 def show_fields(document: Row, output: str) -> None:

@@ -34,6 +34,7 @@ def sasl_handshake(ctx: RequestContext, request: SaslHandshakeRequest) -> Messag
     """Agree on a mechanism."""
     authenticator = _authenticator(ctx)
     if authenticator is None:
+        _log_needless(ctx)
         return SaslHandshakeResponse(error_code=int(ErrorCode.ILLEGAL_SASL_STATE))
     return _answered(ctx, authenticator, lambda: authenticator.handshake(request.mechanism, ctx.api_version))
 
@@ -54,6 +55,18 @@ def _authenticator(ctx: RequestContext) -> SaslAuthenticator | None:
     """What authenticates the connection now."""
     authenticator: SaslAuthenticator | None = ctx.connection.authenticator  # type: ignore[assignment]
     return None if authenticator is None or authenticator.is_complete else authenticator
+
+
+def _log_needless(ctx: RequestContext) -> None:
+    """Say that a client logs in where it need not: most clients only report that a connection was closed."""
+    connection = ctx.connection
+    if not connection.security_protocol.startswith("SASL"):
+        ctx.broker.needless_log_ins.line(
+            connection.peer_host,
+            "[SocketServer listener=%s] %s:%d tries to log in, which the listener does not have: set "
+            "security.protocol=%s in the client, or use a listener with SASL",
+            *(connection.listener, connection.peer_host, connection.peer_port, connection.security_protocol),
+        )
 
 
 def _answered(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from barnabas.broker.config.checks import check
 from barnabas.broker.config.environment import settings_from_environment
@@ -16,11 +16,26 @@ from barnabas.broker.config.server_config import UNUSED, ServerConfig, base_key
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.properties import parse_properties
 
+if TYPE_CHECKING:
+    from barnabas.broker.config.options import ServeOptions
+
 COMMAND_LINE: Final = "command line"
 ENVIRONMENT: Final = "environment"
 
 Layer: TypeAlias = tuple[str, Mapping[str, str]]
 """Where settings come from, and their texts by key."""
+
+
+def load_options(options: ServeOptions) -> ServerConfig:
+    """`load` with the options of `barnabas serve`."""
+    return load(
+        options.sets,
+        options.environment,
+        options.config_file,
+        options.profile,
+        in_container=options.in_container,
+        defaults=options.defaults,
+    )
 
 
 def load(

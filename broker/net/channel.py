@@ -12,11 +12,14 @@ import logging
 import os
 import socket
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.net.poller import READ
 
 if TYPE_CHECKING:
+    from collections import deque
+    from collections.abc import Sequence
+
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.page_cache import ReadAhead
 
@@ -26,6 +29,17 @@ TURN_BYTES = 1024 * 1024
 """Bytes that one connection may read or send per turn."""
 MAX_CHUNKS = 64
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
+
+
+def drop_sent(out: deque[Any], chunks: Sequence[bytes | memoryview], sent: int) -> None:
+    """Remove the first `sent` bytes of `out`, which begins with these chunks."""
+    for chunk in chunks:
+        if sent < len(chunk):
+            if sent:
+                out[0] = memoryview(chunk)[sent:]
+            break
+        sent -= len(chunk)
+        out.popleft()
 
 
 class Channel:
@@ -104,14 +118,8 @@ class Channel:
                 flags = _MSG_MORE
                 break
             chunks.append(chunk)
-        sent = left = self.socket.sendmsg(chunks, (), flags)
-        for chunk in chunks:
-            if left < len(chunk):
-                if left:
-                    out[0] = memoryview(chunk)[left:]
-                break
-            left -= len(chunk)
-            out.popleft()
+        sent = self.socket.sendmsg(chunks, (), flags)
+        drop_sent(out, chunks, sent)
         return sent
 
     def _send_slice(self) -> int:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.guarded import call_guarded
+from barnabas.broker.net.channel import drop_sent
 from barnabas.broker.net.poller import READ, WRITE
 
 if TYPE_CHECKING:
@@ -223,14 +224,7 @@ class OutgoingSocket:
         out = self._out
         while out and self._socket is not None:
             chunks = [out[index] for index in range(min(len(out), MAX_CHUNKS))]
-            left = self._socket.sendmsg(chunks)
-            for chunk in chunks:
-                if left < len(chunk):
-                    if left:
-                        out[0] = memoryview(chunk)[left:]
-                    break
-                left -= len(chunk)
-                out.popleft()
+            drop_sent(out, chunks, self._socket.sendmsg(chunks))
 
     def _watch(self) -> None:
         """Have the poller watch for what is needed now."""

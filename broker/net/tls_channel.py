@@ -115,8 +115,9 @@ class IncomingTls:
         if not first:
             raise ConnectionResetError(errno.ECONNRESET, "the peer has sent nothing")
         if first[0] != _HANDSHAKE_RECORD:
+            protocol = self._connection.security_protocol
             self._log_failure(
-                "the client does not speak TLS: set security.protocol=SSL in the client, or use a port without TLS"
+                f"the client does not speak TLS: set security.protocol={protocol} in it, or use a port without TLS"
             )
             raise ConnectionAbortedError(errno.ECONNABORTED, "the peer does not speak TLS")
         self._has_begun = True

@@ -180,15 +180,22 @@ def failure_reason(error: OSError) -> str:
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError) or not isinstance(error, ssl.SSLError):
         return "the peer has closed the connection during the handshake"
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the certificate of the peer is not valid: {error.verify_message}"
+        why = _VERIFICATIONS.get(error.verify_code, error.verify_message)
+        return f"the certificate of the peer is not valid: {why}"
     reason = (error.reason or str(error)).upper()
     return _REASONS.get(reason, reason.lower().replace("_", " "))
 
 
+_VERIFICATIONS: Final = dict.fromkeys(
+    (18, 19, 20, 21), "it is not signed by a CA of ssl.truststore.location or ssl.truststore.certificates"
+)
+"""By OpenSSL's X509_V_ERR_: self-signed, self-signed in the chain, no issuer, no issuer of the only certificate."""
 _REASONS: Final = {
     "TLSV1_ALERT_UNKNOWN_CA": "the peer does not trust the certificate of this node (alert unknown ca)",
-    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the peer does not accept the certificate of this node (alert certificate "
-    "unknown)",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the peer does not accept the certificate of this node, for its CA, its names "
+    "or its dates (alert certificate unknown)",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the peer does not accept the certificate of this node: it has expired, or does "
+    "not hold yet (alert certificate expired)",
     "SSLV3_ALERT_BAD_CERTIFICATE": "the peer does not accept the certificate (alert bad certificate)",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the peer has sent no certificate, but ssl.client.auth=required",
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the peer requires a certificate of this node (alert certificate required)",

@@ -1,4 +1,4 @@
-"""Reads the parts of an X.509 certificate that the broker looks at: subject, subject alternative names.
+"""Reads the parts of an X.509 certificate that the broker looks at: subject, alternative names, validity.
 
 Only the structure that RFC 5280 prescribes is read; OpenSSL has checked the certificate before. This needs no other
 package, so that a log-in with a certificate imports none.
@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 SEQUENCE: Final = 0x30
 OID: Final = 0x06
 OCTET_STRING: Final = 0x04
+_UTC_TIME: Final = 0x17
 _VERSION: Final = 0xA0
 _EXTENSIONS: Final = 0xA3
 _SUBJECT_ALTERNATIVE_NAMES: Final = bytes((0x55, 0x1D, 0x11))
@@ -32,6 +33,8 @@ class Certificate(NamedTuple):
     """The relative distinguished names in the order of the certificate: pairs of an OID's content and a value."""
     alternative_names: frozenset[bytes]
     """The subject alternative names, each as its DER bytes."""
+    validity: tuple[str, str]
+    """The first and the last second, as `2026-11-24T13:00:00Z`."""
 
 
 def elements(data: bytes) -> Iterator[Element]:
@@ -63,11 +66,20 @@ def parse_certificate(data: bytes) -> Certificate:
         (certificate,) = elements(data)
         to_be_signed = next(elements(certificate.content))
         fields = list(elements(to_be_signed.content))
-        subject = fields[5 if fields[0].tag == _VERSION else 4]
+        validity, subject = fields[4:6] if fields[0].tag == _VERSION else fields[3:5]
         extensions = next((one for one in fields if one.tag == _EXTENSIONS), None)
-        return Certificate(_name(subject), frozenset() if extensions is None else _alternative_names(extensions))
+        names = frozenset[bytes]() if extensions is None else _alternative_names(extensions)
+        first, last = map(_time, elements(validity.content))
+        return Certificate(_name(subject), names, (first, last))
     except (StopIteration, IndexError) as error:
         raise ValueError("it is no X.509 certificate") from error
+
+
+def _time(value: Element) -> str:
+    text = value.content.decode("ascii")
+    if value.tag == _UTC_TIME:
+        text = ("19" if text >= "50" else "20") + text
+    return f"{text[:4]}-{text[4:6]}-{text[6:8]}T{text[8:10]}:{text[10:12]}:{text[12:]}"
 
 
 def _name(name: Element) -> tuple[tuple[tuple[bytes, Element], ...], ...]:

@@ -144,7 +144,11 @@ class SaslAuthenticator:
                 return Admission.SERVED
             raise ProtocolError("Unexpected ApiVersions request received during SASL authentication")
         name = ApiKey(api_key).name if api_key in set(ApiKey) else str(api_key)
-        raise ProtocolError(f"Unexpected Kafka request of type {name} during SASL handshake.")
+        connection = self._connection
+        raise ProtocolError(
+            f"Unexpected Kafka request of type {name} during SASL handshake: the client does not log in. Set "
+            f"security.protocol={connection.security_protocol} in it, as the listener {connection.listener} has it"
+        )
 
     def _admit_to_session(self, api_key: int, now: float) -> Admission:
         if api_key == ApiKey.SASL_HANDSHAKE and (
@@ -172,7 +176,8 @@ class SaslAuthenticator:
         if mechanism not in enabled:
             code = int(ErrorCode.UNSUPPORTED_SASL_MECHANISM)
             response = SaslHandshakeResponse(error_code=code, mechanisms=enabled)
-            raise self._refused(f"Unsupported SASL mechanism {mechanism[:64]}", response)
+            text = f"Unsupported SASL mechanism {mechanism[:64]}: the listener has {', '.join(enabled)}"
+            raise self._refused(text, response)
         if self._previous is not None and self._previous[0] != mechanism:
             self._state = State.BAD_MECHANISM
         else:
@@ -223,7 +228,7 @@ class SaslAuthenticator:
         try:
             answer = exchange.step(token, self._listener.loop.now_ms())
         except AuthenticationFailed as error:
-            raise self._refused(str(error), None) from error
+            raise self._refused(str(error), None, why=error.why) from error
         except InvalidCredentials as error:
             self._listener.log.detail("%s: %s", self._mechanism, error)
             raise self._refused(
@@ -269,8 +274,10 @@ class SaslAuthenticator:
             limits.append(max(0, identity.expires_ms - self._listener.loop.now_ms()))
         return min(limits, default=None)
 
-    def _refused(self, reason: str, response: Message | None, state: State = State.FAILED) -> AuthenticationRefused:
-        """Count and log a failure, in Kafka's form."""
+    def _refused(
+        self, reason: str, response: Message | None, state: State = State.FAILED, *, why: str = ""
+    ) -> AuthenticationRefused:
+        """Count and log a failure, in Kafka's form; `why` is only for the log."""
         connection, listener = self._connection, self._listener
         self._state = state
         is_again = self._previous is not None
@@ -283,6 +290,6 @@ class SaslAuthenticator:
             connection.peer_host,
             "%s Failed %sauthentication with /%s (channelId=%s:%d-%s-0-0) (%s)",
             *(listener.log_context, "re-" if is_again else "", connection.peer_host),
-            *(connection.local_host, connection.local_port, peer, reason),
+            *(connection.local_host, connection.local_port, peer, f"{reason}: {why}" if why else reason),
         )
         return AuthenticationRefused(reason, response)

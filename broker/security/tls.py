@@ -18,6 +18,7 @@ from barnabas.broker.security.tls_identity import (
     check_handshake,
     check_replacement,
     load_identity,
+    why_not_valid,
 )
 from barnabas.broker.security.tls_settings import TlsSettings, tls_settings
 from barnabas.wire.configdef import ConfigError
@@ -47,6 +48,7 @@ class Tls:
         self._config = config
         self._inter_broker = config.inter_broker_listener
         self._served = set(config.tls_listeners)
+        self._loop: Loop | None = None
         self._changes = 0
         """Of dynamic configs. Threads may end in any order: what was read before the last change is not used."""
         self.identities: dict[str, LiveIdentity] = {}
@@ -103,10 +105,14 @@ class Tls:
     def follow(self, loop: Loop, executor: DiskExecutor) -> None:
         """Look at the files from time to time; `executor` runs what reads files."""
         self._loop, self._executor = loop, executor
+        for name in self.identities:
+            self._warn_if_not_valid(name)
         self._check_later()
 
     def _check_later(self) -> None:
-        self._loop.timers.at(self._loop.now() + CHECK_S, self._check_files)
+        loop = self._loop
+        assert loop is not None
+        loop.timers.at(loop.now() + CHECK_S, self._check_files)
 
     def _check_files(self) -> None:
         names = list(self.identities)
@@ -164,6 +170,15 @@ class Tls:
         self._refused.pop(name, None)
         self.identities[name].current = outcome
         logger.info("New certificates of the listener %s are used for new connections", name)
+        if self._loop is not None:
+            self._warn_if_not_valid(name)
+
+    def _warn_if_not_valid(self, name: str) -> None:
+        assert self._loop is not None
+        keys = self.identities[name].current.keys
+        why = None if keys is None else why_not_valid(keys, self._loop.now_ms() / 1000)
+        if why is not None:
+            logger.warning("The certificate of the listener %s is not valid now, clients will refuse it: %s", name, why)
 
 
 def _stamps(settings: TlsSettings) -> Stamps:

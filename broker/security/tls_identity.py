@@ -9,6 +9,7 @@ inter-broker listener old and new must be able to talk to each other. Source: Ka
 from __future__ import annotations
 
 import ssl
+from time import gmtime, strftime
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.security.der import parse_certificate
@@ -82,6 +83,15 @@ def _check_names(old: KeyStore, new: KeyStore, settings: TlsSettings) -> None:
             f"Keystore SubjectAltNames do not match: {missing} of the existing ones are not in the new certificate "
             "(ssl.allow.san.changes)"
         )
+
+
+def why_not_valid(keys: KeyStore, now_s: float) -> str | None:
+    """Why clients will refuse a certificate at this time; None if it is valid."""
+    first, last = parse_certificate(keys.chain[0]).validity
+    now = strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(now_s))
+    if first <= now <= last:
+        return None
+    return f"it has ended at {last}" if now > last else f"it begins at {first}"
 
 
 def check_handshake(server: TlsIdentity, client: TlsIdentity) -> None:

@@ -13,7 +13,11 @@ from barnabas.wire.principal import KafkaPrincipal
 
 
 class AuthenticationFailed(Exception):  # noqa: N818 (Kafka's SaslAuthenticationException)
-    """The client is not let in, and may know why."""
+    """The client is not let in, and may read the text. `why` is for the log, where the text does not say it."""
+
+    def __init__(self, text: str, why: str = "") -> None:
+        super().__init__(text)
+        self.why = why
 
 
 class InvalidCredentials(Exception):  # noqa: N818 (Java's SaslException)

@@ -44,6 +44,11 @@ class LoginModule(NamedTuple):
         return f"LoginModule({self.name}, {', '.join(self.options)})"  # without values
 
     @property
+    def class_name(self) -> str:
+        """The class of the module without its package."""
+        return self.name.rpartition(".")[2]
+
+    @property
     def users(self) -> dict[str, str]:
         """The passwords by user name, of the options `user_NAME`."""
         found = self.options.items()

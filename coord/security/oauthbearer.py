@@ -19,6 +19,8 @@ from barnabas.coord.security.exchange import AuthenticationFailed, Identity, Inv
 from barnabas.coord.security.scram import unescaped
 
 OAUTHBEARER: Final = "OAUTHBEARER"
+WHY_CHARACTERS: Final = 200
+"""The most of a reason that is logged: it may quote the token's header."""
 _CONTROL_A: Final = b"\x01"
 _INITIAL: Final = re.compile(
     r"n,(?:a=(?P<authorization_id>(?:[\x01-\x7f](?<![=,])|=2C|=3D)+))?,\x01"
@@ -31,19 +33,20 @@ _NO_SIGNATURE_PARTS: Final = 3
 class OAuthBearerExchange:
     """The server's side of OAUTHBEARER."""
 
-    __slots__ = ("_error", "_validate", "identity")
+    __slots__ = ("_error", "_validate", "_why", "identity")
 
     def __init__(self, validate: Callable[[str, int], Identity]) -> None:
         """`validate` says who the bearer of a token is at this time, or raises TokenRefused."""
         self._validate = validate
         self._error: str | None = None
+        self._why = ""
         self.identity: Identity | None = None
 
     def step(self, token: bytes, now_ms: int) -> bytes:
         """Take the token, or the client's answer to its refusal."""
         if self._error is not None:
             if token == _CONTROL_A:
-                raise AuthenticationFailed(self._error)
+                raise AuthenticationFailed(self._error, self._why)
             raise InvalidCredentials("another answer to the refusal than the byte 1")
         authorization_id, bearer = parse_initial(token)
         try:
@@ -51,6 +54,7 @@ class OAuthBearerExchange:
         except TokenRefused as error:
             scope = "" if error.scope is None else f', "scope":"{error.scope}"'
             self._error = f'{{"status":"{error.status}"{scope}}}'
+            self._why = str(error)[:WHY_CHARACTERS]
             return self._error.encode()
         if authorization_id not in {"", identity.principal.name}:
             raise AuthenticationFailed(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum
+from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum, Member
 from tests.broker.memory_broker import MemoryBroker
 from tests.broker.moving import Moving
 from tests.broker.scripted_nodes import Wire
@@ -36,6 +36,16 @@ def controller(wire: Wire) -> FakeController:
     quorum = FakeQuorum()
     quorum.write(*FEATURES)
     return FakeController(wire, quorum, 3000)
+
+
+@pytest.fixture
+def member(wire: Wire, tmp_path: Path, controller: FakeController) -> Member:
+    """A broker that has joined its cluster."""
+    member = Member(wire, [tmp_path / "data"], controller.address)
+    member.start()
+    wire.advance(1)
+    assert member.joined.all == [None]
+    return member
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from barnabas.wire.messages import consumer_groups as cg
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import list_offsets as lo
 from barnabas.wire.messages import metadata as md
+from barnabas.wire.messages import produce as pr
 from barnabas.wire.messages import topics as tp
 from barnabas.wire.messages.headers import ResponseHeader
 from barnabas.wire.principal import KafkaPrincipal
@@ -294,6 +295,20 @@ def test_the_audit_log_has_kafkas_form(memory: MemoryBroker, caplog: pytest.LogC
             head.format("Allowed", "orders") + f"for request = Metadata with resourceRefCount = 1 based on rule {rule}",
         ),
     ]
+
+
+def test_a_producer_that_may_write_to_no_topic_is_in_the_audit_log(
+    memory: MemoryBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its first request asks for a producer id; without the line an operator would see nothing of it."""
+    alice = as_alice(memory)
+    request = pr.InitProducerIdRequest(transactional_id=None)
+    with caplog.at_level(logging.INFO, "kafka.authorizer.logger"):
+        answer = alice.ask(request, 4, pr.InitProducerIdResponse)
+    assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith("Principal = User:alice is Denied operation = IDEMPOTENT_WRITE from host = 10.0.0.1 ")
+    assert "on resource = Cluster:LITERAL:kafka-cluster for request = InitProducerId " in line
 
 
 def test_a_controller_decides_for_the_client_of_a_forwarded_request(tmp_path: Path) -> None:

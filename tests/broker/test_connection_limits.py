@@ -43,18 +43,6 @@ class Serving(Turns):
         super().__init__(limits)
         self.second = self.listen("SECOND")
 
-    def take_turns(self, count: int = 20) -> int:
-        """Take turns without moving the clock; returns the number of open connections."""
-        for _ in range(count):
-            self.reactor.turn()
-        return self.reactor.connection_count
-
-    def advance(self, seconds: float) -> int:
-        """Move the clock, run the timers, and take turns."""
-        self.time += seconds
-        self.loop.timers.fire(self.time)
-        return self.take_turns()
-
 
 @pytest.fixture
 def serving(request: pytest.FixtureRequest) -> Iterator[Serving]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
-
-import pytest
 
 from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.apis.registry import FORWARDING
@@ -83,15 +80,6 @@ def client_of(wire: Wire, member: Member) -> Client:
         clock=lambda: wire.time,
     )
     return client
-
-
-@pytest.fixture
-def member(wire: Wire, tmp_path: Path, controller: FakeController) -> Member:
-    member = Member(wire, [tmp_path / "data"], controller.address)
-    member.start()
-    wire.advance(1)
-    assert member.joined.all == [None]
-    return member
 
 
 def creation(name: str = "t", **fields: int) -> CreateTopicsRequest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -335,6 +336,16 @@ def test_the_first_message() -> None:
     ):
         with pytest.raises(InvalidCredentials):
             parse_initial(other)
+
+
+def test_the_log_says_why_a_token_is_refused(secure: SecureBroker, caplog: pytest.LogCaptureFixture) -> None:
+    """Its client hears the status only."""
+    token = signed(aud="somebody else")
+    with caplog.at_level(logging.INFO, "kafka.network.Selector"):
+        refused(secure, token)
+    (line,) = [one.getMessage() for one in caplog.records]
+    assert line.endswith(f"({INVALID}: the token is for another audience)")
+    assert token not in line
 
 
 def test_only_one_answer_to_a_refusal_is_expected() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.frame import parse_response_header
@@ -40,15 +38,6 @@ def quota(key: str, value: float) -> ClientQuotaRecord:
     return ClientQuotaRecord(
         entity=[ClientQuotaRecordEntityData(entity_type="client-id", entity_name="test")], key=key, value=value
     )
-
-
-@pytest.fixture
-def member(wire: Wire, tmp_path: Path, controller: FakeController) -> Member:
-    member = Member(wire, [tmp_path / "data"], controller.address)
-    member.start()
-    wire.advance(1)
-    assert member.joined.all == [None]
-    return member
 
 
 def is_served(client: Client) -> bool:

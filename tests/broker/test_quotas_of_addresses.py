@@ -24,17 +24,6 @@ class Limited(Turns):
         self.rates = IpRates(load({}, {}, None, "dev"), lambda: self.time, self.threads)
         self.reactor.ip_throttle_s = self.rates.throttle_s
 
-    def take_turns(self, count: int = 20) -> int:
-        for _ in range(count):
-            self.reactor.turn()
-        return self.reactor.connection_count
-
-    def advance(self, seconds: float) -> int:
-        """Move the clock, run the timers, and take turns."""
-        self.time += seconds
-        self.loop.timers.fire(self.time)
-        return self.take_turns()
-
 
 @pytest.fixture
 def limited() -> Iterator[Limited]:

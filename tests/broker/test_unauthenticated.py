@@ -34,20 +34,8 @@ class Guarded(Turns):
     def enter(self, count: int = 1) -> list[socket.socket]:
         """Clients on the second listener, accepted or not."""
         peers = [self.dial(self.guarded) for _ in range(count)]
-        self.turns()
+        self.take_turns()
         return peers
-
-    def turns(self) -> int:
-        """Take turns without moving the clock; the number of open connections."""
-        for _ in range(20):
-            self.reactor.turn()
-        return self.reactor.connection_count
-
-    def advance(self, seconds: float) -> int:
-        """Move the clock, run the timers, and take turns; the number of open connections."""
-        self.time += seconds
-        self.loop.timers.fire(self.time)
-        return self.turns()
 
 
 def is_closed(peer: socket.socket) -> bool:
@@ -101,7 +89,7 @@ def test_a_shorter_time_applies_to_who_is_connected(guarded: Guarded) -> None:
     guarded.enter()
     guarded.advance(5)
     guarded.reactor.set_limits(Limits(authentication_s=6.0))
-    assert guarded.turns() == 1
+    assert guarded.take_turns() == 1
     assert guarded.advance(1) == 0
 
 
@@ -111,9 +99,9 @@ def test_further_ones_wait_for_another_to_be_authenticated(guarded: Guarded) -> 
     assert guarded.reactor.connection_count == 2
     guarded.connect()  # the other listener has no such limit
     guarded.accepted[0].authenticated()
-    assert guarded.turns() == 4
+    assert guarded.take_turns() == 4
     guarded.reactor.set_limits(Limits(max_unauthenticated=3))
-    assert guarded.turns() == 5
+    assert guarded.take_turns() == 5
 
 
 @limited(max_unauthenticated=2)
@@ -133,11 +121,11 @@ def test_large_requests_share_their_memory_and_do_not_take_that_of_the_others(gu
     announced = struct.pack(">i", LARGE) + bytes(1000)
     for peer in (first, second, plain):
         peer.sendall(announced)
-    guarded.turns()
+    guarded.take_turns()
     assert [one.wants_data for one in guarded.accepted] == [True, False]
     guarded.reactor.set_limits(Limits(max_unauthenticated_bytes=-1, max_queued_bytes=10))
     first.close()
-    guarded.turns()
+    guarded.take_turns()
     assert guarded.accepted[1].wants_data
     plain.sendall(bytes(LARGE - 1000))
     guarded.until(lambda: guarded.count(plain) == 2)
@@ -149,7 +137,7 @@ def test_what_is_received_afterwards_counts_for_all(guarded: Guarded) -> None:
     guarded.accepted[0].authenticated()
     for peer in (first, second):
         peer.sendall(struct.pack(">i", LARGE) + bytes(1000))
-    guarded.turns()
+    guarded.take_turns()
     assert [one.wants_data for one in guarded.accepted] == [True, True]
     first.sendall(bytes(LARGE - 1000) + requests(1, 0))
     guarded.until(lambda: guarded.count(first) == 2)

@@ -70,6 +70,18 @@ class Turns:
         self.until(lambda: self.count(peer))
         return peer
 
+    def take_turns(self, count: int = 20) -> int:
+        """Take turns without moving the clock; returns the number of open connections."""
+        for _ in range(count):
+            self.reactor.turn()
+        return self.reactor.connection_count
+
+    def advance(self, seconds: float) -> int:
+        """Move the clock, run the timers, and take turns."""
+        self.time += seconds
+        self.loop.timers.fire(self.time)
+        return self.take_turns()
+
     def until(self, condition) -> int:
         """Take turns until `condition` holds; returns their number."""
         for number in range(MAX_TURNS):

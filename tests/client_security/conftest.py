@@ -20,10 +20,11 @@ def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def admin(secured: Secured) -> Callable[..., Ran]:
-    """`admin("user", "list")` as the super user of the plaintext listener."""
+    """`admin("user", "list")` as the user of the tests themselves."""
 
     def run(*arguments: str, **options: str) -> Ran:
-        return run_command(*arguments, bootstrap=secured.address("PLAINTEXT"), **options)
+        own = {"bootstrap": secured.harness, "BARNABAS_COMMAND_CONFIG": secured.command_config}
+        return run_command(*arguments, **own, **options)
 
     return run
 

@@ -1,19 +1,25 @@
 """A broker with a listener of each security protocol, an authorizer and delegation tokens.
 
-Its configuration is in Kafka's keys only, so that it may be of either kind. The anonymous user of the plaintext
-listener is a super user, who makes the others.
+Its configuration is in Kafka's keys only, so that it may be of either kind. The tests themselves have a listener and a
+user of their own, a super user, who makes the others. The anonymous user may do nothing: a client whose principal is
+lost is refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from bench.ports import free_port
 from bench.real_kafka import KafkaServer
 from bench.servers import BarnabasServer, Server
+from compat.secure import ClientSettings, Combination, Security
 from tests.client_security.certificates import Authority
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+HARNESS = "HARNESS"
+"""The listener of the tests themselves. Its user is the node among nodes too."""
+HARNESS_USER, HARNESS_PASSWORD = "harness", "harness-secret"
 MODULES = "org.apache.kafka.common.security"
 LOGINS = {
     "plain": f'{MODULES}.plain.PlainLoginModule required user_alice="alice-secret" user_admin="admin-secret";',
@@ -22,6 +28,10 @@ LOGINS = {
     "oauthbearer": f'{MODULES}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="admin" '
     'unsecuredValidatorAllowableClockSkewMs="3000";',
 }
+HARNESS_LOGIN = (
+    f'{MODULES}.plain.PlainLoginModule required username="{HARNESS_USER}" password="{HARNESS_PASSWORD}" '
+    f'user_{HARNESS_USER}="{HARNESS_PASSWORD}";'
+)
 VALIDATOR = f"{MODULES}.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 SESSION_MS = 3000
 """The lifetime of a log-in on the SASL_PLAINTEXT listener."""
@@ -37,6 +47,8 @@ class Secured:
         self.folder = folder
         self.authority = Authority()
         self.ports = {protocol: free_port() for protocol in PROTOCOLS}
+        self.harness = f"127.0.0.1:{free_port()}"
+        """The address for the tests themselves."""
         self.ca = str(self.authority.pem_file(folder / "ca.pem"))
         self.server: Server
         if kind == "kafka":
@@ -45,6 +57,9 @@ class Secured:
             self.server = BarnabasServer(
                 folder / "data", config=self._config(), port=self.ports["PLAINTEXT"], listener=""
             )
+        self.server.own_listener = own_listener(self.harness)
+        self.command_config = str(self.server.own_listener.write(folder / "harness.properties"))
+        """The properties of the tests themselves, for `harness`."""
 
     def address(self, protocol: str, host: str = "127.0.0.1") -> str:
         """`host:port` of a listener."""
@@ -57,29 +72,53 @@ class Secured:
 
     def _config(self) -> dict[str, str]:
         own = self.authority.sign("broker", "127.0.0.1").pem_file(self.folder / "broker.pem")
-        controller = f"127.0.0.1:{free_port()}"
-        listeners = [f"{protocol}://{self.address(protocol)}" for protocol in PROTOCOLS]
         config = {
-            "advertised.listeners": ",".join(listeners),
             **common_keys(own, self.ca),
+            **listener_keys(self.kind, {protocol: self.address(protocol) for protocol in PROTOCOLS}, self.harness),
             "delegation.token.secret.key": "a-key-of-the-tests",
             "listener.name.sasl_plaintext.connections.max.reauth.ms": str(SESSION_MS),
         }
         for listener in ("sasl_plaintext", "sasl_ssl"):
             config |= login_keys(listener)
-        if self.kind == "kafka":
-            config["controller.quorum.voters"] = f"1@{controller}"
-            listeners.append(f"CONTROLLER://{controller}")
-        names = ",".join(f"{name}:{name}" for name in PROTOCOLS)
-        config["listener.security.protocol.map"] = f"{names},CONTROLLER:PLAINTEXT"
-        return config | {"listeners": ",".join(listeners)}
+        return config
+
+
+def own_listener(address: str) -> ClientSettings:
+    """What the tests themselves are configured with."""
+    login = Combination("SASL_PLAINTEXT", "PLAIN")
+    return ClientSettings(address, Security(login, "", "", HARNESS_USER, HARNESS_PASSWORD, ""))
+
+
+def listener_keys(kind: str, addresses: Mapping[str, str], harness: str) -> dict[str, str]:
+    """Keys of the clients' listeners, by security protocol, and of the tests' own one, which nodes use as well."""
+    listeners = {**addresses, HARNESS: harness}
+    config = {
+        "advertised.listeners": _joined(listeners),
+        "inter.broker.listener.name": HARNESS,
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    }
+    if kind == "kafka":
+        listeners["CONTROLLER"] = f"127.0.0.1:{free_port()}"
+        config["controller.quorum.voters"] = f"1@{listeners['CONTROLLER']}"
+        config["sasl.mechanism.controller.protocol"] = "PLAIN"
+    for name in sorted(listeners.keys() - addresses.keys()):
+        prefix = f"listener.name.{name.lower()}."
+        config[f"{prefix}sasl.enabled.mechanisms"] = "PLAIN"
+        config[f"{prefix}plain.sasl.jaas.config"] = HARNESS_LOGIN
+    protocols = {name: name if name in addresses else "SASL_PLAINTEXT" for name in listeners}
+    config["listener.security.protocol.map"] = ",".join(f"{name}:{protocol}" for name, protocol in protocols.items())
+    return config | {"listeners": _joined(listeners)}
+
+
+def _joined(listeners: Mapping[str, str]) -> str:
+    return ",".join(f"{name}://{address}" for name, address in listeners.items())
 
 
 def common_keys(key_store: Path, ca: str) -> dict[str, str]:
     """Keys of the authorizer, of TLS and of SASL for all listeners."""
     return {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS;User:admin",
+        "super.users": f"User:{HARNESS_USER};User:admin",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(key_store),
         "ssl.truststore.type": "PEM",

@@ -30,7 +30,7 @@ def refusal(properties: dict[str, str]) -> str:
 def test_a_line_of_jaas_has_its_options() -> None:
     line = ' a.b.ScramLoginModule  required username="al\\"ice;=" password = x tokenauth=true ; '
     assert parse_jaas(line) == ("a.b.ScramLoginModule", {"username": 'al"ice;=', "password": "x", "tokenauth": "true"})
-    assert parse_jaas("a.B required;").name == "B"
+    assert parse_jaas("a.B required;").class_name == "B"
 
 
 @pytest.mark.parametrize(

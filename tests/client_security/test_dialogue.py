@@ -11,7 +11,7 @@ SECRET = "s3cr3t-of-the-test"
 
 
 def on_a_terminal(secured: Secured, *arguments: str) -> Terminal:
-    env = {"BARNABAS_BOOTSTRAP_SERVERS": secured.address("PLAINTEXT")}
+    env = {"BARNABAS_BOOTSTRAP_SERVERS": secured.harness, "BARNABAS_COMMAND_CONFIG": secured.command_config}
     return Terminal(str(COMMAND), *arguments, columns=100, env=env)
 
 

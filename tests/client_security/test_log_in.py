@@ -43,7 +43,7 @@ def failure(cluster: Cluster, kind: type[Exception]) -> str:
 
 @pytest.fixture(scope="module")
 def scram_user(secured: Secured) -> str:
-    with Cluster(secured.address("PLAINTEXT")) as cluster:
+    with secured.server.administration.barnabas(timeout_s=30) as cluster:
         for mechanism in SCRAM:
             set_credential(cluster, "bob,=x", credential(mechanism, "bob-secret", 4096))
     return "bob,=x"

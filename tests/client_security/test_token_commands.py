@@ -51,6 +51,6 @@ def test_a_token_is_created_used_renewed_and_ended(secured, alice, tmp_path) -> 
     assert (gone.code, "there is no token" in gone.stderr) == (3, True)
 
 
-def test_a_client_without_a_log_in_is_refused(admin) -> None:
-    ran = admin("token", "create")
+def test_a_client_without_a_log_in_is_refused(secured) -> None:
+    ran = run_command("token", "create", bootstrap=secured.address("PLAINTEXT"))
     assert (ran.code, "only who has logged in" in ran.stderr) == (1, True), ran.stderr

@@ -17,7 +17,7 @@ def wait_for_leaders(broker: Server, topic: str, partitions: int) -> None:
     from confluent_kafka import KafkaException, TopicPartition
     from confluent_kafka.admin import AdminClient, OffsetSpec
 
-    admin = AdminClient({"bootstrap.servers": broker.plaintext})  # not the client under test
+    admin = AdminClient(broker.administration.librdkafka())  # not the client under test
     asked = {TopicPartition(topic, index): OffsetSpec.latest() for index in range(partitions)}
     deadline = time.monotonic() + DEADLINE_S
     while True:

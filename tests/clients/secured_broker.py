@@ -1,8 +1,9 @@
-"""A broker for the suites with one secured listener for clients, and a plaintext one for the tests themselves.
+"""A broker for the suites with one secured listener for clients, and another one for the tests themselves.
 
-The authorizer is on. The clients' user `admin` is a super user, and so is the anonymous one, who has the plaintext
-listener and TLS without certificates of clients. The configuration is in Kafka's keys only, so that the broker may be
-of either kind.
+The authorizer is on. The clients' user `admin` is a super user, and so is the tests' own one. The anonymous user, who
+has the plaintext listener, may do nothing, so that a client whose principal is lost fails its suite; with TLS alone
+clients have no other principal, and only there it may do everything. The configuration is in Kafka's keys only, so that
+the broker may be of either kind.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from bench.servers import BarnabasServer, Server
 from compat.secure import MUTUAL, TOKEN_LASTS_S, Combination, Security
 from tests.broker.token_issuer import AUDIENCE, ISSUER, jwk, private_key, write_jwks
 from tests.client_security.certificates import Authority, Identity
-from tests.client_security.secured import MODULES, common_keys, login_keys
+from tests.client_security.secured import MODULES, common_keys, listener_keys, login_keys, own_listener
 
 USER, PASSWORD = "admin", "admin-secret"
 """As the PLAIN users of `login_keys` have it."""
@@ -40,7 +41,10 @@ class SecuredBroker:
         self._authority = Authority()
         self._rotations = 0
         self._key_store = self._sign().pem_file(self.folder / "broker.pem")
-        port, plain = free_port(), free_port()
+        port = free_port()
+        self.plaintext = f"127.0.0.1:{free_port()}"
+        """The address of the listener without security."""
+        own_address = f"127.0.0.1:{free_port()}"
         security = Security(
             combination=wanted,
             ca=str(self._authority.pem_file(self.folder / "ca.pem")),
@@ -49,9 +53,10 @@ class SecuredBroker:
             password=PASSWORD,
             token_file=str(self._write_token()),
         )
-        own = self._config(kind, security, port, plain)
+        addresses = {wanted.protocol: f"127.0.0.1:{port}", "PLAINTEXT": self.plaintext}
+        own = self._config(security) | listener_keys(kind, addresses, own_address)
         self.server = self._server(kind, data_dir, {**own, **keys}, port)
-        self.server.security, self.server.plaintext_port = security, plain
+        self.server.security, self.server.own_listener = security, own_listener(own_address)
 
     @property
     def is_running(self) -> bool:
@@ -63,11 +68,10 @@ class SecuredBroker:
         self.server.start()
         mechanism = self.server.security.combination.mechanism if self.server.security else ""
         if mechanism.startswith("SCRAM"):
-            from barnabas.client.cluster import Cluster
             from barnabas.client.security.scram import credential
             from barnabas.client.users import set_credential
 
-            with Cluster(self.server.plaintext, timeout_s=ASK_TIMEOUT_S) as cluster:
+            with self.server.administration.barnabas(ASK_TIMEOUT_S) as cluster:
                 set_credential(cluster, USER, credential(mechanism, PASSWORD, ITERATIONS))
 
     def replace(self, way: str) -> bytes:
@@ -93,10 +97,9 @@ class SecuredBroker:
 
     def _alter_key_store(self, path: Path) -> None:
         from barnabas.client.admin_configs import SET, ConfigChange, alter_config
-        from barnabas.client.cluster import Cluster
 
         key = f"listener.name.{self._listener}.ssl.keystore.location"
-        with Cluster(self.server.plaintext, timeout_s=ASK_TIMEOUT_S) as cluster:
+        with self.server.administration.barnabas(ASK_TIMEOUT_S) as cluster:
             alter_config(cluster, "broker", "1", [ConfigChange(key, SET, str(path))])
 
     def _sign(self) -> Identity:
@@ -109,11 +112,11 @@ class SecuredBroker:
         path.write_text(jwt.encode(claims, private_key("RSA", 0), "RS256", headers={"kid": "one"}))
         return path
 
-    def _config(self, kind: str, security: Security, port: int, plain: int) -> dict[str, str]:
+    def _config(self, security: Security) -> dict[str, str]:
         wanted, prefix = security.combination, f"listener.name.{self._listener}."
-        listeners = [f"{wanted.protocol}://127.0.0.1:{port}", f"PLAINTEXT://127.0.0.1:{plain}"]
-        names = f"{wanted.protocol}:{wanted.protocol},PLAINTEXT:PLAINTEXT"
-        config = common_keys(self._key_store, security.ca) | {"advertised.listeners": ",".join(listeners)}
+        config = common_keys(self._key_store, security.ca)
+        if str(wanted) == "SSL":
+            config["super.users"] += ";User:ANONYMOUS"
         if wanted.mechanism:
             config |= login_keys(self._listener) | {"sasl.enabled.mechanisms": wanted.mechanism}
         if wanted.way == "OAUTHBEARER":
@@ -127,12 +130,7 @@ class SecuredBroker:
             }
         if wanted.way == MUTUAL:
             config |= {"ssl.client.auth": "required", "ssl.principal.mapping.rules": "RULE:^CN=([^,]+).*$/$1/"}
-        if kind == "kafka":
-            controller = f"127.0.0.1:{free_port()}"
-            config["controller.quorum.voters"] = f"1@{controller}"
-            listeners.append(f"CONTROLLER://{controller}")
-            names += ",CONTROLLER:PLAINTEXT"
-        return config | {"listeners": ",".join(listeners), "listener.security.protocol.map": names}
+        return config
 
     def _jwks(self) -> str:
         return write_jwks(self.folder / "jwks.json", jwk("RSA", "one"))

@@ -330,7 +330,7 @@ def create_token(owner: User, *arguments: str) -> tuple[str, str]:
 def test_delegation_tokens(admin: User, user: MakeUser, made_topic: str) -> None:
     token_id, key = create_token(admin, "--renewer-principal", "User:bob")
     described = ("kafka-delegation-tokens", "--describe", "--owner-principal", "User:admin")
-    assert token_id in admin(*described)
+    wait_until(lambda: token_id in admin(*described), "the token is described")  # Kafka's broker learns of it later
     for mechanism in SCRAM:
         login = f'username="{token_id}" password="{key}" tokenauth="true"'
         bearer = user("bearer", "", mechanism, login=login)
@@ -342,13 +342,14 @@ def test_delegation_tokens(admin: User, user: MakeUser, made_topic: str) -> None
     assert "Completed renew operation" in renewed
     expired = admin("kafka-delegation-tokens", "--expire", "--hmac", key, "--expiry-time-period", -1)
     assert "Completed expire operation" in expired
-    assert token_id not in admin(*described)
+    wait_until(lambda: token_id not in admin(*described), "the token is gone")
     assert "Authentication failed" in bearer.refused("kafka-topics", "--list")
 
 
 def test_a_token_of_another_user_is_not_seen(admin: User, somebody: User) -> None:
     token_id, key = create_token(somebody)
-    assert token_id in somebody("kafka-delegation-tokens", "--describe", "--owner-principal", f"User:{somebody.name}")
+    described = ("kafka-delegation-tokens", "--describe", "--owner-principal", f"User:{somebody.name}")
+    wait_until(lambda: token_id in somebody(*described), "the token is described")
     expire = ("kafka-delegation-tokens", "--expiry-time-period", -1, "--expire", "--hmac")
     somebody(*expire, key)
     hidden, other_key = create_token(admin)

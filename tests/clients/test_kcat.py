@@ -20,11 +20,14 @@ from typing import Any
 import pytest
 
 from barnabas.wire.batch_view import BatchView
-from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
+from barnabas.wire.messages.fetch import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchRequestFetchTopic,
+    FetchResponse,
+)
 from bench.servers import Server
-from tests.broker.raw_client import RawClient
 from tests.clients.new_topics import wait_for_leaders
-from tests.cluster.asking import leader_address
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import Producer  # noqa: E402
@@ -167,18 +170,17 @@ def create(broker: Server, topic: str) -> Callable[..., str]:
 
 
 def first_batch(broker: Server, topic: str) -> BatchView:
-    """The first batch of partition 0 as the broker sends it, asked without security."""
+    """The first batch of partition 0 as the broker sends it."""
     partition = FetchRequestFetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     request = FetchRequest(
         max_wait_ms=500, min_bytes=1, max_bytes=1 << 20,
         topics=[FetchRequestFetchTopic(topic=topic, partitions=[partition])],
     )  # fmt: skip
-    client = RawClient(leader_address(broker.plaintext, topic))
-    try:
-        (partition,) = client(request, 12).responses[0].partitions
-    finally:
-        client.close()
-    return BatchView(bytes(partition.records))
+    with broker.administration.barnabas(DEADLINE_S) as client:
+        leader = client.retry(lambda deadline: client.leader(topic, 0, deadline))
+        answer = client.call(request, FetchResponse, node_id=leader, max_version=12)
+        (partition,) = answer.responses[0].partitions
+        return BatchView(bytes(partition.records))
 
 
 @pytest.mark.parametrize("codec", CODECS)

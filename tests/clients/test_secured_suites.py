@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
+from barnabas.client.acls import list_acls
+from barnabas.client.admin import create_topic
+from barnabas.client.users import list_credentials
+from barnabas.wire.errors import ErrorCode, KafkaError
 from compat import suite
 from compat.secure import EVERY, OF_CLIENT, ClientSettings, Combination, Security, combination
 from tests.cli.conftest import run_command
-from tests.clients.secured_broker import SecuredBroker
+from tests.clients.secured_broker import ASK_TIMEOUT_S, SecuredBroker
 from tests.clients.test_franz_go import has_go
 from tests.clients.test_kcat import KCAT
 
@@ -111,6 +116,29 @@ def test_the_command_line_and_its_client_use_the_same_properties(one: Combinatio
             while secured.shown() != renewed:  # the broker answers before it has read the file
                 pass
             assert run_command(*options, bootstrap=secured.server.bootstrap).code == 0
+    finally:
+        secured.server.stop()
+
+
+@pytest.mark.parametrize("kind", ["barnabas", pytest.param("kafka", marks=[pytest.mark.java, pytest.mark.slow])])
+def test_who_has_no_principal_may_do_nothing(kind: str, tmp_path: Path) -> None:
+    """So a client whose principal is lost fails its suite: the users of the suites may do everything."""
+    secured = SecuredBroker(kind, tmp_path / "data", {}, combination("SASL_SSL/PLAIN"))
+    secured.start()
+    try:
+        with secured.server.administration.barnabas(ASK_TIMEOUT_S) as administrator:
+            create_topic(administrator, "orders")
+        with ClientSettings(secured.plaintext).barnabas(ASK_TIMEOUT_S) as nobody:
+            assert nobody.metadata(None, monotonic() + ASK_TIMEOUT_S).topics == []
+            for refused, code in (
+                (lambda: nobody.find_topic("orders"), ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+                (lambda: create_topic(nobody, "bills"), ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+                (lambda: list_credentials(nobody), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+                (lambda: list_acls(nobody), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+            ):
+                with pytest.raises(KafkaError) as heard:
+                    refused()
+                assert heard.value.code == code
     finally:
         secured.server.stop()
 

@@ -63,11 +63,3 @@ def quorum_leader(addresses: Iterable[str]) -> int:
         if found is not None and found.error_code == 0 and found.leader_id >= 0:
             return found.leader_id
     raise AssertionError("no controller says who leads the quorum")
-
-
-def leader_address(bootstrap: str, topic: str, index: int = 0) -> str:
-    """HOST:PORT of the leader of a partition."""
-    with client(bootstrap) as asking:
-        node = asking.retry(lambda deadline: asking.leader(topic, index, deadline))
-        host, port = asking.nodes[node].host, asking.nodes[node].port
-    return f"{host}:{port}"

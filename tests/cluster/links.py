@@ -14,6 +14,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+
+from tests.forwarder import copy
 
 CUTS = ("cut", "to", "from", "delay", "slow", "reset", "half-open")
 """cut: nothing passes; to, from: nothing passes in that direction; delay: 0.3 s later; slow: 20 KB a second; reset: the
@@ -107,27 +110,14 @@ class Proxy:
             client.close()
             return
         self._open[client] = self._open[server] = source
-        back = threading.Thread(target=self._copy, args=(server, client, source, "from", b""), daemon=True)
+        received = partial(self._hold_back, source, "from")
+        back = threading.Thread(target=copy, args=(server, client, b"", received), daemon=True)
         back.start()
-        self._copy(client, server, source, "to", first)
+        copy(client, server, first, partial(self._hold_back, source, "to"))
         back.join()
         for end in (client, server):
             self._open.pop(end, None)
             end.close()
-
-    def _copy(self, source: socket.socket, sink: socket.socket, who: int, way: str, data: bytes) -> None:
-        try:
-            while data := data or source.recv(65536):
-                if not self._hold_back(who, way, len(data)):
-                    sink.sendall(data)
-                data = b""
-            sink.shutdown(socket.SHUT_WR)
-        except OSError:
-            for end in (source, sink):
-                try:
-                    end.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
 
     def _hold_back(self, who: int, way: str, size: int) -> bool:
         """Wait as the fault says; True if the bytes are lost."""

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.clients.test_tls import alter, replace_all
 from tests.cluster.clusters import Cluster, wait_for
 from tests.security.certificates import Authority
 
@@ -93,20 +94,6 @@ def check_refusals(admin: AdminClient, certificate: str) -> None:
             replace_all(admin, {name: value})
         assert refused.value.args[0].code() == KafkaError.INVALID_REQUEST
     alter(admin, "listener.name.plaintext.ssl.client.auth", "requested")
-
-
-def alter(admin: AdminClient, name: str, value: str) -> None:
-    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[entry])
-    admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
-
-
-def replace_all(admin: AdminClient, values: dict[str, str]) -> None:
-    """AlterConfigs, which IncrementalAlterConfigs has replaced."""
-    resource = ConfigResource(ConfigResource.Type.BROKER, "1", set_config=values)
-    with pytest.deprecated_call():
-        (answer,) = admin.alter_configs([resource]).values()
-    answer.result(WAIT_S)
 
 
 def partition(admin: AdminClient) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import ssl
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from tests.security.certificates import Authority, Signed
 
 CA = Authority()
 SERVER = CA.sign("server")
+VALID_MS = int(dt.datetime(2026, 1, 1, tzinfo=dt.UTC).timestamp() * 1000)
 
 
 def inline(signed: Signed = SERVER, **others: str) -> dict[str, str]:
@@ -182,7 +184,9 @@ class Held:
 class Node:
     """A node with files, and the time in the hands of the test."""
 
-    def __init__(self, path: Path, executor: DiskExecutor | None = None, **others: str) -> None:
+    def __init__(
+        self, path: Path, executor: DiskExecutor | None = None, *, at_ms: int = VALID_MS, **others: str
+    ) -> None:
         self.key_store, self.trust_store = path / "own.pem", path / "trust.pem"
         SERVER.write(self.key_store)
         CA.write(self.trust_store)
@@ -196,7 +200,7 @@ class Node:
         }
         self.config = load(keys | {name.replace("_", "."): value for name, value in others.items()}, {}, None)
         self.now = 0.0
-        self.loop = Loop(lambda: self.now, lambda: 0)
+        self.loop = Loop(lambda: self.now, lambda: at_ms)
         self.tls = Tls(self.config)
         self.tls.follow(self.loop, executor or InPlace())
 
@@ -260,6 +264,24 @@ def test_an_incompatible_file_is_refused_once_and_the_old_one_stays(
     renewed = CA.sign("server")
     renewed.write(node.key_store)
     node.wait()
+    assert node.shown == renewed.der
+
+
+@pytest.mark.parametrize(
+    ("year", "sentence"),
+    [(2121, "it has ended at 2120-01-01T00:00:00Z"), (2019, "it begins at 2020-01-01T00:00:00Z"), (2026, None)],
+)
+def test_a_certificate_that_clients_will_refuse_is_told(
+    tmp_path: Path, caplog, year: int, sentence: str | None
+) -> None:
+    """At the start and for a new one; it is used, as by Kafka."""
+    node = Node(tmp_path, at_ms=int(dt.datetime(year, 6, 1, tzinfo=dt.UTC).timestamp() * 1000))
+    renewed = CA.sign("server")
+    renewed.write(node.key_store)
+    node.wait()
+    told = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+    start = "The certificate of the listener SSL is not valid now, clients will refuse it: "
+    assert told == ([] if sentence is None else [start + sentence] * 2)
     assert node.shown == renewed.der
 
 

@@ -19,6 +19,7 @@ from barnabas.wire.errors import KafkaError
 from tests.crash.faulty_disk import Fault, FaultyDisk
 from tests.crash.survivors import Kind, Survivors
 from tests.simulation.cluster_network import ClusterNetwork, Pipe, new_buffers
+from tests.simulation.node import check_disks, write_checkpoints
 
 if TYPE_CHECKING:
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
@@ -304,18 +305,11 @@ class ClusterNode:
         """Write the checkpoints periodically, as a broker does."""
         if self.incarnation != incarnation or self.broker is None:
             return
-        for name in (layout.RECOVERY_POINT_CHECKPOINT, layout.REPLICATION_CHECKPOINT):
-            for log_dir, write in self.broker.log_dirs.plan_checkpoint(name):
-                try:
-                    write()
-                except OSError as error:
-                    self.broker.log_dir_failures.report(log_dir, f"checkpoint {name}", error)
+        write_checkpoints(self.broker)
         self.turn_with(self._check_disk)
         self._clock.after(CHECKPOINT_S, lambda: self._checkpoint(incarnation))
 
     def _check_disk(self) -> None:
-        """As the broker's background jobs do."""
         broker = self.broker
         if broker is not None and not self.is_controller and self.is_listening:
-            broker.log_dir_failures.check()
-            broker.partitions.reopen(broker.image)
+            check_disks(broker)

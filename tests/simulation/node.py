@@ -208,17 +208,23 @@ class Node:
         """Write recovery points and high watermarks periodically, as the broker does."""
         if self.incarnation != incarnation or self.broker is None:
             return
-        for name in (layout.RECOVERY_POINT_CHECKPOINT, layout.REPLICATION_CHECKPOINT):
-            for log_dir, write in self.broker.log_dirs.plan_checkpoint(name):
-                try:
-                    write()
-                except OSError as error:
-                    self.broker.log_dir_failures.report(log_dir, f"checkpoint {name}", error)
-        self.turn(_check_disks)
+        write_checkpoints(self.broker)
+        self.turn(check_disks)
         self._environment.clock.after(CHECKPOINT_S, lambda: self._checkpoint(incarnation))
 
 
-def _check_disks(broker: Broker) -> None:
+def write_checkpoints(broker: Broker) -> None:
+    """Write recovery points and high watermarks of all log directories; report those that fail."""
+    for name in (layout.RECOVERY_POINT_CHECKPOINT, layout.REPLICATION_CHECKPOINT):
+        for log_dir, write in broker.log_dirs.plan_checkpoint(name):
+            try:
+                write()
+            except OSError as error:
+                broker.log_dir_failures.report(log_dir, f"checkpoint {name}", error)
+
+
+def check_disks(broker: Broker) -> None:
+    """As the broker's background jobs do."""
     broker.log_dir_failures.check()
     broker.partitions.reopen(broker.image)
 

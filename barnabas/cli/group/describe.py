@@ -12,7 +12,7 @@ from barnabas.cli.group.lags import Lag, headline, lags_of, total_lag
 from barnabas.cli.group.listing import existing_groups
 from barnabas.cli.parameters import connect, listing_options
 from barnabas.terminal.notes import note, say
-from barnabas.terminal.tables import is_document, show, show_rows
+from barnabas.terminal.tables import is_document, show, show_rows, spaced
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
@@ -83,9 +83,7 @@ def _show_lags(described: list[Described], output: str, lag_over: int | None) ->
     if is_document(output):
         show([_as_document(group, _over(lags, lag_over)) for group, lags in described], output)
         return
-    for number, (group, lags) in enumerate(described):
-        if number:
-            click.echo()
+    for group, lags in spaced(described):
         say(headline(group, lags))
         rows = [row._asdict() for row in _over(lags, lag_over)]
         if rows:
@@ -137,9 +135,7 @@ def _show_members(groups: list[GroupView], output: str) -> None:
     if is_document(output) or output == "wide":
         show_rows(rows, output, empty="no members")
         return
-    for number, group in enumerate(groups):
-        if number:
-            click.echo()
+    for group in spaced(groups):
         own = [row for row in rows if row["group"] == group.group_id]
         title = f"group {group.group_id}: {group.state}, {len(own)} member{'s'[: len(own) != 1]}"
         if own:

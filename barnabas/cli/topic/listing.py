@@ -8,7 +8,7 @@ import click
 
 from barnabas.cli.parameters import connect, listing_options
 from barnabas.cli.patterns import matching, select
-from barnabas.terminal.tables import is_document, show, show_rows
+from barnabas.terminal.tables import is_document, show, show_rows, spaced
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
@@ -119,9 +119,7 @@ def describe(
     if is_document(output):
         show(described, output)
         return
-    for number, one in enumerate(described):
-        if number:
-            click.echo()
+    for one in spaced(described):
         _show_topic(one, output, sizes=sizes, offsets=offsets)
 
 

@@ -15,7 +15,8 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from barnabas.client.errors import AuthenticationFailed
-from barnabas.client.security.jaas import JaasError, Login
+from barnabas.client.security.jaas import JaasError
+from barnabas.coord.security.jaas import LoginModule
 
 URL_KEY: Final = "sasl.oauthbearer.token.endpoint.url"
 HANDLERS: Final = ("OAuthBearerLoginCallbackHandler", "OAuthBearerUnsecuredLoginCallbackHandler")
@@ -28,7 +29,7 @@ class TokenError(JaasError):
     """There is no token; the text is one sentence."""
 
 
-def token_source(keys: Mapping[str, str], login: Login | None) -> Callable[[], str]:
+def token_source(keys: Mapping[str, str], login: LoginModule | None) -> Callable[[], str]:
     """A function that gives the token of the moment. `TokenError` if no source is named, or one that is not there."""
     handler = keys.get("sasl.login.callback.handler.class", "").rpartition(".")[2]
     if handler and handler not in HANDLERS:

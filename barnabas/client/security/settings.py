@@ -11,21 +11,16 @@ import ssl
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from barnabas.client.security.jaas import JaasError, Login, parse_jaas
+from barnabas.client.security.jaas import JaasError, parse_jaas
 from barnabas.client.security.keys import PROTOCOLS, SecurityError, security_key
 from barnabas.client.security.stores import Store, StoreError, identify, trust
+from barnabas.coord.security.jaas import LOGIN_MODULES, LoginModule
 
 if TYPE_CHECKING:
     from barnabas.client.security.sasl import Channel, Sasl
     from barnabas.client.security.tls import TlsSocket
 
 TLS_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-LOGIN_MODULES: Final = {
-    "PLAIN": "PlainLoginModule",
-    "SCRAM-SHA-256": "ScramLoginModule",
-    "SCRAM-SHA-512": "ScramLoginModule",
-    "OAUTHBEARER": "OAuthBearerLoginModule",
-}
 
 
 class Security:
@@ -156,8 +151,9 @@ def _sasl(keys: Mapping[str, str]) -> Sasl:
         given = f"not {mechanism}" if mechanism else "which has no default here"
         raise SecurityError(f"sasl.mechanism must be one of {', '.join(MECHANISMS)}, {given}")
     login = parse_jaas(keys["sasl.jaas.config"]) if "sasl.jaas.config" in keys else None
-    if login is not None and login.name != LOGIN_MODULES[mechanism]:
-        raise SecurityError(f"sasl.jaas.config must have {LOGIN_MODULES[mechanism]} for {mechanism}, not {login.name}")
+    wanted = LoginModule(LOGIN_MODULES[mechanism], {}).class_name
+    if login is not None and login.class_name != wanted:
+        raise SecurityError(f"sasl.jaas.config must have {wanted} for {mechanism}, not {login.class_name}")
     if mechanism == "OAUTHBEARER":
         from barnabas.client.security.oauth import token_source
 
@@ -176,7 +172,7 @@ def _sasl(keys: Mapping[str, str]) -> Sasl:
     return Sasl(mechanism, user, password, is_token)
 
 
-def _extensions(login: Login | None) -> tuple[tuple[str, str], ...]:
+def _extensions(login: LoginModule | None) -> tuple[tuple[str, str], ...]:
     options = {} if login is None else login.options
     named = [name for name in options if name.startswith("extension_")]
     return tuple((name.removeprefix("extension_"), options[name]) for name in named)

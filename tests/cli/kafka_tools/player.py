@@ -29,7 +29,7 @@ def play(name: str, run: Run, folder: Path) -> str:
         server = BarnabasServer(folder / "data")
     server.start()
     values |= {"BROKER": server.bootstrap, "DIR": str(server.data_dir)}
-    preparation = Preparation(server.bootstrap, folder / "tmp")
+    preparation = Preparation(server.administration.librdkafka(), folder / "tmp")
     played = []
     try:
         for step in transcript.read(transcript.FOLDER / f"{name}.txt"):

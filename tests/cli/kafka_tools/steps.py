@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Consumer, Producer, ShareConsumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -19,8 +20,9 @@ Client = Consumer | Producer
 class Preparation:
     """The clients that a transcript has started."""
 
-    def __init__(self, bootstrap: str, folder: Path) -> None:
-        self.bootstrap = bootstrap
+    def __init__(self, settings: dict[str, Any], folder: Path) -> None:
+        """`settings` are those of librdkafka."""
+        self.settings = settings
         self.folder = folder
         self.members: dict[str, _Member] = {}
         self.producers: dict[str, Producer] = {}
@@ -42,7 +44,7 @@ class Preparation:
         Metadata is applied in order, batch by batch: when the second of two new topics is seen, all before the first
         has taken effect.
         """
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin = AdminClient(self.settings)
         for name in (f"settled-{uuid.uuid4()}", f"settled-{uuid.uuid4()}"):
             admin.create_topics([NewTopic(name, 1, 1)])[name].result(DEADLINE_S)
             end = time.monotonic() + DEADLINE_S
@@ -51,12 +53,12 @@ class Preparation:
 
     def topic(self, name: str, partitions: str = "1") -> None:
         """Create a topic."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin = AdminClient(self.settings)
         admin.create_topics([NewTopic(name, int(partitions), 1)])[name].result(DEADLINE_S)
 
     def produce(self, topic: str, count: str, partition: str = "0") -> None:
         """Send records `0`, `1` … in one batch, with one second between their timestamps."""
-        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 10_000})  # `flush` does not linger
+        producer = Producer({**self.settings, "linger.ms": 10_000})  # `flush` does not linger
         producer.list_topics(topic, DEADLINE_S)  # else records wait outside their partition, and may be split
         for number in range(int(count)):
             timestamp = FIRST_TIMESTAMP + number * 1000
@@ -65,21 +67,21 @@ class Preparation:
 
     def record(self, topic: str, key: str, value: str, *headers: str) -> None:
         """Send one record with headers `name=value`."""
-        producer = Producer({"bootstrap.servers": self.bootstrap})
+        producer = Producer(self.settings)
         pairs = [(name, text.encode()) for name, _, text in (header.partition("=") for header in headers)]
         producer.produce(topic, value, key, 0, timestamp=FIRST_TIMESTAMP, headers=pairs)
         assert producer.flush(DEADLINE_S) == 0
 
     def commit(self, group: str, topic: str, *offsets: str) -> None:
         """Commit one offset per partition, from partition 0 on."""
-        one = Consumer({"bootstrap.servers": self.bootstrap, "group.id": group, "enable.auto.commit": False})
+        one = Consumer({**self.settings, "group.id": group, "enable.auto.commit": False})
         places = [TopicPartition(topic, index, int(offset)) for index, offset in enumerate(offsets)]
         one.commit(offsets=places, asynchronous=False)
         one.close()
 
     def member(self, group: str, topic: str, protocol: str = "classic") -> None:
         """Start a member of a group, and wait until it has partitions; it commits nothing."""
-        settings = {"bootstrap.servers": self.bootstrap, "group.id": group, "client.id": "reader"}
+        settings = {**self.settings, "group.id": group, "client.id": "reader"}
         settings |= {"auto.offset.reset": "earliest", "enable.auto.commit": False}
         if protocol == "consumer":
             settings["group.protocol"] = "consumer"
@@ -87,7 +89,7 @@ class Preparation:
 
     def share_member(self, group: str, topic: str, count: str) -> None:
         """Start a member of a share group, and wait until it has read `count` records."""
-        settings = {"bootstrap.servers": self.bootstrap, "group.id": group, "client.id": "worker"}
+        settings = {**self.settings, "group.id": group, "client.id": "worker"}
         self.members[group] = _ShareMember(ShareConsumer(settings), topic, int(count))
 
     def leave(self, group: str) -> None:
@@ -96,7 +98,7 @@ class Preparation:
 
     def begin(self, transactional_id: str, topic: str) -> None:
         """Open a transaction with one record."""
-        producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": transactional_id})
+        producer = Producer({**self.settings, "transactional.id": transactional_id})
         producer.init_transactions(DEADLINE_S)
         producer.begin_transaction()
         producer.produce(topic, "open", partition=0, timestamp=FIRST_TIMESTAMP)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import TypeVar
 
 import pytest
@@ -15,6 +14,7 @@ from barnabas.coord.client_metrics.subscriptions import (
     check_values,
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
+from tests.steps import counted
 
 R = TypeVar("R")
 ID = bytes(range(16))
@@ -59,19 +59,8 @@ OF_KAFKA = [
 ]
 
 
-def result_of(steps: Generator[None, None, R]) -> tuple[R, int]:
-    """The value that steps return, and how many there were."""
-    count = 0
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value, count
-        count += 1
-
-
 def granted(subscriptions: Subscriptions, instance_id: bytes = ID) -> Granted:
-    return result_of(subscriptions.granted(instance_id, CLIENT))[0]
+    return counted(subscriptions.granted(instance_id, CLIENT))[0]
 
 
 @pytest.mark.parametrize(("metrics", "interval", "instance_id", "expected", "asked", "effective"), OF_KAFKA)
@@ -166,5 +155,5 @@ def test_many_subscriptions_are_compared_in_steps() -> None:
     subscriptions = Subscriptions()
     for number in range(3 * MATCHED_IN_A_STEP):
         subscriptions.update(f"s{number}", {"metrics": f"m{number}."})
-    found, steps = result_of(subscriptions.granted(ID, CLIENT))
+    found, steps = counted(subscriptions.granted(ID, CLIENT))
     assert (len(found.metrics), steps) == (3 * MATCHED_IN_A_STEP, 3)
