@@ -182,14 +182,28 @@ class Server:
         """Whether all logs were closed, so that the next start need not recover them."""
 
     def start(self) -> None:
-        """Start everything up to accepting connections. StartError for what the user can fix."""
+        """Start everything up to accepting connections. StartError for what the user can fix; nothing is left then."""
+        try:
+            self._start()
+        except BaseException:
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        """Close what a start that failed has opened; a temporary data directory is removed."""
+        self._close_listeners()
+        for listening in self.inherited.values():
+            listening.close()
+        if hasattr(self, "broker"):
+            self.close(is_killed=self._temporary_dir is None)
+            return
+        self._remove_temporary_dir()
+        self._flushes.close()
+
+    def _start(self) -> None:
         self._read_certificates()
         self._bind()  # first: no recovery is needed to find that a port is taken
-        try:
-            self._open_data()
-        except BaseException:
-            self._close_listeners()
-            raise
+        self._open_data()
         broker = self.broker
         dispatch = self.dispatcher(broker, self.kind).dispatch
         self.reactor = Reactor(broker.loop, self._limits_at_start(), dispatch, self._flushes)
@@ -307,7 +321,6 @@ class Server:
         try:
             self._metrics_socket = bind(endpoint.host, endpoint.port, backlog)
         except OSError as error:
-            self._close_listeners()
             raise StartError(why_not_bound(endpoint.host, endpoint.port, error)) from error
         host, port = self._metrics_socket.getsockname()[:2]
         logger.info("[%s id=%d] metrics at http://%s:%d/metrics", self.name, self.config.node_id, host, port)
@@ -323,7 +336,6 @@ class Server:
         try:
             listening = self.inherited.pop(endpoint.name, None) or bind(endpoint.host, endpoint.port, backlog)
         except OSError as error:
-            self._close_listeners()
             raise StartError(why_not_bound(endpoint.host, endpoint.port, error)) from error
         protocol = self.config.security_protocols[endpoint.name]
         self._listeners.append(Listener(endpoint.name, listening, protocol=protocol))
@@ -557,11 +569,16 @@ class Server:
                 self.is_clean = False
                 logger.error("Not all logs could be closed: %s. The next start checks them", error)
         else:
+            log_dirs.release()
+            self._remove_temporary_dir()
+        self._flushes.close()
+
+    def _remove_temporary_dir(self) -> None:
+        path = self._temporary_dir or self.prepared_dir
+        if path is not None:
             import shutil
 
-            log_dirs.release()
-            shutil.rmtree(self._temporary_dir, ignore_errors=True)
-        self._flushes.close()
+            shutil.rmtree(path, ignore_errors=True)
 
     def _close_controller(self) -> int:
         """Close the controller of this process; the broker epoch, -1 if there is none."""
