@@ -104,13 +104,13 @@ class Leaders:
             found[key] = Led(leader, isr, partition.log.high_watermark)
         return found
 
-    def are_followed(self) -> bool:
-        """Whether the running replicas in sync have all records of their leaders."""
+    def lagging(self) -> str | None:
+        """A partition of which a running replica in sync has not all records, None if there is none."""
         for key, led in self.now().items():
             logs = [self._server(node_id).broker.partitions.find(*key) for node_id in led.isr]
             if len({None if one is None else one.log.log_end_offset for one in logs}) > 1:
-                return False
-        return True
+                return f"{key[0]}-{key[1]}"
+        return None
 
     async def return_to(self, before: Mapping[Key, Led]) -> None:
         """Wait until replicas are in sync that were; preferred ones that led lead again. ControlError."""

@@ -33,8 +33,11 @@ from barnabas.control.leaders import Leaders
 from barnabas.control.local_client import LocalClient
 from barnabas.control.snapshots import NodesState
 from barnabas.control.virtual_cluster import VirtualCluster
+from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.storage.unsynced_files import UnsyncedFiles
 from barnabas.wire.configdef import ConfigError
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.metadata_records import BrokerEndpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -43,9 +46,11 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.partition import Partition
     from barnabas.control.opening import Opening
     from barnabas.control.snapshots import Snapshot
+    from barnabas.wire.schema import Message
     from barnabas.wire.types import Uuid
 
 HOST: Final = "127.0.0.1"
+LISTENER: Final = "PLAINTEXT"
 BACKLOG: Final = 128
 MAX_BROKERS: Final = 9
 FAST: Final = {
@@ -53,8 +58,12 @@ FAST: Final = {
     "broker.session.timeout.ms": "1000",
     "replica.lag.time.max.ms": "2000",
     "replica.fetch.wait.max.ms": "200",
+    "offsets.topic.num.partitions": "6",
+    "share.coordinator.state.topic.num.partitions": "6",
+    "transaction.state.log.num.partitions": "6",
 }
-"""Defaults for tests: a broker that was killed is missed after a second, and not after nine."""
+"""Defaults for tests: a broker that was killed is missed after a second, and not after nine; internal topics, of which
+every broker has a replica, are made quickly, and have coordinators on all brokers nevertheless."""
 
 KNOWN_S: Final = 10.0
 """How long brokers may take to learn of a change, seconds."""
@@ -203,11 +212,43 @@ class Nodes(VirtualCluster):
             for node_id in self._nodes:
                 await self.start_node(node_id)
             return
-        for node_id in state.running:  # so that they need not wait until their last sessions have ended
-            self._controller.broker.active_controller.local.end_session(node_id)
-        for node_id in state.running:
-            await self.start_node(node_id, beginning.sockets.get(node_id))
+        sockets = {node.id: beginning.sockets.get(node.id) or _bound(node.port) for node in self._nodes.values()}
+        try:
+            await self._announce({node_id: one[LISTENER].getsockname()[1] for node_id, one in sockets.items()})
+            for node_id in state.running:  # so that they need not wait until their last sessions have ended
+                self._controller.broker.active_controller.local.end_session(node_id)
+            for node_id in state.running:
+                await self.start_node(node_id, sockets.pop(node_id))
+        finally:
+            _close(sockets)
         await self.leaders.return_to(state.led)
+
+    async def _announce(self, ports: Mapping[int, int]) -> None:
+        """Have the metadata of a snapshot name the ports of these brokers, before one looks for the others.
+
+        Those that it names may be of the cluster that the snapshot was taken of.
+        """
+        controller = self._controller.broker.active_controller
+        records: list[Message] = []
+        for node_id, port in ports.items():
+            self._nodes[node_id].port = port
+            record = self._controller.broker.image.brokers[node_id].to_record()
+            record.end_points = [
+                BrokerEndpoint(name=one.name, host=one.host, port=port, security_protocol=one.security_protocol)
+                for one in record.end_points
+            ]
+            records.append(record)
+        done = trio.Event()
+        failures: list[object] = []
+
+        def answered(outcome: object) -> None:
+            failures.extend([outcome] if isinstance(outcome, KafkaError) else [])
+            done.set()
+
+        controller.commit(lambda: Outcome(records, None), answered)
+        await done.wait()
+        if failures:
+            raise ControlError(f"The metadata cannot be written: {failures[0]}")
 
     async def start_node(self, node_id: int, sockets: Sockets | None = None) -> None:
         """Start a broker that does not run, and wait until it is unfenced. ControlError if it cannot start."""
@@ -277,11 +318,11 @@ class Nodes(VirtualCluster):
         with trio.move_on_after(KNOWN_S) as limit:
             while True:
                 await self.clock.settle()
-                if self.leaders.are_followed():
+                if (lagging := self.leaders.lagging()) is None:
                     break
                 await trio.sleep(LOOK_S)
         if limit.cancelled_caught:
-            raise WaitedTooLongError(f"Replicas in sync have not all records after {KNOWN_S:g} s")
+            raise WaitedTooLongError(f"Replicas in sync of {lagging} have not all its records after {KNOWN_S:g} s")
         ids = (OUR_CONTROLLER, *self._nodes)
         running = tuple(node.id for node in self._nodes.values() if node.server is not None)
         directories = {node_id: self._directory(node_id) for node_id in ids}
@@ -445,9 +486,22 @@ def _any_port() -> socket.socket:
         raise StartError(f"Cannot listen on {HOST}: {error.strerror}") from error
 
 
+def _bound(port: int) -> Sockets:
+    """The socket of a broker's listener, which refuses connections yet. ControlError."""
+    try:
+        return {LISTENER: bind(HOST, port, None)}
+    except OSError as error:
+        raise ControlError(f"Cannot listen on {HOST}:{port}: {error.strerror}") from error
+
+
+def _close(sockets: Mapping[int, Sockets]) -> None:
+    """Close sockets that nobody has taken."""
+    for of_node in sockets.values():
+        for listening in of_node.values():
+            listening.close()
+
+
 def _discard(beginning: Beginning) -> None:
     """Close the sockets that nobody has taken, and remove the directories."""
-    for sockets in beginning.sockets.values():
-        for listening in sockets.values():
-            listening.close()
+    _close(beginning.sockets)
     remove(beginning.folder)
