@@ -186,19 +186,20 @@ class Server:
         try:
             self._start()
         except BaseException:
-            self._give_up()
+            self.abandon()
             raise
 
-    def _give_up(self) -> None:
-        """Close what a start that failed has opened; a temporary data directory is removed."""
+    def abandon(self) -> None:
+        """Close what a start has opened that failed, or is not to serve; a temporary data directory is removed."""
         self._close_listeners()
         for listening in self.inherited.values():
             listening.close()
         if hasattr(self, "broker"):
             self.close(is_killed=self._temporary_dir is None)
-            return
-        self._remove_temporary_dir()
-        self._flushes.close()
+        elif not self._is_closed:
+            self._is_closed = True
+            self._remove_temporary_dir()
+            self._flushes.close()
 
     def _start(self) -> None:
         self._read_certificates()
@@ -516,8 +517,11 @@ class Server:
         return {listener.name: listener.socket.dup() for listener in self._listeners}
 
     def _make_temporary_dir(self) -> str:
-        path = self.prepared_dir or f"{os.environ.get('TMPDIR') or '/tmp'}/barnabas-{os.urandom(6).hex()}"  # noqa: S108 - mode 0700
-        Path(path).mkdir(0o700, exist_ok=self.prepared_dir is not None)
+        path = self.prepared_dir
+        if path is None:
+            path = f"{os.environ.get('TMPDIR') or '/tmp'}/barnabas-{os.urandom(6).hex()}"  # noqa: S108 - mode 0700
+            with data_errors(path):
+                Path(path).mkdir(0o700)
         self._temporary_dir = path
         return path
 
@@ -579,6 +583,8 @@ class Server:
             import shutil
 
             shutil.rmtree(path, ignore_errors=True)
+            if os.path.lexists(path):
+                logger.warning("%s cannot be removed", path)
 
     def _close_controller(self) -> int:
         """Close the controller of this process; the broker epoch, -1 if there is none."""

@@ -59,16 +59,18 @@ def _write_what_is_in_memory(log: Log) -> None:
 
 def copy_data(source: Path, target: Path, *, may_link: bool = True) -> None:
     """Copy a log directory into a new one. With `may_link` files that never change again are hard links."""
-    for entry in os.scandir(source):
-        if entry.is_file() and entry.name != layout.LOCK:
-            _copy(entry.path, f"{target}/{entry.name}")
-        elif layout.parse_partition_dir(entry.name) is not None:
-            _copy_log(Path(entry.path), target / entry.name, may_link=may_link)
+    with os.scandir(source) as entries:
+        for entry in entries:
+            if entry.is_file() and entry.name != layout.LOCK:
+                _copy(entry.path, f"{target}/{entry.name}")
+            elif layout.parse_partition_dir(entry.name) is not None:
+                _copy_log(Path(entry.path), target / entry.name, may_link=may_link)
 
 
 def _copy_log(source: Path, target: Path, *, may_link: bool) -> None:
     target.mkdir(mode=0o700)
-    names = [one.name for one in os.scandir(source) if not one.name.endswith(_UNFINISHED)]
+    with os.scandir(source) as entries:
+        names = [one.name for one in entries if not one.name.endswith(_UNFINISHED)]
     active = _active_segment(names)
     for name in names:
         path, copy = f"{source}/{name}", f"{target}/{name}"

@@ -39,5 +39,5 @@ def new_directory(path: Path) -> Iterator[None]:
 def remove(path: Path) -> None:
     """Remove a directory; what cannot be removed is told to the operator."""
     rmtree(path, ignore_errors=True)
-    if path.exists():
+    if os.path.lexists(path):
         logger.warning("%s cannot be removed", path)

@@ -32,7 +32,7 @@ from barnabas.control.errors import ControlError, NotFoundError, WaitedTooLongEr
 from barnabas.control.leaders import Leaders
 from barnabas.control.local_client import LocalClient
 from barnabas.control.snapshots import NodesState
-from barnabas.control.virtual_cluster import VirtualCluster
+from barnabas.control.virtual_cluster import VirtualCluster, check_whole
 from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.storage.unsynced_files import UnsyncedFiles
 from barnabas.wire.configdef import ConfigError
@@ -131,23 +131,25 @@ class Nodes(VirtualCluster):
 
     async def run(self, task_status: trio.TaskStatus[None]) -> None:
         """Start it, and serve until it is closed. StartError, ConfigError and ControlError if it cannot start."""
-        beginning: Beginning | None = self._beginning(self._first)
-        self._first = None
-        ready: Callable[[], None] = task_status.started
         try:
-            while beginning is not None:
-                await self._serve_from(beginning, ready)
-                beginning, self._next = self._next, None
-                if self._is_closed and beginning is not None:
+            await self._serve_from(self._beginning(self._first), task_status.started)
+            while (beginning := self._next) is not None:
+                self._next = None
+                if self._is_closed:
                     _discard(beginning)
                     return
-                ready = self._replaced.set
-        except (StartError, ConfigError, ControlError) as error:
-            self._failure = error
-            raise
+                await self._serve_again(beginning)
         finally:
             self._is_closed = True
             self._replaced.set()
+            self.ended.set()
+
+    async def _serve_again(self, beginning: Beginning) -> None:
+        """Serve with what a snapshot has; if it does not start, `_failure` says why."""
+        try:
+            await self._serve_from(beginning, self._replaced.set)
+        except (StartError, ConfigError, ControlError) as error:
+            self._failure = error
 
     def _beginning(self, snapshot: Snapshot | None, sockets: Mapping[int, Sockets] | None = None) -> Beginning:
         """ControlError if the directories cannot be made."""
@@ -172,7 +174,7 @@ class Nodes(VirtualCluster):
                 try:
                     await self._start_brokers(beginning)
                     ready()
-                except (ControlError, ConfigError) as error:
+                except (ControlError, ConfigError, StartError) as error:
                     failure = error  # the nursery would make a group of it
                     self._nursery.cancel_scope.cancel()
         finally:
@@ -221,6 +223,8 @@ class Nodes(VirtualCluster):
                 await self.start_node(node_id, sockets.pop(node_id))
         finally:
             _close(sockets)
+        for server in self.running():
+            check_whole(server)
         await self.leaders.return_to(state.led)
 
     async def _announce(self, ports: Mapping[int, int]) -> None:

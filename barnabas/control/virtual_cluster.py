@@ -66,6 +66,8 @@ class VirtualCluster:
         self._replacement: Server | None = None
         self._replaced = trio.Event()
         self._is_closed = False
+        self.ended = trio.Event()
+        """Set when its tasks have ended, and its data was removed."""
 
     @classmethod
     def of(
@@ -175,6 +177,7 @@ class VirtualCluster:
         finally:
             if self._replacement is not None:
                 self._replacement.close()
+            self.ended.set()
 
     def _started(self) -> None:
         self.follow(self.broker)
@@ -235,7 +238,10 @@ class VirtualCluster:
             self.clock.set_state(snapshot.clock)
         try:
             server.start()
+            if snapshot is not None:
+                check_whole(server)
         except BaseException:
+            server.abandon()
             self.clock.remove(server)
             self.clock.set_state(before)
             raise
@@ -246,3 +252,9 @@ class VirtualCluster:
         self._is_closed = True
         if self._scope is not None:
             self._scope.cancel()
+
+
+def check_whole(server: Server) -> None:
+    """StartError if a server that has started with a snapshot cannot serve all of it."""
+    for (topic, index), reason in server.broker.partitions.offline.items():
+        raise StartError(f"{topic}-{index} cannot be opened: {reason}")
