@@ -363,7 +363,8 @@ class Nodes(VirtualCluster):
             self._next = beginning._replace(sockets=sockets)
             self._replaced = trio.Event()
             self._scope.cancel()
-            await self._replaced.wait()
+            with trio.CancelScope(shield=True):  # the client may go; the next restore has to wait nevertheless
+                await self._replaced.wait()
             if self._failure is not None:
                 raise ControlError(f"The cluster has ended, since the snapshot cannot be served: {self._failure}")
 

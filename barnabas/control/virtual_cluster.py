@@ -177,6 +177,7 @@ class VirtualCluster:
         finally:
             if self._replacement is not None:
                 self._replacement.close()
+            self._replaced.set()
             self.ended.set()
 
     def _started(self) -> None:
@@ -211,6 +212,8 @@ class VirtualCluster:
         if snapshot.nodes is not None:
             raise ControlError("The snapshot is of a cluster of several brokers, and this one has one")
         async with self._restoring:
+            if self._is_closed:
+                raise NotFoundError(f"Cluster {self.id} has ended")
             try:
                 self._replacement = self._start(snapshot, self.server)
             except (StartError, ConfigError) as error:
@@ -218,7 +221,8 @@ class VirtualCluster:
             self._replaced = trio.Event()
             assert self._scope is not None
             self._scope.cancel()
-            await self._replaced.wait()
+            with trio.CancelScope(shield=True):  # the client may go; the next restore has to wait nevertheless
+                await self._replaced.wait()
 
     def _start(self, snapshot: Snapshot | None, replaced: Server | None = None) -> Server:
         """A server that has started, with what a snapshot has, and at the address of one that it replaces.
