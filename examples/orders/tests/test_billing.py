@@ -55,6 +55,7 @@ def test_what_can_never_be_paid_is_set_aside(kafka: Cluster, billing: Callable[.
 
 
 def test_a_second_worker_with_the_name_fences_the_first(kafka: Cluster, billing: Callable[..., Billing]) -> None:
+    kafka.topic(ORDERS).create()
     first = billing()
     run_until(first, lambda: any(member.assignment for member in kafka.group("billing").describe().members))
     second = billing()
