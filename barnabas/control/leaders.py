@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from barnabas.control.errors import ControlError, NotFoundError
 from barnabas.control.snapshots import Led
@@ -21,17 +21,38 @@ from barnabas.wire.messages.topics import (
 if TYPE_CHECKING:
     from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.server import Server
-    from barnabas.control.nodes import Nodes
+    from barnabas.control.local_client import LocalClient
 
 PREFERRED: Final = 0
 Key = tuple[str, int]
 """Topic and index."""
 
 
+class Brokers(Protocol):
+    """The brokers of a cluster, as its leaders see them (`nodes.Nodes`)."""
+
+    @property
+    def server(self) -> Server:
+        """The first broker that runs."""
+
+    @property
+    def client(self) -> LocalClient:
+        """A client of that."""
+
+    def running(self) -> list[Server]:
+        """The brokers that run."""
+
+    def is_running(self, node_id: int) -> bool:
+        """Whether a broker runs."""
+
+    async def until(self, condition: Callable[[], bool], what_else: str) -> None:
+        """Wait until something is so."""
+
+
 class Leaders:
     """The leaders of one cluster."""
 
-    def __init__(self, nodes: Nodes) -> None:
+    def __init__(self, nodes: Brokers) -> None:
         self._nodes = nodes
 
     # -- elections

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from barnabas.cluster.options import OURS
 from barnabas.cluster.state import ClusterState, NodeState, write
 
-if TYPE_CHECKING:
-    from barnabas.control.snapshots import NodesState
 
-
-def write_state(path: Path, nodes: NodesState) -> None:
-    """Write `cluster.json`: who the nodes are, of which none runs. OSError."""
-    state = ClusterState(nodes.cluster_id, OURS, os.getpid(), control="")
-    for node_id, name in nodes.directories.items():
+def write_state(path: Path, cluster_id: str, directories: Mapping[int, str]) -> None:
+    """Write `cluster.json`: who the nodes are, of which none runs, with the names of their directories. OSError."""
+    state = ClusterState(cluster_id, OURS, os.getpid(), control="")
+    for node_id, name in directories.items():
         role = name.partition("-")[0]
         state.nodes.append(NodeState(node_id, role, "", str(path / name), str(path / f"{name}.log")))
     write(str(path), state)

@@ -68,7 +68,7 @@ class Snapshot:
             if self.nodes is not None:
                 from barnabas.control.saved_cluster import write_state
 
-                write_state(path, self.nodes)
+                write_state(path, self.nodes.cluster_id, self.nodes.directories)
 
     def _copy(self, target: Path, *, may_link: bool) -> None:
         if self.nodes is None:
