@@ -463,7 +463,10 @@ MORE: Final = (
         "--command-config FILE",
     ),
     Row("completion", "barnabas completion install", "rpk generate shell-completion bash"),
-    Row("let time pass in a test", "barnabas clock freeze --control-file FILE\nbarnabas clock advance 7d"),
+    Row(
+        "let time pass in a test",
+        "barnabas clock freeze --control-file FILE\nbarnabas clock advance 7d\nbarnabas clock jump 2026-12-24",
+    ),
     Row(
         "let requests fail in a test",
         "barnabas fault add --api Produce --topic orders --error NOT_LEADER_OR_FOLLOWER",

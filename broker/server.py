@@ -175,14 +175,29 @@ class Server:
         """Whether all logs were closed, so that the next start need not recover them."""
 
     def start(self) -> None:
-        """Start everything up to accepting connections. StartError for what the user can fix."""
+        """Start everything up to accepting connections. StartError for what the user can fix; nothing is left then."""
+        try:
+            self._start()
+        except BaseException:
+            self.abandon()
+            raise
+
+    def abandon(self) -> None:
+        """Close what a start has opened that failed, or is not to serve; a temporary data directory is removed."""
+        self._close_listeners()
+        for listening in self.inherited.values():
+            listening.close()
+        if hasattr(self, "broker"):
+            self.close(is_killed=self._temporary_dir is None)
+        elif not self._is_closed:
+            self._is_closed = True
+            self._remove_temporary_dir()
+            self._flushes.close()
+
+    def _start(self) -> None:
         self._read_certificates()
         self._bind()  # first: no recovery is needed to find that a port is taken
-        try:
-            self._open_data()
-        except BaseException:
-            self._close_listeners()
-            raise
+        self._open_data()
         broker = self.broker
         dispatch = self.dispatcher(broker, self.kind).dispatch
         self.reactor = Reactor(broker.loop, self._limits_at_start(), dispatch, self._flushes)
@@ -300,7 +315,6 @@ class Server:
         try:
             self._metrics_socket = bind(endpoint.host, endpoint.port, backlog)
         except OSError as error:
-            self._close_listeners()
             raise StartError(why_not_bound(endpoint.host, endpoint.port, error)) from error
         host, port = self._metrics_socket.getsockname()[:2]
         logger.info("[%s id=%d] metrics at http://%s:%d/metrics", self.name, self.config.node_id, host, port)
@@ -316,7 +330,6 @@ class Server:
         try:
             listening = self.inherited.pop(endpoint.name, None) or bind(endpoint.host, endpoint.port, backlog)
         except OSError as error:
-            self._close_listeners()
             raise StartError(why_not_bound(endpoint.host, endpoint.port, error)) from error
         protocol = self.config.security_protocols[endpoint.name]
         self._listeners.append(Listener(endpoint.name, listening, protocol=protocol))
@@ -497,8 +510,11 @@ class Server:
         return {listener.name: listener.socket.dup() for listener in self._listeners}
 
     def _make_temporary_dir(self) -> str:
-        path = self.prepared_dir or f"{os.environ.get('TMPDIR') or '/tmp'}/barnabas-{os.urandom(6).hex()}"  # noqa: S108 - mode 0700
-        Path(path).mkdir(0o700, exist_ok=self.prepared_dir is not None)
+        path = self.prepared_dir
+        if path is None:
+            path = f"{os.environ.get('TMPDIR') or '/tmp'}/barnabas-{os.urandom(6).hex()}"  # noqa: S108 - mode 0700
+            with data_errors(path):
+                Path(path).mkdir(0o700)
         self._temporary_dir = path
         return path
 
@@ -550,11 +566,18 @@ class Server:
                 self.is_clean = False
                 logger.error("Not all logs could be closed: %s. The next start checks them", error)
         else:
+            log_dirs.release()
+            self._remove_temporary_dir()
+        self._flushes.close()
+
+    def _remove_temporary_dir(self) -> None:
+        path = self._temporary_dir or self.prepared_dir
+        if path is not None:
             import shutil
 
-            log_dirs.release()
-            shutil.rmtree(self._temporary_dir, ignore_errors=True)
-        self._flushes.close()
+            shutil.rmtree(path, ignore_errors=True)
+            if os.path.lexists(path):
+                logger.warning("%s cannot be removed", path)
 
     def _close_controller(self) -> int:
         """Close the controller of this process; the broker epoch, -1 if there is none."""

@@ -1,7 +1,7 @@
 """Lets the n-th operation on files fail: what Python's `open`, `pathlib` and `os` ask of the system.
 
-Only operations on paths below a folder count, on descriptors that were opened there, and on files in memory. `counted`
-names them, so that a run without a fault tells how many there are.
+Only operations on paths below a folder count, on descriptors that were opened there, on files in memory, and copies in
+the kernel. `counted` names them, so that a run without a fault tells how many there are.
 """
 
 from __future__ import annotations
@@ -15,8 +15,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-_BY_PATH = ("open", "mkdir", "chmod", "stat", "lstat", "unlink", "remove", "rename", "replace", "scandir", "listdir")
+_BY_PATH = (
+    "open",
+    "mkdir",
+    "chmod",
+    "stat",
+    "lstat",
+    "unlink",
+    "remove",
+    "rename",
+    "replace",
+    "scandir",
+    "listdir",
+    "link",
+)
 _BY_DESCRIPTOR = ("write", "fsync")
+_ALWAYS = ("memfd_create", "copy_file_range")
 
 
 class FailingFiles:
@@ -35,7 +49,7 @@ class FailingFiles:
         return 0 < self._number <= len(self.counted)
 
     def __enter__(self) -> FailingFiles:
-        for name in (*_BY_PATH, *_BY_DESCRIPTOR, "memfd_create", "close"):
+        for name in (*_BY_PATH, *_BY_DESCRIPTOR, *_ALWAYS, "close"):
             if hasattr(os, name):
                 self._real[name] = getattr(os, name)
                 setattr(os, name, self._instead(name))
@@ -57,7 +71,7 @@ class FailingFiles:
             target = arguments[0] if arguments else None
             if name == "close":
                 self._descriptors.discard(target)
-            elif name == "memfd_create":
+            elif name in _ALWAYS:
                 self._count(name, None)
             elif isinstance(target, int):
                 if target in self._descriptors:

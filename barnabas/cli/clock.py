@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from barnabas.cli.control_channel import control_options, perform
+from barnabas.cli.date import Date
 from barnabas.cli.duration import Duration
 from barnabas.cli.help_pages import Group
 from barnabas.cli.parameters import output_option
@@ -19,7 +20,7 @@ ADVANCE_S = 60.0
 
 @click.group(cls=Group)
 def clock() -> None:
-    """Freeze and advance the clock of a broker that runs with --control.
+    """Freeze, advance and set the clock of a broker that runs with --control.
 
     Sessions, transactions, share locks, tokens, quotas, retention and compaction go by it, and so do the timestamps
     that the broker gives. Each command shows the time that the broker has then.
@@ -53,6 +54,21 @@ def advance(time_s: float, file: str | None, url: str | None, number: int, outpu
     barnabas clock advance 7d
     """
     _show(perform(file, url, number, "clock_advance", {"seconds": time_s}, ADVANCE_S), output)
+
+
+@clock.command()
+@click.argument("date_ms", type=Date(), metavar="DATE")
+@control_options
+@output_option
+def jump(date_ms: int, file: str | None, url: str | None, number: int, output: str) -> None:
+    """Set the date, forward or back, in UTC unless it names a zone.
+
+    The time between does not pass: no session expires.
+
+    \b
+    barnabas clock jump 2026-12-24T18:00
+    """
+    _show(perform(file, url, number, "clock_jump", {"to_ms": date_ms}), output)
 
 
 @clock.command()

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from time import time_ns
 from typing import TYPE_CHECKING
 
 import click
+
+from barnabas.cli.times import date_ms
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
@@ -90,13 +91,7 @@ def _time_ms(text: str) -> int | None:
         return time_ns() // 1_000_000 - abs(number) * _UNITS_MS[text[-1]]
     if text.isdigit():
         return int(text) * 1000 if len(text) <= 10 else int(text)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return int(moment.timestamp() * 1000)
+    return date_ms(text)
 
 
 def resolve_offset_specs(

@@ -13,6 +13,7 @@ import trio
 
 from barnabas.control.errors import ControlError, NotFoundError
 from barnabas.control.groups import described
+from barnabas.control.local_client import LocalClient
 from barnabas.control.operations import operation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
@@ -54,6 +55,7 @@ _PASSING: Final = {
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
 }
 
 
@@ -66,12 +68,12 @@ async def rebalance(cluster: VirtualCluster, values: Values) -> object:
     name = values.text("group")
     found = await _group(cluster, name)
     if found["type"] == "classic":
-        runtime = cluster.broker.group_coordinators
+        broker = (await cluster.coordinator(name)).broker
         try:
-            runtime.handle(name, lambda coordinator, at: coordinator.rebalance(name, at))
+            broker.group_coordinators.handle(name, lambda coordinator, at: coordinator.rebalance(name, at))
         except KafkaError as error:
             raise ControlError(f"Group {name!r}: {error}") from error
-        cluster.broker.loop.end_turn()
+        broker.loop.end_turn()
     else:
         for member in found["members"]:
             await _remove(cluster, found, member)
@@ -113,9 +115,11 @@ async def fence_producer(cluster: VirtualCluster, values: Values) -> object:
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
     finding = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=[transactional_id])
     await cluster.client.ask(finding, FindCoordinatorResponse)  # makes the internal topic, if nobody has yet
+    answer = InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
     with trio.move_on_after(ABORT_S):
         while True:
-            answer = await cluster.client.ask(request, InitProducerIdResponse, INIT_VERSION)
+            client = LocalClient(await cluster.coordinator(transactional_id, of_transactions=True))
+            answer = await client.ask(request, InitProducerIdResponse, INIT_VERSION)
             if answer.error_code not in _PASSING:
                 break
             await trio.sleep(RETRY_S)  # the transaction is being aborted, and nobody is told when that has ended
@@ -130,14 +134,17 @@ async def reload(cluster: VirtualCluster, values: Values) -> object:
 
     Whoever waits for it is answered NOT_COORDINATOR, whoever asks meanwhile COORDINATOR_LOAD_IN_PROGRESS.
     """
-    broker = cluster.broker
     runtime: CoordinatorRuntime[Any]
     if values.has("group") == values.has("transactional_id"):
         raise ControlError("Either group or transactional_id says which coordinator")
     if values.has("group"):
-        runtime, key = broker.group_coordinators, values.text("group")
+        key = values.text("group")
+        broker = (await cluster.coordinator(key)).broker
+        runtime = broker.group_coordinators
     else:
-        runtime, key = broker.transaction_coordinators, values.text("transactional_id")
+        key = values.text("transactional_id")
+        broker = (await cluster.coordinator(key, of_transactions=True)).broker
+        runtime = broker.transaction_coordinators
     seconds = values.number("seconds", 0.0)
     try:
         runtime.reload(key, seconds)
@@ -159,22 +166,24 @@ async def _group(cluster: VirtualCluster, name: str) -> dict[str, Any]:
 async def _remove(cluster: VirtualCluster, group: dict[str, Any], member: dict[str, Any]) -> None:
     """Remove a member, as when its session has expired."""
     name, member_id, instance = group["group"], member["id"], member["instance_id"]
+    client = LocalClient(await cluster.coordinator(name))
     if group["type"] == "classic":
         leaving = MemberIdentity(member_id=member_id, group_instance_id=instance)
-        await cluster.client.ask(LeaveGroupRequest(group_id=name, members=[leaving]), LeaveGroupResponse)
+        await client.ask(LeaveGroupRequest(group_id=name, members=[leaving]), LeaveGroupResponse)
     elif group["type"] == "share":
         share = ShareGroupHeartbeatRequest(group_id=name, member_id=member_id, member_epoch=LEAVE)
-        await cluster.client.ask(share, ShareGroupHeartbeatResponse)
+        await client.ask(share, ShareGroupHeartbeatResponse)
     elif group["type"] == "consumer":
         asked = partial(ConsumerGroupHeartbeatRequest, group_id=name, member_id=member_id, member_epoch=LEAVE)
-        await cluster.client.ask(asked(instance_id=instance), ConsumerGroupHeartbeatResponse)
+        await client.ask(asked(instance_id=instance), ConsumerGroupHeartbeatResponse)
     else:
         raise ControlError(f"Members of a group of type {group['type']} cannot be removed")
 
 
 async def _replace_classic(cluster: VirtualCluster, name: str, instance: str) -> None:
     """Join a classic group as the successor of a static member, with its protocols."""
-    group = (await cluster.client.ask(DescribeGroupsRequest(groups=[name]), DescribeGroupsResponse)).groups[0]
+    client = LocalClient(await cluster.coordinator(name))
+    group = (await client.ask(DescribeGroupsRequest(groups=[name]), DescribeGroupsResponse)).groups[0]
     member = next(one for one in group.members if one.group_instance_id == instance)
     protocol = JoinGroupRequestProtocol(name=group.protocol_data, metadata=bytes(member.member_metadata))
     request = JoinGroupRequest(
@@ -187,16 +196,16 @@ async def _replace_classic(cluster: VirtualCluster, name: str, instance: str) ->
         protocols=[protocol],
     )
     with trio.move_on_after(0):  # it takes effect at once; the answer comes when others have joined
-        await cluster.client.ask(request, JoinGroupResponse)
+        await client.ask(request, JoinGroupResponse)
 
 
 async def _replace(cluster: VirtualCluster, name: str, member: dict[str, Any]) -> None:
     """Have a static member of a consumer group leave for a while, and another come with its instance id."""
-    instance = member["instance_id"]
+    instance, client = member["instance_id"], LocalClient(await cluster.coordinator(name))
     leaving = ConsumerGroupHeartbeatRequest(
         group_id=name, member_id=member["id"], member_epoch=LEAVE_FOR_A_WHILE, instance_id=instance
     )
-    await cluster.client.ask(leaving, ConsumerGroupHeartbeatResponse)
+    await client.ask(leaving, ConsumerGroupHeartbeatResponse)
     coming = ConsumerGroupHeartbeatRequest(
         group_id=name,
         member_id=f"successor-of-{instance}",
@@ -206,6 +215,6 @@ async def _replace(cluster: VirtualCluster, name: str, member: dict[str, Any]) -
         subscribed_topic_names=sorted(member["assignment"]) or ["__consumer_offsets"],
         topic_partitions=[],
     )
-    answer = await cluster.client.ask(coming, ConsumerGroupHeartbeatResponse)
+    answer = await client.ask(coming, ConsumerGroupHeartbeatResponse)
     if answer.error_code:
         raise ControlError(f"{instance}: {ErrorCode(answer.error_code).name}: {answer.error_message}")

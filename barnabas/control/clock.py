@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -86,7 +87,7 @@ class Clock:
         self._frozen_at: float | None = None
         self._frozen_ms = 0
         self._servers: list[Server] = []
-        self._loops: list[ControlledLoop] = []
+        self._loops: dict[Server, ControlledLoop] = {}
         self._scope: trio.CancelScope | None = None
         self._wakes_at = inf
         self._end: float | None = None  # of the advance in progress
@@ -97,22 +98,17 @@ class Clock:
 
     def add(self, server: Server) -> None:
         """Have the state of a server, which has not started yet, go by this clock."""
-        server.make_loop = self._make_loop
+        server.make_loop = partial(self._make_loop, server)
         self._servers.append(server)
 
     def remove(self, server: Server) -> None:
-        """The server has ended."""
-        self.forget(server)
-        self._loops = [loop for loop in self._loops if loop is not server.broker.loop]
-
-    def forget(self, server: Server) -> None:
-        """The server has not started."""
+        """The server has ended, or has not started."""
         self._servers.remove(server)
+        self._loops.pop(server, None)
 
-    def _make_loop(self, now: Callable[[], float], _now_ms: Callable[[], int]) -> Loop:
+    def _make_loop(self, server: Server, now: Callable[[], float], _now_ms: Callable[[], int]) -> Loop:
         self._real = now
-        loop = ControlledLoop(self, now)
-        self._loops.append(loop)
+        loop = self._loops[server] = ControlledLoop(self, now)
         return loop
 
     # -- what brokers ask
@@ -231,7 +227,7 @@ class Clock:
         start_ms = self._frozen_ms
         while True:
             await self.settle()
-            deadline = min((loop.state_timers.next_deadline() for loop in self._loops), default=inf)
+            deadline = min((loop.state_timers.next_deadline() for loop in self._loops.values()), default=inf)
             if deadline > end and self._frozen_at == end:
                 return
             at = max(self.now(), min(deadline, end))
@@ -252,7 +248,7 @@ class Clock:
         return not (self._awake or self._working) and all(server.is_idle for server in self._servers)
 
     def _fire(self, now: float) -> None:
-        for loop in self._loops:
+        for loop in list(self._loops.values()):
             loop.state_timers.fire(now)
             loop.end_turn()
 
@@ -261,7 +257,7 @@ class Clock:
     async def run(self) -> None:
         """Fire the timers while time runs, until cancelled."""
         while True:
-            self._wakes_at = min((loop.state_timers.next_deadline() for loop in self._loops), default=inf)
+            self._wakes_at = min((loop.state_timers.next_deadline() for loop in self._loops.values()), default=inf)
             with trio.CancelScope() as self._scope:
                 self._set_alarm()
                 await trio.sleep_forever()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from barnabas.control.errors import ControlError
 from barnabas.control.operations import operation
 
 if TYPE_CHECKING:
     from barnabas.control.clock import Clock
     from barnabas.control.values import Values
     from barnabas.control.virtual_cluster import VirtualCluster
+
+LATEST_MS: Final = 253_402_300_799_999
+"""The end of the year 9999, ms since 1970."""
 
 
 def _told(clock: Clock) -> object:
@@ -46,5 +50,8 @@ async def advance(cluster: VirtualCluster, values: Values) -> object:
 @operation("clock_jump", "to_ms")
 async def jump(cluster: VirtualCluster, values: Values) -> object:
     """Set the date."""
-    cluster.clock.jump(values.integer("to_ms"))
+    to_ms = values.integer("to_ms")
+    if not 0 <= to_ms <= LATEST_MS:
+        raise ControlError("The date must be from 1970 to 9999")
+    cluster.clock.jump(to_ms)
     return _told(cluster.clock)

@@ -18,6 +18,7 @@ import trio
 
 from barnabas.broker.start_errors import StartError
 from barnabas.control.errors import ControlError, NotFoundError
+from barnabas.control.opening import USUAL, Opening
 from barnabas.control.snapshots import Snapshot, Snapshots
 from barnabas.control.virtual_cluster import VirtualCluster
 from barnabas.wire.configdef import ConfigError
@@ -67,29 +68,13 @@ class Clusters:
         """Those that are open."""
         return list(self._open.values())
 
-    async def open_nodes(self, keys: Mapping[str, str], brokers: int) -> VirtualCluster:
-        """Open a cluster of several brokers. ControlError for keys that it cannot start with."""
-        from barnabas.control.nodes import Nodes
-
-        cluster = Nodes(next(self._numbers), brokers, keys, self._config_of, self._descriptors)
-        self._introduce(cluster)
-        await self._run(cluster)
-        self._open[cluster.id] = cluster
-        return cluster
-
-    async def open(
-        self, keys: Mapping[str, str], seed: int | None = None, as_version: str | None = None
-    ) -> VirtualCluster:
-        """Open a cluster, with config keys of its own. ControlError for keys that it cannot start with.
-
-        With a `seed` the ids that it gives out follow from that, and from the requests before. `as_version` is the
-        release of Kafka that it answers as, 3.9.
-        """
-        is_usual = not keys and seed is None and as_version is None
+    async def open(self, opening: Opening) -> VirtualCluster:
+        """Open a cluster. ControlError for what it cannot start with."""
+        is_usual = opening == USUAL
         if is_usual and self._spares:
             cluster = self._spares.popleft()
         else:
-            cluster = await self._start(keys, seed, as_version=as_version)
+            cluster = await self._start(opening)
         self._open[cluster.id] = cluster
         if is_usual and not self._is_filling:
             self._is_filling = True
@@ -109,39 +94,46 @@ class Clusters:
 
     async def fork(self, snapshot: Snapshot) -> VirtualCluster:
         """Open a cluster that begins with what a snapshot has. ControlError if it cannot start."""
-        cluster = await self._start(snapshot.keys, snapshot.seed, snapshot.copy_to_temporary())
-        cluster.clock.set_state(snapshot.clock)
+        cluster = await self._start(snapshot.opening, snapshot)
         self._open[cluster.id] = cluster
         return cluster
 
-    async def _start(
-        self,
-        keys: Mapping[str, str],
-        seed: int | None = None,
-        prepared_dir: str | None = None,
-        as_version: str | None = None,
-    ) -> VirtualCluster:
-        release = None
-        if as_version is not None:
-            from barnabas.control.traffic.release import release_named
-
-            release = release_named(as_version)
+    async def _start(self, opening: Opening, snapshot: Snapshot | None = None) -> VirtualCluster:
         try:
-            make_config = partial(self._config_of, keys)
-            cluster = VirtualCluster.of(next(self._numbers), make_config, self._descriptors, seed, release)
+            cluster = self._made(opening)
         except ConfigError as error:
             raise ControlError(str(error)) from error
-        cluster.keys = dict(keys)
         self._introduce(cluster)
-        cluster.server.prepared_dir = prepared_dir
-        await self._run(cluster)
-        return cluster
-
-    async def _run(self, cluster: VirtualCluster) -> None:
+        if snapshot is not None:
+            cluster.begin_with(snapshot)
         failed: list[Exception] = []
-        await self._nursery.start(_run, cluster, failed)
+        await self._nursery.start(self._run, cluster, failed)
         if failed:
             raise ControlError(str(failed[0])) from failed[0]
+        return cluster
+
+    def _made(self, opening: Opening) -> VirtualCluster:
+        number = next(self._numbers)
+        if opening.brokers is None:
+            return VirtualCluster.of(number, opening, partial(self._config_of, opening.keys), self._descriptors)
+        from barnabas.control.nodes import Nodes
+
+        return Nodes(number, opening, self._config_of, self._descriptors)
+
+    async def _run(
+        self,
+        cluster: VirtualCluster,
+        failed: list[Exception],
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Run a cluster; what it could not start for is in `failed`, as the nursery is that of all clusters."""
+        try:
+            await cluster.run(task_status)
+        except (StartError, ConfigError, ControlError) as error:
+            failed.append(error)
+            task_status.started()
+        finally:
+            self._open.pop(cluster.id, None)
 
     def _introduce(self, cluster: VirtualCluster) -> None:
         cluster.snapshots, cluster.fork = self.snapshots, self.fork
@@ -151,19 +143,8 @@ class Clusters:
         try:
             while len(self._spares) < SPARES:
                 await trio.lowlevel.checkpoint()
-                self._spares.append(await self._start({}))
+                self._spares.append(await self._start(USUAL))
         except ControlError as error:
             logger.warning("No cluster can be started ahead: %s", error)
         finally:
             self._is_filling = False
-
-
-async def _run(
-    cluster: VirtualCluster, failed: list[Exception], task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
-) -> None:
-    """Run a cluster; what it could not start for is in `failed`, as the nursery is that of all clusters."""
-    try:
-        await cluster.run(task_status)
-    except (StartError, ConfigError) as error:
-        failed.append(error)
-        task_status.started()

@@ -7,6 +7,7 @@ is synced. Where hard links are not possible, as on another file system, everyth
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterable
@@ -25,8 +26,12 @@ if TYPE_CHECKING:
 _UNFINISHED: Final = (layout.DELETED_SUFFIX, layout.CLEANED_SUFFIX, layout.SWAP_SUFFIX, layout.TEMPORARY_SUFFIX)
 
 
-def copy_open_logs(log_dirs: LogDirs, target: Path) -> None:
-    """Copy what a broker has, of which no work is in progress. ControlError if it has several directories."""
+def copy_open_logs(log_dirs: LogDirs, target: Path, broker_epoch: int = -1) -> None:
+    """Copy what a broker has, of which no work is in progress, into a new directory.
+
+    `broker_epoch` is that of its registration in a cluster: the copy claims to have all that it had then. ControlError
+    if it has several directories.
+    """
     if len(log_dirs.dirs) != 1:
         raise ControlError("Snapshots are of brokers with one log directory")
     source = Path(log_dirs.dirs[0].path)
@@ -41,7 +46,8 @@ def copy_open_logs(log_dirs: LogDirs, target: Path) -> None:
     }
     for name, values in offsets.items():
         OffsetCheckpoint(files, f"{target}/{name}").write(values)
-    (target / layout.CLEAN_SHUTDOWN).write_text('{"version":0,"brokerEpoch":-1}', encoding="ascii")
+    marker = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+    (target / layout.CLEAN_SHUTDOWN).write_text(marker, encoding="ascii")
 
 
 def _write_what_is_in_memory(log: Log) -> None:
@@ -52,18 +58,19 @@ def _write_what_is_in_memory(log: Log) -> None:
 
 
 def copy_data(source: Path, target: Path, *, may_link: bool = True) -> None:
-    """Copy a log directory. With `may_link` files that never change again are hard links."""
-    target.mkdir(mode=0o700)
-    for entry in os.scandir(source):
-        if entry.is_file() and entry.name != layout.LOCK:
-            _copy(entry.path, f"{target}/{entry.name}")
-        elif layout.parse_partition_dir(entry.name) is not None:
-            _copy_log(Path(entry.path), target / entry.name, may_link=may_link)
+    """Copy a log directory into a new one. With `may_link` files that never change again are hard links."""
+    with os.scandir(source) as entries:
+        for entry in entries:
+            if entry.is_file() and entry.name != layout.LOCK:
+                _copy(entry.path, f"{target}/{entry.name}")
+            elif layout.parse_partition_dir(entry.name) is not None:
+                _copy_log(Path(entry.path), target / entry.name, may_link=may_link)
 
 
 def _copy_log(source: Path, target: Path, *, may_link: bool) -> None:
     target.mkdir(mode=0o700)
-    names = [one.name for one in os.scandir(source) if not one.name.endswith(_UNFINISHED)]
+    with os.scandir(source) as entries:
+        names = [one.name for one in entries if not one.name.endswith(_UNFINISHED)]
     active = _active_segment(names)
     for name in names:
         path, copy = f"{source}/{name}", f"{target}/{name}"

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from barnabas.control.errors import ControlError
+from barnabas.control.local_client import LocalClient
 from barnabas.control.operations import operation
 from barnabas.control.records import TopicReader
 from barnabas.coord.groups.consumer.embedded_protocol import read_assignment
@@ -39,14 +41,21 @@ NAMES_VERSION: Final = 9
 """The last version of OffsetFetch that has topics by name."""
 Members = list[dict[str, Any]]
 DEAD: Final = "Dead"
+LOADED_S: Final = 5.0
+"""How long a coordinator that is being loaded is waited for, seconds."""
+LOOK_S: Final = 0.005
 
 
 @operation("groups")
 async def groups(cluster: VirtualCluster, _: Values) -> object:
     """The groups that there are, with type and state."""
-    listed = await cluster.client.ask(ListGroupsRequest(), ListGroupsResponse)
+    listed = [await client.ask(ListGroupsRequest(), ListGroupsResponse) for client in cluster.clients()]
     return {
-        "groups": [{"group": one.group_id, "type": one.group_type, "state": one.group_state} for one in listed.groups]
+        "groups": [
+            {"group": one.group_id, "type": one.group_type, "state": one.group_state}
+            for answer in listed
+            for one in answer.groups
+        ]
     }
 
 
@@ -88,20 +97,32 @@ def _is_as_wished(found: dict[str, Any], values: Values) -> bool:
 
 
 async def described(cluster: VirtualCluster, name: str) -> dict[str, Any]:
-    """A group as it is now; type "" and state Dead if there is none."""
-    listed = await cluster.client.ask(ListGroupsRequest(), ListGroupsResponse)
-    kind = next((one.group_type for one in listed.groups if one.group_id == name), "")
-    state, members = await _DESCRIBERS.get(kind.lower(), _nothing)(cluster, name)
-    offsets = await (_share_offsets if kind == "share" else _committed)(cluster, name)
+    """A group as it is now; type "" and state Dead if there is none. ControlError while its coordinator is loaded."""
+    client, kind = await _found(cluster, name)
+    state, members = await _DESCRIBERS.get(kind.lower(), _nothing)(client, name)
+    offsets = await (_share_offsets if kind == "share" else _committed)(client, name)
     return {"group": name, "type": kind, "state": state, "members": members, "offsets": _with_lag(cluster, offsets)}
 
 
-async def _nothing(_: VirtualCluster, __: str) -> tuple[str, Members]:
+async def _found(cluster: VirtualCluster, name: str) -> tuple[LocalClient, str]:
+    """A client of the broker that coordinates a group, and the group's type; "" if there is none."""
+    listed = ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    with trio.move_on_after(LOADED_S):
+        while True:
+            client = LocalClient(await cluster.coordinator(name))
+            listed = await client.ask(ListGroupsRequest(), ListGroupsResponse)
+            if not listed.error_code:
+                return client, next((one.group_type for one in listed.groups if one.group_id == name), "")
+            await trio.sleep(LOOK_S)  # nobody is told when a coordinator has been loaded
+    raise ControlError(f"Group {name!r}: {ErrorCode(listed.error_code).name}")
+
+
+async def _nothing(_: LocalClient, __: str) -> tuple[str, Members]:
     return DEAD, []
 
 
-async def _classic(cluster: VirtualCluster, name: str) -> tuple[str, Members]:
-    answer = await cluster.client.ask(DescribeGroupsRequest(groups=[name]), DescribeGroupsResponse)
+async def _classic(client: LocalClient, name: str) -> tuple[str, Members]:
+    answer = await client.ask(DescribeGroupsRequest(groups=[name]), DescribeGroupsResponse)
     described = answer.groups[0]
     return described.group_state, [
         _member(one.member_id, one.group_instance_id, one.client_id, _assigned(one.member_assignment))
@@ -118,15 +139,15 @@ def _assigned(data: bytes | memoryview) -> dict[str, list[int]]:
     return {one.topic: sorted(one.partitions) for one in assignment.assigned_partitions}
 
 
-async def _consumer(cluster: VirtualCluster, name: str) -> tuple[str, Members]:
+async def _consumer(client: LocalClient, name: str) -> tuple[str, Members]:
     asked = ConsumerGroupDescribeRequest(group_ids=[name])
-    described = (await cluster.client.ask(asked, ConsumerGroupDescribeResponse)).groups[0]
+    described = (await client.ask(asked, ConsumerGroupDescribeResponse)).groups[0]
     return described.group_state, [_modern_member(one, one.instance_id) for one in described.members]
 
 
-async def _share(cluster: VirtualCluster, name: str) -> tuple[str, Members]:
+async def _share(client: LocalClient, name: str) -> tuple[str, Members]:
     asked = ShareGroupDescribeRequest(group_ids=[name])
-    described = (await cluster.client.ask(asked, ShareGroupDescribeResponse)).groups[0]
+    described = (await client.ask(asked, ShareGroupDescribeResponse)).groups[0]
     return described.group_state, [_modern_member(one, None) for one in described.members]
 
 
@@ -148,10 +169,10 @@ _DESCRIBERS: Final[dict[str, Callable[[Any, str], Awaitable[tuple[str, Members]]
 }
 
 
-async def _committed(cluster: VirtualCluster, name: str) -> list[tuple[str, int, int]]:
+async def _committed(client: LocalClient, name: str) -> list[tuple[str, int, int]]:
     """Topic, partition and committed offset of a group that keeps its offsets."""
     asked = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=None)])
-    answer = await cluster.client.ask(asked, OffsetFetchResponse, NAMES_VERSION)
+    answer = await client.ask(asked, OffsetFetchResponse, NAMES_VERSION)
     return [
         (topic.name, one.partition_index, one.committed_offset)
         for topic in answer.groups[0].topics
@@ -160,10 +181,10 @@ async def _committed(cluster: VirtualCluster, name: str) -> list[tuple[str, int,
     ]
 
 
-async def _share_offsets(cluster: VirtualCluster, name: str) -> list[tuple[str, int, int]]:
+async def _share_offsets(client: LocalClient, name: str) -> list[tuple[str, int, int]]:
     """Topic, partition and start offset of a share group."""
     asked = DescribeShareGroupOffsetsRequest(groups=[DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=None)])
-    answer = await cluster.client.ask(asked, DescribeShareGroupOffsetsResponse)
+    answer = await client.ask(asked, DescribeShareGroupOffsetsResponse)
     return [
         (topic.topic_name, one.partition_index, one.start_offset)
         for topic in answer.groups[0].topics
@@ -175,8 +196,7 @@ async def _share_offsets(cluster: VirtualCluster, name: str) -> list[tuple[str, 
 def _with_lag(cluster: VirtualCluster, offsets: list[tuple[str, int, int]]) -> list[dict[str, Any]]:
     rows = []
     for topic, index, offset in sorted(offsets):
-        partition = cluster.broker.partitions.find(topic, index)
-        end = None if partition is None else partition.log.last_stable_offset
+        end = next((one.log.last_stable_offset for one in cluster.partitions_of(topic) if one.index == index), None)
         lag = None if end is None else max(0, end - offset)
         rows.append({"topic": topic, "partition": index, "offset": offset, "lag": lag})
     return rows

@@ -24,6 +24,7 @@ from barnabas.broker.start_errors import StartError
 from barnabas.control.clusters import Clusters
 from barnabas.control.errors import ControlError, NotFoundError
 from barnabas.control.http_server import serve_control
+from barnabas.control.opening import Opening
 from barnabas.control.operations import perform
 from barnabas.control.values import Values
 from barnabas.control.virtual_cluster import VirtualCluster
@@ -68,7 +69,7 @@ class Host:
             raise StartError(f"Cannot listen on {host}:{port} (--control): {error.strerror}") from error
         own = self._own
         assert own is not None
-        own.follow()
+        own.follow(own.broker)
         nursery.start_soon(own.clock.run)
         self._clusters = Clusters(own, self._config_of, raise_descriptor_limit(), nursery)
         bound = listening.getsockname()
@@ -136,15 +137,7 @@ class Host:
             return {"clusters": [{"id": one.id, "bootstrap": one.bootstrap} for one in self._clusters.all()]}
         if method != "POST":
             raise ControlError(f"{method} is not for {PREFIX}")
-        given = Values(values)
-        given.only(("config", "seed", "brokers", "as_version"))
-        keys = {key: str(value) for key, value in given.mapping("config").items()}
-        if given.has("brokers"):
-            if given.has("as_version"):
-                raise ControlError("as_version is for clusters with one broker")
-            cluster = await self._clusters.open_nodes(keys, given.integer("brokers"))
-        else:
-            cluster = await self._clusters.open(keys, given.integer("seed", None), given.text("as_version", None))
+        cluster = await self._clusters.open(Opening.of(Values(values)))
         return {"id": cluster.id, "bootstrap": cluster.bootstrap}
 
 

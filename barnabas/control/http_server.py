@@ -1,8 +1,9 @@
 """The HTTP server of the control channel: JSON in, JSON out, HTTP/1.1 with connections that stay open.
 
 Each connection is a task of trio beside the reactors; h11 parses. A request must have the token. What a client can take
-is bounded: `MAX_CONNECTIONS` at a time, `MAX_BODY_BYTES` a request. A request that is waited for is cancelled when its
-connection is closed by the other side.
+is bounded: `MAX_CONNECTIONS` at a time, `MAX_BODY_BYTES` a request, `MAX_PIPELINED_BYTES` before its answer; without
+the token `STRANGER_BYTES` and `STRANGER_S`. A request that is waited for is cancelled when its connection is closed by
+the other side.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import hmac
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from http import HTTPStatus
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import h11
 import trio
 
+from barnabas.broker.net.task_listener import serve_in_tasks
 from barnabas.control.errors import ControlError
 
 if TYPE_CHECKING:
@@ -26,7 +30,13 @@ logger = logging.getLogger("barnabas.control")
 
 MAX_CONNECTIONS: Final = 256
 MAX_BODY_BYTES: Final = 64 * 1024 * 1024
+MAX_PIPELINED_BYTES: Final = 64 * 1024
+"""What a client may send before its answer; one that sends more has its connection closed."""
 READ_BYTES: Final = 64 * 1024
+STRANGER_BYTES: Final = 64 * 1024
+"""The body that is read of a request without the token, so that its client reads the answer, and not a reset."""
+STRANGER_S: Final = 10.0
+"""How long the first request of a connection may take, seconds."""
 
 Answerer: TypeAlias = Callable[[str, str, dict[str, Any]], Awaitable[Any]]
 """Answers a method, a path and a body with a value for JSON. ControlError for what it refuses."""
@@ -34,11 +44,11 @@ Answerer: TypeAlias = Callable[[str, str, dict[str, Any]], Awaitable[Any]]
 
 async def serve_control(listening: socket.socket, token: str, answer: Answerer) -> None:
     """Answer requests on a listening socket until cancelled; the socket is closed then."""
-    limit = trio.Semaphore(MAX_CONNECTIONS)
-    async with trio.SocketListener(trio.socket.from_stdlib_socket(listening)) as listener, trio.open_nursery() as tasks:
-        while True:
-            await limit.acquire()
-            tasks.start_soon(_Connection(await listener.accept(), token, answer).run, limit)
+
+    async def serve(stream: trio.SocketStream) -> None:
+        await _Connection(stream, token, answer).run()
+
+    await serve_in_tasks(listening, MAX_CONNECTIONS, serve, logger)
 
 
 class _RefusedError(Exception):
@@ -58,28 +68,26 @@ class _Connection:
         self._answer = answer
         self._http = h11.Connection(h11.SERVER)
 
-    async def run(self, limit: trio.Semaphore) -> None:
-        """Serve requests until the connection ends; what goes wrong concerns no other connection."""
+    async def run(self) -> None:
+        """Serve requests until the connection ends."""
+        limit_s = STRANGER_S
         try:
-            while await self._serve_one():
+            while await self._serve_one(limit_s):
                 self._http.start_next_cycle()
-        except (trio.BrokenResourceError, trio.ClosedResourceError, h11.LocalProtocolError):
+                limit_s = inf
+        except h11.LocalProtocolError:
             pass  # the client has gone
-        except Exception:
-            logger.exception("A connection of the control channel failed")
-        finally:
-            limit.release()
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
-                await self._stream.aclose()
 
-    async def _serve_one(self) -> bool:
-        """Answer one request; False if the connection is to be closed."""
+    async def _serve_one(self, limit_s: float) -> bool:
+        """Answer one request, which has to come within `limit_s`; False if the connection is to be closed."""
         try:
-            request = await self._next_event()
-            if not isinstance(request, h11.Request):
+            with trio.move_on_after(limit_s) as limit:
+                request = await self._next_event()
+                if not isinstance(request, h11.Request):
+                    return False
+                body = await self._authorized_body(request)
+            if limit.cancelled_caught:
                 return False
-            body = await self._body()
-            self._check_token(request)
             status, answer = await self._outcome(request, body)
         except h11.RemoteProtocolError as error:
             status, answer = HTTPStatus(error.error_status_hint), {"error": str(error)}
@@ -97,18 +105,22 @@ class _Connection:
                 await self._stream.send_all(self._http.send(h11.InformationalResponse(status_code=100, headers=[])))
             self._http.receive_data(await self._stream.receive_some(READ_BYTES))
 
-    async def _body(self) -> bytes:
+    async def _authorized_body(self, request: h11.Request) -> bytes:
+        """The body of a request that has the token."""
+        given = dict(request.headers).get(b"authorization", b"")
+        if hmac.compare_digest(given, self._authorization):
+            return await self._body(MAX_BODY_BYTES)
+        with suppress(_RefusedError):
+            await self._body(STRANGER_BYTES)
+        raise _RefusedError(HTTPStatus.UNAUTHORIZED)
+
+    async def _body(self, most: int) -> bytes:
         body = bytearray()
         while isinstance(event := await self._next_event(), h11.Data):
             body += event.data
-            if len(body) > MAX_BODY_BYTES:
+            if len(body) > most:
                 raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         return bytes(body)
-
-    def _check_token(self, request: h11.Request) -> None:
-        given = dict(request.headers).get(b"authorization", b"")
-        if not hmac.compare_digest(given, self._authorization):
-            raise _RefusedError(HTTPStatus.UNAUTHORIZED)
 
     async def _outcome(self, request: h11.Request, body: bytes) -> tuple[HTTPStatus, object]:
         """Status and answer of a request; it is cancelled when the client goes away meanwhile."""
@@ -134,9 +146,17 @@ class _Connection:
         return outcome[0]
 
     async def _until_closed(self) -> None:
-        """Return when the client has closed its side; what it sends before its answer is kept."""
-        while data := await self._stream.receive_some(READ_BYTES):
-            self._http.receive_data(data)
+        """Return when the connection is to be closed; a bounded part of what is sent meanwhile is kept."""
+        with suppress(trio.BrokenResourceError):
+            while data := await self._stream.receive_some(READ_BYTES):
+                self._http.receive_data(data)
+                if len(self._http.trailing_data[0]) > MAX_PIPELINED_BYTES:
+                    logger.warning(
+                        "A client of the control channel has sent more than %d bytes before its answer: "
+                        "its connection is closed",
+                        MAX_PIPELINED_BYTES,
+                    )
+                    return
 
     async def _answered(self, method: str, path: str, values: dict[str, Any]) -> tuple[HTTPStatus, object]:
         try:

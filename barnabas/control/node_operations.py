@@ -36,5 +36,5 @@ async def start(cluster: VirtualCluster, values: Values) -> object:
 @operation("elect", "topic", "partition", "broker")
 async def elect(cluster: VirtualCluster, values: Values) -> object:
     """Have a replica lead a partition; answered when all brokers know of it."""
-    await _nodes(cluster).elect(values.text("topic"), values.integer("partition", 0), values.integer("broker"))
+    await _nodes(cluster).leaders.elect(values.text("topic"), values.integer("partition", 0), values.integer("broker"))
     return {}

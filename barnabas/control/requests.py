@@ -25,9 +25,12 @@ def api_named(name: str) -> ApiKey:
     raise ControlError(f"There is no API {name!r}; they are called as in Kafka: Produce, Fetch, JoinGroup")
 
 
-@operation("request", "api", "version", "body")
+@operation("request", "api", "version", "body", "broker")
 async def request(cluster: VirtualCluster, values: Values) -> object:
-    """Make a request in Kafka's JSON, in this version or the latest; its response, in JSON too."""
+    """Make a request in Kafka's JSON, in this version or the latest; its response, in JSON too.
+
+    Of several brokers the first one that runs is asked, unless `broker` is given.
+    """
     request_class, response_class = message_for(api_named(values.text("api")))
     version = values.integer("version", request_class.max_version)
     if version not in request_class.versions:
@@ -36,4 +39,5 @@ async def request(cluster: VirtualCluster, values: Values) -> object:
         message = from_json(request_class, values.mapping("body"), version)
     except ValueError as error:
         raise ControlError(str(error)) from error
-    return to_json(await cluster.client.ask(message, response_class, version), version)
+    client = cluster.client_on(values.integer("broker")) if values.has("broker") else cluster.client
+    return to_json(await client.ask(message, response_class, version), version)

@@ -33,9 +33,11 @@ async def fork(cluster: VirtualCluster, values: Values) -> object:
     """Open a cluster that begins as this one is, or as it was in a snapshot."""
     given = values.integer("snapshot", None)
     number = await cluster.take_snapshot() if given is None else given
-    forked = await cluster.fork(cluster.snapshots[number])
-    if given is None:
-        cluster.snapshots.remove(number)
+    try:
+        forked = await cluster.fork(cluster.snapshots[number])
+    finally:
+        if given is None:
+            cluster.snapshots.remove(number)
     return {"id": forked.id, "bootstrap": forked.bootstrap}
 
 

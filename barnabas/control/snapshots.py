@@ -1,51 +1,82 @@
 """Snapshots of virtual clusters: a directory each, and the clock as it was. They are there until their process ends.
 
 A snapshot has everything that the brokers have written: topics, records, configs, groups, offsets, open transactions,
-the state of producers, ACLs, users. Connections are no part of it.
+the state of producers, ACLs, users. Connections are no part of it. That of a cluster of several brokers has a directory
+for each node, named as those of `barnabas serve --brokers`.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
+from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
-from shutil import rmtree
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
-from barnabas.control.data_copy import copy_data, copy_open_logs
-from barnabas.control.errors import ControlError, NotFoundError
+from barnabas.control.data_copy import copy_data
+from barnabas.control.directories import new_directory, new_path, remove
+from barnabas.control.errors import NotFoundError
 
 if TYPE_CHECKING:
     from barnabas.control.clock import ClockState
-    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.control.opening import Opening
+
+
+class Led(NamedTuple):
+    """Who led a partition, who was in sync, and up to where its records were committed."""
+
+    leader: int
+    isr: frozenset[int]
+    high_watermark: int
+
+
+class NodesState(NamedTuple):
+    """What a snapshot keeps of several brokers, beside their directories."""
+
+    cluster_id: str
+    directories: Mapping[int, str]
+    """The names of the nodes' directories, by id."""
+    running: tuple[int, ...]
+    """The brokers that ran."""
+    led: Mapping[tuple[str, int], Led]
+    """By topic and index."""
 
 
 class Snapshot:
     """What a cluster was at one moment."""
 
-    def __init__(self, folder: Path, clock: ClockState, keys: dict[str, str], seed: int | None) -> None:
+    def __init__(self, folder: Path, opening: Opening, clock: ClockState, nodes: NodesState | None) -> None:
         self.folder = folder
+        self.opening = opening
+        """What a fork is opened with."""
         self.clock = clock
-        self.keys = keys
-        """The config keys that the cluster was opened with."""
-        self.seed = seed
-        """The seed for the ids of a fork; not that of the cluster, whose ids were given out already."""
+        self.nodes = nodes
+        """None: one broker, whose directory the snapshot is."""
 
-    def copy_to_temporary(self) -> str:
-        """A copy for a broker that removes it at its end."""
-        path = _new_path()
-        copy_data(self.folder, path)
-        return str(path)
+    def copy_to_temporary(self) -> Path:
+        """A copy for those who remove it at their end. ControlError if it cannot be written: nothing is left then."""
+        path = new_path()
+        with new_directory(path):
+            self._copy(path, may_link=True)
+        return path
 
     def save(self, path: Path) -> None:
         """Copy it to a directory that does not exist yet. ControlError if that cannot be written."""
-        try:
-            copy_data(self.folder, path, may_link=False)
-        except OSError as error:
-            raise ControlError(f"Cannot save the snapshot as {path}: {error.strerror}") from error
+        with new_directory(path):
+            self._copy(path, may_link=False)
+            if self.nodes is not None:
+                from barnabas.control.saved_cluster import write_state
+
+                write_state(path, self.nodes.cluster_id, self.nodes.directories)
+
+    def _copy(self, target: Path, *, may_link: bool) -> None:
+        if self.nodes is None:
+            copy_data(self.folder, target, may_link=may_link)
+            return
+        for name in self.nodes.directories.values():
+            (target / name).mkdir(mode=0o700)
+            copy_data(self.folder / name, target / name, may_link=may_link)
 
 
 class Snapshots:
@@ -62,22 +93,25 @@ class Snapshots:
         except KeyError:
             raise NotFoundError(f"There is no snapshot {number}: it was removed, or never taken") from None
 
-    def take(self, log_dirs: LogDirs, clock: ClockState, keys: dict[str, str], seed: int | None) -> int:
-        """Take a snapshot of a cluster in which no work is in progress; its number."""
-        folder = _new_path()
-        try:
-            copy_open_logs(log_dirs, folder)
-        except BaseException:
-            rmtree(folder, ignore_errors=True)
-            raise
+    def take(
+        self, opening: Opening, clock: ClockState, copy: Callable[[Path], None], nodes: NodesState | None = None
+    ) -> int:
+        """Take a snapshot of a cluster in which no work is in progress; its number.
+
+        `copy` fills the new directory. ControlError if that cannot be written: nothing is left then.
+        """
+        folder = new_path()
+        with new_directory(folder):
+            copy(folder)
         number = next(self._numbers)
-        self._snapshots[number] = Snapshot(folder, clock, keys, seed)
+        self._snapshots[number] = Snapshot(folder, opening, clock, nodes)
         return number
 
     def remove(self, number: int) -> None:
         """Remove a snapshot with its directory."""
-        rmtree(self[number].folder, ignore_errors=True)
+        folder = self[number].folder
         del self._snapshots[number]
+        remove(folder)
 
     async def remove_at_end(self) -> None:
         """Wait to be cancelled, and remove all."""
@@ -86,8 +120,3 @@ class Snapshots:
         finally:
             for number in list(self._snapshots):
                 self.remove(number)
-
-
-def _new_path() -> Path:
-    """The path of a directory that does not exist yet, on the file system that temporary data is on."""
-    return Path(f"{os.environ.get('TMPDIR') or tempfile.gettempdir()}/barnabas-{os.urandom(6).hex()}")

@@ -6,12 +6,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from barnabas.broker.config.keys.general import AUTO_CREATE_TOPICS_ENABLE
 from barnabas.control.errors import ControlError, NotFoundError
 from barnabas.control.operations import operation
 from barnabas.control.records import Found, TopicReader, matches, offsets
 from barnabas.control.values import Values
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from barnabas.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
 from barnabas.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -31,6 +37,9 @@ if TYPE_CHECKING:
     from barnabas.control.virtual_cluster import VirtualCluster
     from barnabas.wire.types import Uuid
 
+LOOK_S: Final = 0.005
+_COMING: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
+"""What is answered of a topic while it is being created."""
 FILTER: Final = ("topic", "partition", "positions", "key", "value", "headers", "committed")
 
 
@@ -45,17 +54,17 @@ async def create_topic(cluster: VirtualCluster, values: Values) -> object:
     )
     answer = await cluster.client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), CreateTopicsResponse)
     made = answer.topics[0]
-    if made.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
-        return {"created": False}
-    if made.error_code:
+    if made.error_code not in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}:
         raise ControlError(f"{ErrorCode(made.error_code).name}: {made.error_message or made.name}")
-    return {"created": True}
+    await cluster.until_led(topic.name, is_new=True)
+    return {"created": made.error_code == ErrorCode.NONE}
 
 
 @operation("topic", "topic")
 async def describe_topic(cluster: VirtualCluster, values: Values) -> object:
     """The offsets of a topic's partitions."""
     name = values.text("topic")
+    await cluster.until_led(name)
     partitions = TopicReader(cluster, name, {}, committed=True).partitions
     if not partitions:
         raise NotFoundError(f"There is no topic {name!r}")
@@ -66,6 +75,7 @@ async def describe_topic(cluster: VirtualCluster, values: Values) -> object:
 async def records(cluster: VirtualCluster, values: Values) -> object:
     """The records of a topic that are there now and match; none of a topic that does not exist."""
     search = _Search(cluster, values)
+    await cluster.until_led(search.topic)
     await search.read()
     return search.answer()
 
@@ -91,10 +101,8 @@ async def produce(cluster: VirtualCluster, values: Values) -> object:
     client; records without a key go to the partitions in turn.
     """
     topic = values.text("topic")
-    wanted = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
-    described = (await cluster.client.ask(wanted, MetadataResponse)).topics[0]
-    if described.error_code:
-        raise ControlError(f"{topic}: {ErrorCode(described.error_code).name}")
+    deadline = trio.current_time() + values.number("timeout_s", 10.0)
+    described = await _described(cluster, topic, deadline)
     count = len(described.partitions)
     ends = sum(found["end"] for found in offsets(TopicReader(cluster, topic, {}, committed=False).partitions))
     batches: dict[int, list[tuple[int, bytes | None, bytes | None, list[Header]]]] = {}
@@ -108,11 +116,29 @@ async def produce(cluster: VirtualCluster, values: Values) -> object:
         batch = batches.setdefault(partition, [])
         order.append((partition, len(batch)))
         batch.append((timestamp, key, given.data("value"), headers))
-    first = await _append(cluster, described.topic_id, {index: build_batch(batch) for index, batch in batches.items()})
+    built = {index: build_batch(batch) for index, batch in batches.items()}
+    first = await _append(cluster, described.topic_id, built, deadline)
     return {"offsets": [[partition, first[partition] + place] for partition, place in order]}
 
 
-async def _append(cluster: VirtualCluster, topic_id: Uuid, batches: dict[int, bytes]) -> dict[int, int]:
+async def _described(cluster: VirtualCluster, topic: str, deadline: float) -> MetadataResponseTopic:
+    """A topic, which is created if the cluster creates topics by itself."""
+    wanted = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
+    while True:
+        described = (await cluster.client.ask(wanted, MetadataResponse)).topics[0]
+        is_coming = described.error_code in _COMING and cluster.broker.config[AUTO_CREATE_TOPICS_ENABLE]
+        if not is_coming or trio.current_time() >= deadline:
+            break
+        await trio.sleep(LOOK_S)  # several brokers learn of a new topic one after the other
+    if described.error_code:
+        raise ControlError(f"{topic}: {ErrorCode(described.error_code).name}")
+    await cluster.until_led(topic)
+    return described
+
+
+async def _append(
+    cluster: VirtualCluster, topic_id: Uuid, batches: dict[int, bytes], deadline: float
+) -> dict[int, int]:
     """Write a batch to each of these partitions; the offsets of their first records."""
     found = {}
     for index, batch in batches.items():
@@ -120,8 +146,13 @@ async def _append(cluster: VirtualCluster, topic_id: Uuid, batches: dict[int, by
             topic_id=topic_id, partition_data=[PartitionProduceData(index=index, records=memoryview(batch))]
         )
         request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[data])
-        answer = await cluster.client_of(topic_id, index).ask(request, ProduceResponse)
-        partition = answer.responses[0].partition_responses[0]
+        while True:
+            answer = await cluster.client_of(topic_id, index).ask(request, ProduceResponse)
+            partition = answer.responses[0].partition_responses[0]
+            is_moving = partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            if not is_moving or trio.current_time() >= deadline:
+                break
+            await trio.sleep(LOOK_S)
         if partition.error_code:
             name = ErrorCode(partition.error_code).name
             raise ControlError(f"Partition {partition.index}: {name}: {partition.error_message or ''}".rstrip(": "))

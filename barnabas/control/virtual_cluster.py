@@ -8,21 +8,24 @@ can use it, and no request is rewritten. It takes about 2 ms of CPU to start one
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 
 from barnabas.broker.server import Server
 from barnabas.broker.start_errors import StartError
 from barnabas.control.clock import Clock
-from barnabas.control.errors import ControlError
+from barnabas.control.data_copy import copy_open_logs
+from barnabas.control.errors import ControlError, NotFoundError
 from barnabas.control.local_client import LocalClient
+from barnabas.control.opening import USUAL, Opening
 from barnabas.control.traffic.dispatcher import Traffic
 from barnabas.storage.unsynced_files import UnsyncedFiles
 from barnabas.wire.configdef import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
+    from pathlib import Path
 
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.context import Broker
@@ -35,59 +38,77 @@ if TYPE_CHECKING:
 class VirtualCluster:
     """One virtual cluster, or the broker of the process itself."""
 
-    def __init__(self, number: int, server: Server, release: Release | None = None) -> None:
+    def __init__(self, number: int, server: Server | None, release: Release | None = None) -> None:
         """`server` has not started; `release` is the one of Kafka that it answers as."""
         self.id = number
-        self.server = server
         self.traffic = Traffic(release)
-        server.dispatcher = self.traffic.dispatcher
-        self.client = LocalClient(server)
         self.clock = Clock()
-        self.clock.add(server)
+        if server is not None:
+            self._server = server
+            server.dispatcher = self.traffic.dispatcher
+            self.clock.add(server)
         self.metadata_waiters: dict[object, Callable[[], None]] = {}
         """Called at the end of a turn in which the metadata has changed; the key is the waiter itself."""
-        self._scope: trio.CancelScope | None = None
         self.snapshots: Snapshots
         """The snapshots of all clusters of the process."""
         self.fork: Callable[[Snapshot], Awaitable[VirtualCluster]]
         """Opens a cluster that begins with a snapshot."""
-        self.keys: dict[str, str] = {}
-        """The config keys that it was opened with."""
+        self.opening: Opening = USUAL
+        """What it was opened with."""
         self.performed: set[str] = set()
         """The operations that the test has asked for."""
+        self._scope: trio.CancelScope | None = None
         self._random: Random | None = None
-        self._make_server: Callable[[], Server] | None = None
+        self._make_config: Callable[[], ServerConfig]
+        self._make_server: Callable[[ServerConfig], Server]
+        self._first: Snapshot | None = None
+        self._restoring = trio.Lock()
         self._replacement: Server | None = None
         self._replaced = trio.Event()
-        self._failure: Exception | None = None
+        self._is_closed = False
+        self.ended = trio.Event()
+        """Set when its tasks have ended, and its data was removed."""
 
     @classmethod
     def of(
-        cls,
-        number: int,
-        make_config: Callable[[], ServerConfig],
-        descriptors: int,
-        seed: int | None = None,
-        release: Release | None = None,
+        cls, number: int, opening: Opening, make_config: Callable[[], ServerConfig], descriptors: int
     ) -> VirtualCluster:
-        """A cluster with this configuration, which has not started yet. With a seed its ids follow from that."""
-        random = None if seed is None else Random(seed)
+        """A cluster of one broker with this configuration, which has not started yet. ControlError."""
+        cluster = cls(number, None, opening.release())
+        cluster.opening = opening
+        cluster._random = random = None if opening.seed is None else Random(opening.seed)
 
-        def make_server() -> Server:
-            server = Server(make_config(), descriptors, is_temporary=True, files=UnsyncedFiles())
+        def make_server(config: ServerConfig) -> Server:
+            server = Server(config, descriptors, is_temporary=True, files=UnsyncedFiles())
             if random is not None:
                 server.random_bytes = random.randbytes
             return server
 
-        cluster = cls(number, make_server(), release)
-        cluster._random = random
-        cluster._make_server = make_server
+        cluster._make_config, cluster._make_server = make_config, make_server
         return cluster
+
+    def begin_with(self, snapshot: Snapshot) -> None:
+        """Have it start with what a snapshot has."""
+        self._first = snapshot
+
+    @property
+    def server(self) -> Server:
+        """Its broker; of several the first one that runs. ControlError if none does."""
+        return self._server
 
     @property
     def broker(self) -> Broker:
         """The parts of its broker."""
         return self.server.broker
+
+    @property
+    def client(self) -> LocalClient:
+        """A client of its broker."""
+        return LocalClient(self.server)
+
+    def clients(self) -> list[LocalClient]:
+        """A client of each broker that runs."""
+        return [self.client]
 
     def partitions_of(self, topic: str) -> Iterable[Partition]:
         """The partitions of a topic, where they are led."""
@@ -97,6 +118,22 @@ class VirtualCluster:
         """A client of the broker that leads a partition."""
         return self.client
 
+    def client_on(self, broker: int) -> LocalClient:
+        """A client of one of its brokers, by id. NotFoundError if there is no such broker, or it does not run."""
+        if broker != self.server.config.node_id:
+            raise NotFoundError(f"There is no broker {broker}: this cluster has one, {self.server.config.node_id}")
+        return self.client
+
+    async def coordinator(self, key: str, *, of_transactions: bool = False) -> Server:  # noqa: ARG002 - as above
+        """The broker that coordinates a group, or a transactional id."""
+        return self.server
+
+    async def until_led(self, topic: str, *, is_new: bool = False) -> None:
+        """Wait until all brokers know a topic, and its partitions are led by brokers that run. WaitedTooLongError.
+
+        One that no broker knows is there only if it `is_new`.
+        """
+
     @property
     def bootstrap(self) -> str:
         """Its address for clients on this machine, HOST:PORT."""
@@ -104,79 +141,124 @@ class VirtualCluster:
         host = "127.0.0.1" if endpoint.host in {"", "0.0.0.0", "::"} else endpoint.host
         return f"[{host}]:{endpoint.port}" if ":" in host else f"{host}:{endpoint.port}"
 
-    def follow(self) -> None:
-        """Have those who wait for changes of the metadata called, from now on."""
-        broker = self.broker
+    def follow(self, broker: Broker) -> Callable[[Any], None]:
+        """Have those who wait for changes of the metadata called, from now on; what has them called."""
 
-        def wake() -> None:
-            for woken in list(self.metadata_waiters.values()):
-                woken()
+        def changed(_: Any) -> None:
+            broker.loop.call_after_turn(self._wake)
 
-        broker.metadata.on_change.append(lambda _: broker.loop.call_after_turn(wake))
+        broker.metadata.on_change.append(changed)
+        return changed
+
+    def _wake(self) -> None:
+        for woken in list(self.metadata_waiters.values()):
+            woken()
 
     async def run(self, task_status: trio.TaskStatus[None]) -> None:
-        """Start it, and serve until it is closed. StartError and ConfigError if it cannot start."""
-        self._start()
+        """Start it, and serve until it is closed. StartError, ConfigError and ControlError if it cannot start."""
+        self._server = self._start(self._first)
+        self._first = None
+        self._started()
         task_status.started()
-        while True:
-            try:
-                async with trio.open_nursery() as nursery:
-                    self._scope = nursery.cancel_scope
-                    self.server.run_in(nursery)
-                    nursery.start_soon(self.clock.run)
-            finally:
-                self.server.close()
-            if self._replacement is None:
-                return
-            self._replace(self._replacement)
-            self._replacement = None
+        try:
+            while True:
+                await self._serve()
+                replacement, self._replacement = self._replacement, None
+                if replacement is None:
+                    return
+                self.clock.remove(self._server)
+                self._server = replacement
+                self._started()
+                self._wake()
+                self._replaced.set()
+                if self._is_closed:
+                    self._server.close()
+                    return
+        finally:
+            if self._replacement is not None:
+                self._replacement.close()
             self._replaced.set()
-            if self._failure is not None:
-                return
+            self.ended.set()
 
-    def _start(self) -> None:
-        self.server.start()
-        self.follow()
+    def _started(self) -> None:
+        self.follow(self.broker)
         self.server.reactor.linger_s = 0.0  # the others are not served while one waits
 
-    def _replace(self, server: Server) -> None:
-        """Serve with another server; if it cannot start, `_failure` says why, and the cluster has ended."""
-        self.clock.remove(self.server)
-        server.dispatcher = self.server.dispatcher
-        self.clock.add(server)
-        self.server, self.client = server, LocalClient(server)
+    async def _serve(self) -> None:
+        server = self.server
         try:
-            self._start()
-        except (StartError, ConfigError) as error:
-            self._failure = error
+            async with trio.open_nursery() as nursery:
+                self._scope = nursery.cancel_scope
+                server.run_in(nursery)
+                nursery.start_soon(self.clock.run)
+        finally:
+            server.close()
 
     async def take_snapshot(self) -> int:
-        """Take a snapshot, once no work is in progress; its number."""
+        """Take a snapshot, once no work is in progress; its number. ControlError if it cannot be written."""
         await self.clock.settle()
-        return self.snapshots.take(self.broker.log_dirs, self.clock.state(), self.keys, self._next_seed())
+        seed = None if self._random is None else self._random.getrandbits(64)  # its own ids were given out already
+        return self.snapshots.take(self.opening._replace(seed=seed), self.clock.state(), self._copy)
 
-    def _next_seed(self) -> int | None:
-        """A seed that follows from this cluster's, None if it has none."""
-        return None if self._random is None else self._random.getrandbits(64)
+    def _copy(self, target: Path) -> None:
+        copy_open_logs(self.broker.log_dirs, target)
 
     async def restore(self, snapshot: Snapshot) -> None:
         """Begin again with what a snapshot has, at the same address. Connections are closed.
 
-        The listening sockets are kept, so that clients that connect meanwhile are not refused.
+        The listening sockets are kept, so that clients that connect meanwhile are not refused. ControlError if the
+        snapshot cannot be served: then the cluster is as it was.
         """
-        assert self._make_server is not None
-        assert self._scope is not None
-        replacement = self._make_server()
-        replacement.prepared_dir = snapshot.copy_to_temporary()
-        replacement.inherited = self.server.duplicate_listeners()
-        self._replacement, self._replaced = replacement, trio.Event()
-        self._scope.cancel()
-        await self._replaced.wait()
-        if self._failure is not None:
-            raise ControlError(f"The cluster cannot be started again: {self._failure}")
-        self.clock.set_state(snapshot.clock)
+        if snapshot.nodes is not None:
+            raise ControlError("The snapshot is of a cluster of several brokers, and this one has one")
+        async with self._restoring:
+            if self._is_closed:
+                raise NotFoundError(f"Cluster {self.id} has ended")
+            try:
+                self._replacement = self._start(snapshot, self.server)
+            except (StartError, ConfigError) as error:
+                raise ControlError(f"The cluster is as it was, since the snapshot cannot be served: {error}") from error
+            self._replaced = trio.Event()
+            assert self._scope is not None
+            self._scope.cancel()
+            with trio.CancelScope(shield=True):  # the client may go; the next restore has to wait nevertheless
+                await self._replaced.wait()
+
+    def _start(self, snapshot: Snapshot | None, replaced: Server | None = None) -> Server:
+        """A server that has started, with what a snapshot has, and at the address of one that it replaces.
+
+        StartError, ConfigError and ControlError if it cannot start: then nothing has changed.
+        """
+        config = self._make_config()
+        prepared = None if snapshot is None else str(snapshot.copy_to_temporary())
+        server = self._make_server(config)
+        server.prepared_dir = prepared
+        server.dispatcher = self.traffic.dispatcher
+        if replaced is not None:
+            server.inherited = replaced.duplicate_listeners()
+        before = self.clock.state()
+        self.clock.add(server)
+        if snapshot is not None:
+            self.clock.set_state(snapshot.clock)
+        try:
+            server.start()
+            if snapshot is not None:
+                check_whole(server)
+        except BaseException:
+            server.abandon()
+            self.clock.remove(server)
+            self.clock.set_state(before)
+            raise
+        return server
 
     def close(self) -> None:
         """Close its connections now, and remove its data as soon as its tasks have ended."""
+        self._is_closed = True
         if self._scope is not None:
             self._scope.cancel()
+
+
+def check_whole(server: Server) -> None:
+    """StartError if a server that has started with a snapshot cannot serve all of it."""
+    for (topic, index), reason in server.broker.partitions.offline.items():
+        raise StartError(f"{topic}-{index} cannot be opened: {reason}")

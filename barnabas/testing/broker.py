@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from barnabas.testing.channel import Channel
 from barnabas.testing.cluster import AsyncCluster, Cluster
+from barnabas.testing.errors import BrokerError, RefusedError
 from barnabas.testing.forms import in_thread
 from barnabas.testing.link import TIMEOUT_S, Link
 from barnabas.testing.process import BrokerProcess
@@ -24,14 +26,26 @@ CONTROL = "BARNABAS_CONTROL"
 class Broker:
     """A broker's process with its control channel. Entering it starts it, leaving it ends it.
 
-    `with` gives a `Cluster`, `async with` an `AsyncCluster`: the broker itself. `open` makes further clusters in the
-    same process, each as isolated as a process of its own.
+    `with` gives a `Cluster`, `async with` an `AsyncCluster`: the broker itself, or with `brokers` a cluster of so many
+    in its process. `open` makes further clusters, each as isolated as a process of its own.
     """
 
     def __init__(
-        self, config: Mapping[str, object] | None = None, *, port: int = 0, timeout: float = TIMEOUT_S
+        self,
+        config: Mapping[str, object] | None = None,
+        *,
+        port: int = 0,
+        timeout: float = TIMEOUT_S,
+        brokers: int | None = None,
     ) -> None:
-        """`config` are Kafka's broker keys; `timeout` is how long assertions wait, seconds."""
+        """`config` are Kafka's broker keys; `timeout` is how long assertions wait, seconds.
+
+        `port` is for one broker: several have free ones. ValueError for both.
+        """
+        if port and brokers is not None:
+            raise ValueError("port is for one broker: several take free ports")
+        self._brokers = brokers
+        self._opened: Link | None = None
         self._config = {key: str(value) for key, value in (config or {}).items()}
         self._port = port
         self._timeout = timeout
@@ -40,12 +54,15 @@ class Broker:
         self._bootstrap = ""
 
     def start(self) -> Cluster:
-        """Start it; the broker as a cluster. BrokerError if it does not start."""
-        self._start()
-        return Cluster(Link(self.channel, 0, self._timeout), self._bootstrap)
+        """Start it; its cluster. BrokerError if it does not start."""
+        return Cluster(*self._started())
 
     def stop(self) -> None:
-        """End it."""
+        """End it; a broker that ran before goes on, without what was opened with this object's `brokers`."""
+        if self._opened is not None and self._process is None:
+            with suppress(RefusedError, BrokerError):  # the test has closed it, or the broker has ended
+                self.channel.call("DELETE", f"/v1/clusters/{self._opened.number}")
+        self._opened = None
         if self._channel is not None:
             self._channel.close()
             self._channel = None
@@ -80,6 +97,17 @@ class Broker:
         opened: dict[str, Any] = self.channel.call("POST", "/v1/clusters", {"config": keys, **more})
         return Link(self.channel, opened["id"], self._timeout), opened["bootstrap"]
 
+    def _started(self) -> tuple[Link, str]:
+        self._start()
+        if self._brokers is None:
+            return Link(self.channel, 0, self._timeout), self._bootstrap
+        try:
+            self._opened, bootstrap = self._open(self._config, {"brokers": self._brokers})
+        except BaseException:
+            self.stop()
+            raise
+        return self._opened, bootstrap
+
     def _start(self) -> None:
         running = os.environ.get(CONTROL)
         if running:
@@ -100,8 +128,7 @@ class Broker:
         self.stop()
 
     async def __aenter__(self) -> AsyncCluster:
-        await in_thread(self._start)
-        return AsyncCluster(Link(self.channel, 0, self._timeout), self._bootstrap)
+        return AsyncCluster(*await in_thread(self._started))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None

@@ -36,12 +36,16 @@ class ClusterOperations:
         return f"{type(self).__name__}({self.bootstrap_servers!r})"
 
     @operation
-    def request(self, api: str, body: Mapping[str, Any], version: int | None = None) -> dict[str, Any]:
+    def request(
+        self, api: str, body: Mapping[str, Any], version: int | None = None, *, broker: int | None = None
+    ) -> dict[str, Any]:
         """Make any request of Kafka's protocol, in Kafka's JSON: `request("DescribeGroups", {"groups": ["g"], …})`.
 
-        Its response, in JSON too; the latest version if none is given. RefusedError for a body that is not valid.
+        Its response, in JSON too; the latest version if none is given. Of several brokers the first one that runs is
+        asked, unless `broker` says which. RefusedError for a body that is not valid.
         """
-        answer: dict[str, Any] = self._link.perform("request", {"api": api, "version": version, "body": dict(body)})
+        values = {"api": api, "version": version, "body": dict(body), "broker": broker}
+        answer: dict[str, Any] = self._link.perform("request", values)
         return answer
 
     @operation

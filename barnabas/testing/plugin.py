@@ -23,6 +23,7 @@ _KEYS = {
     "timeout": "how long assertions of the test kit wait, seconds",
     "port": "start the broker with the run, on this port of 127.0.0.1, for tests that expect one there",
     "lint": "warn of what clients do wrong (the default), or error: fail the test, or off",
+    "brokers": "how many brokers each test's cluster has, beside a controller; without it one, which is both",
     "as_version": "answer as this release of Kafka: 2.8, 3.9, 4.0",
 }
 
@@ -162,6 +163,9 @@ def kafka(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Iterator[C
     as_version = _setting(request.config, "as_version")
     if as_version is not None:
         wanted.setdefault("as_version", as_version)
+    brokers = _setting(request.config, "brokers")
+    if brokers is not None:
+        wanted.setdefault("brokers", int(_number(request.config, "brokers", 1)))
     cluster = barnabas_broker.open(**wanted)
     try:
         for name, partitions in topics.items():

@@ -2,20 +2,24 @@
 
 It runs in tasks of trio beside the reactor, and writes piece by piece, so that a scrape delays nobody. What a client
 can take is bounded: `MAX_CONNECTIONS` at a time, one request each, of `MAX_REQUEST_BYTES` within `REQUEST_S`, whose
-answer has to be taken within `RESPONSE_S`. Further connections wait in the system's queue. HTTP/1.1, no keep-alive.
+answer has to be taken within `RESPONSE_S`. HTTP/1.1, no keep-alive.
 """
 
 from __future__ import annotations
 
 import logging
-import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from barnabas.broker.metrics.exposition import CONTENT_TYPE
+from barnabas.broker.net.task_listener import serve_in_tasks
+
+if TYPE_CHECKING:
+    import socket
 
 logger = logging.getLogger("kafka.server.MetricsListener")
 
@@ -23,8 +27,6 @@ MAX_CONNECTIONS: Final = 8
 MAX_REQUEST_BYTES: Final = 8192
 REQUEST_S: Final = 5.0
 RESPONSE_S: Final = 30.0
-ACCEPT_PAUSE_S: Final = 0.1
-"""Pause after an accept that failed, because no descriptor is left."""
 
 Body = Callable[[], AsyncGenerator[str, None]]
 """Makes the text of /metrics, in pieces."""
@@ -32,37 +34,17 @@ Body = Callable[[], AsyncGenerator[str, None]]
 
 async def serve_metrics(listening: socket.socket, body: Body) -> None:
     """Answer scrapes on a listening socket until cancelled; the socket is closed then."""
-    limit = trio.Semaphore(MAX_CONNECTIONS)
-    async with trio.SocketListener(trio.socket.from_stdlib_socket(listening)) as listener, trio.open_nursery() as tasks:
-        while True:
-            await limit.acquire()
-            try:
-                stream = await listener.accept()
-            except OSError as error:
-                limit.release()
-                logger.debug("A connection cannot be accepted: %s", error)
-                await trio.sleep(ACCEPT_PAUSE_S)
-                continue
-            tasks.start_soon(_serve_one, stream, body, limit)
+    await serve_in_tasks(listening, MAX_CONNECTIONS, partial(_serve_one, body), logger)
 
 
-async def _serve_one(stream: trio.SocketStream, body: Body, limit: trio.Semaphore) -> None:
-    """Answer one request and close the connection; what goes wrong concerns nobody else."""
-    try:
-        request = b""
-        with trio.move_on_after(REQUEST_S):
-            request = await _read_head(stream)
-        if request:
-            with trio.move_on_after(RESPONSE_S):
-                await _answer(stream, request, body)
-    except (trio.BrokenResourceError, trio.ClosedResourceError):
-        pass  # the client has gone
-    except Exception:
-        logger.exception("A scrape failed")
-    finally:
-        limit.release()
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
-            await stream.aclose()
+async def _serve_one(body: Body, stream: trio.SocketStream) -> None:
+    """Answer one request."""
+    request = b""
+    with trio.move_on_after(REQUEST_S):
+        request = await _read_head(stream)
+    if request:
+        with trio.move_on_after(RESPONSE_S):
+            await _answer(stream, request, body)
 
 
 async def _read_head(stream: trio.SocketStream) -> bytes:

@@ -165,7 +165,7 @@ async def test_a_scrape_that_fails_concerns_nobody_else(caplog: pytest.LogCaptur
         async with listening(body) as address:
             await asked(address, GET)
             assert b"one 1" in await asked(address, GET)
-    assert "A scrape failed" in caplog.text
+    assert "A connection failed" in caplog.text
 
 
 def test_figures_are_written_in_prometheus_text_format() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 from barnabas.testing import Broker
@@ -40,6 +41,9 @@ def test_the_clock_of_a_cluster_is_frozen_and_advanced(barnabas_broker: Broker, 
     assert done.returncode == 0, done.stderr
     assert "7d" not in done.stdout
     assert told("now")["now"] > frozen["now"]  # type: ignore[operator]
+    assert told("jump", "2031-02-03T04:05:06+01:00") == {"now": "2031-02-03T03:05:06.000Z", "frozen": True}
+    assert told("jump", "2020-01-01")["now"] == "2020-01-01T00:00:00.000Z"
+    assert kafka.clock.now == datetime(2020, 1, 1, tzinfo=UTC)
     assert told("resume")["frozen"] is False
     kafka.close()
 
@@ -60,6 +64,9 @@ def test_mistakes_are_one_sentence(barnabas_broker: Broker, tmp_path: Path) -> N
     file = tmp_path / "file.json"
     file.write_text("{")
     assert "no control file" in _clock("now", "--control-file", str(file)).stderr
+    assert "is not a date such as 2026-12-24" in _clock("jump", "soon", "--control-file", str(file)).stderr
+    early = _clock("jump", "1969-01-01", "--control", f"http://{barnabas_broker.channel.token}@{address}")
+    assert (early.returncode, "The date must be from 1970 to 9999" in early.stderr) == (1, True)
     assert "is not a duration" in _clock("advance", "soon", "--control-file", str(file)).stderr
     for said in (none, wrong, stranger, gone):
         assert "Traceback" not in said.stderr

@@ -84,9 +84,19 @@ def test_what_cannot_be_done(three: Cluster, kafka: Cluster) -> None:
         three.elect("orders", 0, leader=3)
     with pytest.raises(RefusedError, match="There is no partition nothing-0"):
         three.elect("nothing", 0, leader=1)
-    with pytest.raises(RefusedError, match="clusters with one broker"):
-        three.snapshot()
     with pytest.raises(RefusedError, match="open one with brokers=3"):
         kafka.kill(1)
-    with pytest.raises(RefusedError, match="brokers must be 1 to 9"):
-        three._link.channel.call("POST", "/v1/clusters", {"brokers": 10})
+    channel = three._link.channel
+    for wrong, sentence in (
+        ({"brokers": 10}, "brokers must be 1 to 9, not 10"),
+        ({"brokers": 3, "seed": 7}, "seed is for clusters of one broker"),
+        ({"brokers": 3, "as_version": "1.0"}, "as_version is one of"),
+        ({"brokers": 3, "config": {"num.partitions": "many"}}, "num.partitions"),
+        ({"brokers": 3, "config": {"broker.rack": "a", "log.cleaner.threads": "-1"}}, "log.cleaner.threads"),
+    ):
+        with pytest.raises(RefusedError, match=sentence):
+            channel.call("POST", "/v1/clusters", wrong)
+    for broker in (1, 2):
+        three.kill(broker)
+    with pytest.raises(RefusedError, match="No broker of this cluster is running"):
+        three.topic("orders").records()

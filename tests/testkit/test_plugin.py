@@ -189,3 +189,34 @@ def test_it(kafka, confluent):
     section = shown.partition("- Barnabas: what clients did -")[2]
     assert "shop" in section
     assert "Produce" in section
+
+
+SEVERAL = """
+import pytest
+
+@pytest.mark.kafka(brokers=3, topics={"orders": 3})
+def test_three(kafka, confluent):
+    assert len(kafka.bootstrap_servers.split(",")) == 3
+    kafka.kill(3)
+    producer = confluent.producer()
+    for index in range(3):
+        producer.produce("orders", "x", partition=index)
+    assert producer.flush(30) == 0
+    assert len(kafka.topic("orders").records()) == 3
+
+def test_as_many_as_the_run_says(kafka):
+    assert len(kafka.bootstrap_servers.split(",")) == BROKERS
+"""
+
+
+def test_clusters_of_several_brokers(tmp_path: Path) -> None:
+    assert "2 passed" in run(tmp_path, SEVERAL.replace("BROKERS", "1"))
+    (tmp_path / "pytest.ini").write_text("[pytest]\nbarnabas_brokers = 2\n")
+    assert "2 passed" in run(tmp_path, SEVERAL.replace("BROKERS", "2"))
+    assert "2 passed" in run(tmp_path, SEVERAL.replace("BROKERS", "1"), "--barnabas-brokers", "1")
+    assert "brokers must be 1 to 9, not 10" in run(
+        tmp_path, "def test_it(kafka): pass\n", "--barnabas-brokers", "10", code=1
+    )
+    assert "barnabas_brokers must be a number" in run(
+        tmp_path, "def test_it(kafka): pass\n", "--barnabas-brokers", "x", code=1
+    )

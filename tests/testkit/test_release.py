@@ -115,3 +115,17 @@ def test_the_new_protocol_of_groups_is_not_served_before_4_0(barnabas_broker: Br
 def test_a_release_that_is_unknown(barnabas_broker: Broker) -> None:
     with pytest.raises(RefusedError, match=r"as_version is one of 2\.0, .*4\.4, not '7\.7'"):
         barnabas_broker.open(as_version="7.7")
+
+
+def test_a_fork_and_what_is_restored_answer_as_their_parent(old: tuple[str, Cluster]) -> None:
+    _, cluster = old
+    snap = cluster.snapshot()
+    before = Raw(cluster).api_versions(3)
+    fork = cluster.fork(snap)
+    grandchild = fork.fork()
+    cluster.restore(snap)
+    for one in (fork, grandchild, cluster):
+        answer = Raw(one).api_versions(3)
+        assert (answer.api_keys, answer.supported_features) == (before.api_keys, before.supported_features)
+    grandchild.close()
+    fork.close()

@@ -7,7 +7,7 @@ before and after its handler. A broker that acts as an earlier release has the r
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.apis.registry import CONTROLLER, Route, Routes
@@ -19,13 +19,19 @@ from barnabas.control.traffic.recorder import Recorder
 from barnabas.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from barnabas.broker.apis.registry import Handler
     from barnabas.broker.context import Broker, RequestContext
+    from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.delayed_response import Outcome
     from barnabas.control.traffic.faults.rules import Faults
     from barnabas.control.traffic.recorder import Entry
     from barnabas.control.traffic.release import Release
     from barnabas.wire.schema import Message
+
+MAX_FIRST_BYTES: Final = 256
+"""What is looked at of a connection's first request."""
 
 
 class Traffic:
@@ -50,7 +56,7 @@ class Traffic:
         """What serves the requests of a kind of listener; those to a controller are no clients'."""
         if listener == CONTROLLER:
             return Dispatcher(broker, listener)
-        return Dispatcher(broker, listener, ControlledRoutes(listener, self))
+        return ControlledDispatcher(broker, listener, ControlledRoutes(listener, self))
 
     def serve(
         self, route: Route, handler: Handler, ctx: RequestContext, request: Message
@@ -95,12 +101,44 @@ class Traffic:
 
 
 def _is_of_broker(ctx: RequestContext, request: Any) -> bool:
-    """Whether another broker of the cluster connects, or asks as a follower: that is no client's request."""
-    if request.api_key == ApiKey.API_VERSIONS:
-        return request.client_software_name == SOFTWARE_NAME and (ctx.client_id or "").startswith("broker-")
-    if request.api_key == ApiKey.FETCH:
+    """Whether a follower asks, which may be a broker of Apache Kafka: that is no client's request."""
+    if ctx.api_key == ApiKey.FETCH:
         return replica_of(request) >= 0
-    return request.api_key == ApiKey.OFFSET_FOR_LEADER_EPOCH and bool(request.replica_id >= 0)
+    return ctx.api_key == ApiKey.OFFSET_FOR_LEADER_EPOCH and bool(request.replica_id >= 0)
+
+
+class ControlledDispatcher(Dispatcher):
+    """Serves clients by the routes of a cluster's traffic, and other brokers of Barnabas as any broker does.
+
+    A connection is that of a broker if it begins as the brokers' client does (`broker.net.network_client`): what
+    brokers ask each other is not recorded, no fault is for them, and they know no earlier release.
+    """
+
+    __slots__ = ("_brokers", "_served_by")
+
+    def __init__(self, broker: Broker, listener: str, routes: Routes) -> None:
+        super().__init__(broker, listener, routes)
+        self._brokers = Dispatcher(broker, listener)
+        self._served_by: dict[Connection, Callable[[Connection, memoryview], None]] = {}
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> None:
+        """As in `Dispatcher`."""
+        dispatch = self._served_by.get(connection)
+        if dispatch is None:
+            dispatch = self._brokers.dispatch if _begins_as_broker(frame) else super().dispatch
+            self._served_by[connection] = dispatch
+            connection.on_close.append(lambda: self._forget(connection))
+        dispatch(connection, frame)
+
+    def _forget(self, connection: Connection) -> None:
+        self._served_by.pop(connection, None)
+
+
+def _begins_as_broker(frame: memoryview) -> bool:
+    """Whether a connection's first request is the ApiVersions of a broker of Barnabas."""
+    head = bytes(frame[:MAX_FIRST_BYTES])
+    is_versions = head[:2] == ApiKey.API_VERSIONS.to_bytes(2, "big")
+    return is_versions and head[10:].startswith(b"broker-") and SOFTWARE_NAME.encode() in head
 
 
 class ControlledRoutes(Routes):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 ORDERS, INVOICES, FAILED = "orders", "invoices", "orders.failed"
 GROUP = "billing"
@@ -38,9 +38,13 @@ class Billing:
         self._consumer.subscribe([ORDERS])
 
     def run_once(self, timeout: float = 1.0) -> bool:
-        """Bill one order if there is one; True if there was."""
+        """Bill one order if there is one; True if there was. KafkaException if another worker has this one's name."""
         message = self._consumer.poll(timeout)
-        if message is None or message.error() is not None:
+        if message is None:
+            return False
+        if (error := message.error()) is not None:
+            if error.fatal() or error.code() == KafkaError._FATAL:
+                raise KafkaException(error)
             return False
         self._producer.begin_transaction()
         try:

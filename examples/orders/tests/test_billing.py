@@ -55,9 +55,11 @@ def test_what_can_never_be_paid_is_set_aside(kafka: Cluster, billing: Callable[.
 
 
 def test_a_second_worker_with_the_name_fences_the_first(kafka: Cluster, billing: Callable[..., Billing]) -> None:
-    order(kafka, 1)
+    kafka.topic(ORDERS).create()
     first = billing()
+    run_until(first, lambda: any(member.assignment for member in kafka.group("billing").describe().members))
     second = billing()
+    order(kafka, 1)
     with pytest.raises(KafkaException):
         run_until(first, lambda: False)
     run_until(second, lambda: bool(kafka.topic(INVOICES).records()))
