@@ -53,6 +53,7 @@ class Host:
         self._ends_with_stdin = ends_with_stdin
         self._token = secrets.token_urlsafe(TOKEN_BYTES)
         self._clusters: Clusters
+        self._nursery: trio.Nursery
         self._own: VirtualCluster | None = None
 
     def prepare(self, server: Server) -> None:
@@ -68,6 +69,7 @@ class Host:
             raise StartError(f"Cannot listen on {host}:{port} (--control): {error.strerror}") from error
         own = self._own
         assert own is not None
+        self._nursery = nursery
         own.follow()
         nursery.start_soon(own.clock.run)
         self._clusters = Clusters(own, self._config_of, raise_descriptor_limit(), nursery)
@@ -121,15 +123,17 @@ class Host:
     def _close(self, number: int, values: Values) -> object:
         """Close a cluster; with `lint`, what its clients did wrong, but for the rules of `ignore`."""
         values.only(("lint", "ignore"))
+        cluster = self._clusters[number]
+        answer: dict[str, Any] = {} if cluster.session is None else cluster.session.end()
         try:
-            if not values.flag("lint", default=False):
-                return {}
-            from barnabas.control.recorded import found_at_close
+            if values.flag("lint", default=False):
+                from barnabas.control.recorded import found_at_close
 
-            ignored = {str(one) for one in values.list_of("ignore")}
-            return {"findings": found_at_close(self._clusters[number], ignored)}
+                ignored = {str(one) for one in values.list_of("ignore")}
+                answer["findings"] = found_at_close(cluster, ignored)
         finally:
             self._clusters.close(number)
+        return answer
 
     async def _answer_about_all(self, method: str, values: dict[str, Any]) -> object:
         if method == "GET":
@@ -137,7 +141,7 @@ class Host:
         if method != "POST":
             raise ControlError(f"{method} is not for {PREFIX}")
         given = Values(values)
-        given.only(("config", "seed", "brokers", "as_version"))
+        given.only(("config", "seed", "brokers", "as_version", "record", "cassette"))
         keys = {key: str(value) for key, value in given.mapping("config").items()}
         if given.has("brokers"):
             if given.has("as_version"):
@@ -145,7 +149,24 @@ class Host:
             cluster = await self._clusters.open_nodes(keys, given.integer("brokers"))
         else:
             cluster = await self._clusters.open(keys, given.integer("seed", None), given.text("as_version", None))
-        return {"id": cluster.id, "bootstrap": cluster.bootstrap}
+        bootstrap = self._with_session(cluster, given) or cluster.bootstrap
+        return {"id": cluster.id, "bootstrap": bootstrap}
+
+    def _with_session(self, cluster: VirtualCluster, given: Values) -> str | None:
+        """Have the clients' session recorded (`record`), or answered from a `cassette`: the address to use then."""
+        cassette, is_recorded = given.text("cassette", None), given.flag("record", default=False)
+        if cassette is None and not is_recorded:
+            return None
+        from barnabas.control.sessions import Recording, Replaying
+
+        try:
+            session = Recording(cluster) if cassette is None else Replaying(cassette)
+        except ControlError:
+            self._clusters.close(cluster.id)
+            raise
+        cluster.session = session
+        self._nursery.start_soon(session.run)
+        return session.bootstrap
 
 
 async def _end_with_stdin() -> None:

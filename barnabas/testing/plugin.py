@@ -12,6 +12,7 @@ import pytest
 
 if TYPE_CHECKING:
     from barnabas.testing.broker import Broker
+    from barnabas.testing.cassettes import CassetteOfTest
     from barnabas.testing.clients import AiokafkaClients, ConfluentClients, KafkaPythonClients
     from barnabas.testing.cluster import AsyncCluster, Cluster
     from barnabas.testing.finding import Finding
@@ -35,6 +36,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(f"--barnabas-{key.replace('_', '-')}", dest=f"barnabas_{key}", metavar=key.upper(), help=text)
     text = "config keys of the broker and of every test's cluster, as num.partitions=3"
     parser.addini("barnabas_config", text, type="linelist")
+    text = "record the sessions of tests with a cassette anew"
+    group.addoption("--barnabas-record", action="store_true", help=text)
+    text = "config keys of the broker and of every test's cluster, as num.partitions=3"
     group.addoption("--barnabas-config", action="append", default=[], metavar="KEY=VALUE", help=text)
 
 
@@ -42,8 +46,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
         "markers",
-        "kafka(topics=None, config=None, ignore_lint=(), **more): topics and config keys of the test's cluster, "
-        "and what is not to be reported of its clients",
+        "kafka(topics=None, config=None, ignore_lint=(), cassette=None, **more): topics and config keys of the test's "
+        "cluster, what is not to be reported of its clients, the name of a recording of their session",
     )
 
 
@@ -162,16 +166,28 @@ def kafka(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Iterator[C
     as_version = _setting(request.config, "as_version")
     if as_version is not None:
         wanted.setdefault("as_version", as_version)
+    cassette = _cassette(request, wanted.pop("cassette", None))
+    if cassette is not None:
+        wanted |= cassette.wanted()
     cluster = barnabas_broker.open(**wanted)
     try:
-        for name, partitions in topics.items():
-            cluster.topic(name).create(partitions)
+        if cassette is None or cassette.is_recorded:
+            for name, partitions in topics.items():
+                cluster.topic(name).create(partitions)
         yield cluster
     finally:
-        if mode == "off":
-            cluster.close()
-        else:
-            _report_lint(request.node, cluster.close_with_lint(ignored), mode)
+        end = cluster.end(None if mode == "off" else ignored)
+        if cassette is not None:
+            cassette.finish(end, passed=not request.node.stash.get(_FAILED, False))
+        _report_lint(request.node, end.findings, mode)
+
+
+def _cassette(request: pytest.FixtureRequest, name: str | None) -> CassetteOfTest | None:
+    if name is None:
+        return None
+    from barnabas.testing.cassettes import CassetteOfTest
+
+    return CassetteOfTest(request.path, name, anew=request.config.getoption("barnabas_record"))
 
 
 def _lint_mode(config: pytest.Config) -> str:

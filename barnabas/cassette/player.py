@@ -1,0 +1,71 @@
+"""Serves a cassette on one address, which stands for all brokers of the session."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from barnabas.broker.net.acceptor import bind
+from barnabas.cassette.exchange import Exchange, decoded_request
+from barnabas.cassette.frames import Frames
+from barnabas.cassette.replay import MissingError, Replay
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import CorruptRecord, KafkaError, ProtocolError
+from barnabas.wire.frame import encode_response, parse_request_header
+from barnabas.wire.types import chunk_bytes
+
+if TYPE_CHECKING:
+    from barnabas.cassette.addresses import Address
+
+logger = logging.getLogger("barnabas.cassette")
+
+BACKLOG: Final = 128
+MAX_CONNECTIONS: Final = 256
+
+
+class Player:
+    """Answers clients from a cassette."""
+
+    def __init__(self, exchanges: Iterable[Exchange], listen: Address) -> None:
+        """OSError if `listen` cannot be used."""
+        self._listening = bind(*listen, BACKLOG)
+        self.address = listen[0], self._listening.getsockname()[1]
+        self.replay = Replay(exchanges, self.address)
+        self._limit = trio.Semaphore(MAX_CONNECTIONS)
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        socket = trio.socket.from_stdlib_socket(self._listening)
+        async with trio.SocketListener(socket) as listener, trio.open_nursery() as nursery:
+            while True:
+                await self._limit.acquire()
+                nursery.start_soon(self._serve, await listener.accept())
+
+    async def _serve(self, client: trio.SocketStream) -> None:
+        """One connection; what goes wrong with it concerns no other one."""
+        try:
+            async with client:
+                frames = Frames(client)
+                while (frame := await frames.next()) is not None:
+                    await self._answer(client, frame)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # the client has gone
+        except (ProtocolError, KafkaError, CorruptRecord, MissingError) as error:
+            logger.warning("A connection is closed: %s", error)
+        finally:
+            self._limit.release()
+
+    async def _answer(self, client: trio.SocketStream, frame: bytes) -> None:
+        header, position = parse_request_header(frame)
+        api, version = ApiKey(header.request_api_key), header.request_api_version
+        request = decoded_request(api, version, frame[position:])
+        answer = self.replay.answer(api, version, request)
+        if answer is None:
+            return
+        if answer.wait_s:
+            await trio.sleep(answer.wait_s)  # as a broker waits for records
+        chunks = encode_response(answer.message, answer.version, header.correlation_id)
+        await client.send_all(b"".join(map(chunk_bytes, chunks)))
