@@ -7,7 +7,6 @@ DescribeCluster, coordinators, the endpoints that Produce and Fetch name with a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -16,10 +15,15 @@ if TYPE_CHECKING:
 Address: TypeAlias = tuple[str, int]
 
 
-@cache
+_known: dict[type[StructBase], bool] = {}
+
+
 def has_addresses(kind: type[StructBase]) -> bool:
     """Whether a message, or a struct in it, has an address of a broker."""
-    return _is_address(kind) or any(map(has_addresses, _children(kind)))
+    found = _known.get(kind)
+    if found is None:
+        found = _known[kind] = _is_address(kind) or any(map(has_addresses, _children(kind)))
+    return found
 
 
 def replace_addresses(struct: Any, replacement: Callable[[Address], Address]) -> None:

@@ -30,10 +30,10 @@ class Player:
     """Answers clients from a cassette."""
 
     def __init__(self, exchanges: Iterable[Exchange], listen: Address) -> None:
-        """OSError if `listen` cannot be used."""
+        """OSError if `listen` cannot be used, KafkaError for records that cannot be read."""
+        self.replay = Replay(exchanges)
         self._listening = bind(*listen, BACKLOG)
-        self.address = listen[0], self._listening.getsockname()[1]
-        self.replay = Replay(exchanges, self.address)
+        self.address = self.replay.address = listen[0], self._listening.getsockname()[1]
         self._limit = trio.Semaphore(MAX_CONNECTIONS)
 
     async def run(self) -> None:

@@ -65,6 +65,11 @@ class Proxy:
                 self._nursery.start_soon(self._accept, upstream, listening)
             await trio.sleep_forever()
 
+    def close(self) -> None:
+        """Close the listening sockets."""
+        for listening in self._listeners.values():
+            listening.close()
+
     def _listen(self, upstream: Address, listen: Address) -> Address:
         listening = self._listeners[upstream] = bind(*listen, BACKLOG)
         return self._host, listening.getsockname()[1]

@@ -2,8 +2,8 @@
 
 Requests that are the same (`signature.py`) get their responses in the order of the recording; what clients ask again
 and again (`REPEATED`) gets the last one for ever, anything else is asked once. Produce and Fetch go by records
-(`logs.py`), Metadata by topics, commits by groups. A request that the cassette does not have is a sentence in `missing`, and its
-connection is closed.
+(`logs.py`), Metadata by topics, commits by groups. A request that the cassette does not have is a sentence in
+`missing`, and its connection is closed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from barnabas.cassette.addresses import Address, replace_addresses
 from barnabas.cassette.exchange import Exchange
-from barnabas.cassette.logs import Logs, bytes_of, records_of, topic_of
+from barnabas.cassette.logs import Logs, Place, bytes_of, records_of, topic_of
 from barnabas.cassette.signature import signature
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.json_form import json_name
@@ -26,6 +26,7 @@ from barnabas.wire.messages.offsets import (
     OffsetCommitResponseTopic,
 )
 from barnabas.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from barnabas.wire.types import uuid_to_text
 
 if TYPE_CHECKING:
     from barnabas.wire.schema import Message
@@ -70,14 +71,17 @@ class Answer:
 class Replay:
     """The state of one run of a cassette."""
 
-    def __init__(self, exchanges: Iterable[Exchange], address: Address) -> None:
-        """`address` is the one that stands for all brokers."""
-        self._address = address
+    def __init__(self, exchanges: Iterable[Exchange]) -> None:
+        """KafkaError for records that cannot be read."""
+        self.address: Address = ("", 0)
+        """The one that stands for all brokers."""
         self.missing: list[str] = []
         """What was asked that the cassette does not have."""
         self._logs = Logs()
         self._queues: dict[tuple[ApiKey, int, str], deque[Exchange]] = defaultdict(deque)
         self._topics: dict[tuple[int, str], tuple[Exchange, Any]] = {}
+        self._names: dict[str, str] = {}
+        """Topics by their ids."""
         self._given_ids: set[str] = set()
         self._committed: set[str] = set()
         session = [one for one in exchanges if one.request is not None]
@@ -107,6 +111,7 @@ class Replay:
             if exchange.api == ApiKey.METADATA:
                 for topic in response.topics:
                     if topic.error_code == 0:
+                        self._names[uuid_to_text(topic.topic_id)] = str(topic.name)
                         self._topics[exchange.version, str(topic.name)] = exchange, topic
 
     def _key(self, api: ApiKey, version: int, request: Message) -> tuple[ApiKey, int, str]:
@@ -144,7 +149,7 @@ class Replay:
         return self._told(response, exchange.response_version)
 
     def _told(self, message: Message, version: int) -> Answer:
-        replace_addresses(message, lambda _: self._address)
+        replace_addresses(message, lambda _: self.address)
         return Answer(message, version)
 
     def _metadata(self, version: int, request: Any) -> Message | None:
@@ -166,7 +171,7 @@ class Replay:
                 place = topic_of(topic), one.index
                 offset = self._logs.take(place, records_of(bytes_of(one.records)))
                 if isinstance(offset, str):
-                    raise MissingError(f"Produce to {place[0]}-{place[1]} of {offset}")
+                    raise MissingError(f"Produce to {self._shown(place)} of {offset}")
                 answered.partition_responses.append(PartitionProduceResponse(index=one.index, base_offset=offset))
             response.responses.append(answered)
         return Answer(response, version) if request.acks else None
@@ -180,8 +185,8 @@ class Replay:
                 place = topic_of(topic), one.partition
                 given = self._logs.at(place, one.fetch_offset)
                 if given is None:
-                    known = ", ".join(f"{name}-{index}" for name, index in self._logs.given) or "none"
-                    raise MissingError(f"Fetch of {place[0]}-{place[1]}; partitions that were fetched: {known}")
+                    known = ", ".join(map(self._shown, self._logs.given)) or "none"
+                    raise MissingError(f"Fetch of {self._shown(place)}; partitions that were fetched: {known}")
                 has_records = has_records or given.end > given.start
                 answered.partitions.append(_partition(given.data, is_empty=given.end == given.start))
             response.responses.append(answered)
@@ -199,6 +204,11 @@ class Replay:
                 OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=parts)
             )
         return Answer(response, version)
+
+    def _shown(self, place: Place) -> str:
+        """orders-0, also where requests have the topic's id."""
+        topic, index = place
+        return f"{self._names.get(topic, topic)}-{index}"
 
     def _sentence(self, key: tuple[ApiKey, int, str]) -> str:
         api, version, asked = key

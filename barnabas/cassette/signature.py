@@ -1,7 +1,7 @@
 """What makes two requests the same: their JSON without what real clients change from one run to the next.
 
-The order of a list does not count. Left out are times, epochs, generations, producer ids, client-made ids, the subscription's and the assignment's bytes,
-and the offsets of a commit, which depend on when it was made. Ids of members that the coordinator gave are compared.
+The order of a list does not count. Left out are times, epochs, generations, producer ids, ids that clients make, the
+bytes of subscriptions and assignments. Ids of members that the coordinator gave are compared.
 """
 
 from __future__ import annotations

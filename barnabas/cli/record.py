@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from typing import TYPE_CHECKING
 
 import click
 
+from barnabas.cli.parameters import output_option
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_rows
 
 if TYPE_CHECKING:
-    from typing import TextIO
-
     from barnabas.cassette.addresses import Address
     from barnabas.cassette.exchange import Exchange
 
@@ -26,14 +24,8 @@ COLUMNS = ("at_ms", "connection", "client_id", "api", "version", "took_ms")
     "--listen", metavar="HOST:PORT", default="127.0.0.1:0", show_default=True, help="Where clients connect to instead."
 )
 @click.option("--file", metavar="FILE", help="Where the session is written to; it must not be there yet.")
-@click.option("--show", metavar="FILE", help="Show what is in such a file.")
-@click.option(
-    "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="Of --show: json has the requests and responses as well.",
-)
+@click.option("--show", metavar="FILE", help="Show what is in such a file; -o json shows all of it.")
+@output_option
 def record(upstream: str | None, listen: str, file: str | None, show: str | None, output: str) -> None:
     """Record the session of clients with a broker, until Ctrl-C.
 
@@ -51,12 +43,11 @@ def record(upstream: str | None, listen: str, file: str | None, show: str | None
         return
     if upstream is None or file is None:
         raise click.UsageError("give --upstream and --file, or --show")
-    addresses = _address(upstream, "--upstream"), _address(listen, "--listen")
-    with open(file, "x", encoding="utf-8") as out:
-        note(f"{_record(*addresses, out)} requests in {file}")
+    count = _record(_address(upstream, "--upstream"), _address(listen, "--listen"), file)
+    note(f"{count} requests in {file}")
 
 
-def _record(upstream: Address, listen: Address, out: TextIO) -> int:
+def _record(upstream: Address, listen: Address, file: str) -> int:
     """Record until a signal to stop; how many requests there were."""
     import trio
 
@@ -65,24 +56,29 @@ def _record(upstream: Address, listen: Address, out: TextIO) -> int:
 
     count = 0
 
-    def keep(exchange: Exchange) -> None:
-        nonlocal count
-        count += 1
-        out.write(exchange.line() + "\n")
-        out.flush()  # what was recorded is there, whatever ends the recording
-
     async def run() -> None:
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            proxy = Proxy(upstream, listen, keep)
-            click.echo("%s:%d" % proxy.address)
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(proxy.run)
-                async for _ in signals:
-                    nursery.cancel_scope.cancel()
-                    break
+        def keep(exchange: Exchange) -> None:
+            nonlocal count
+            count += 1
+            out.write(exchange.line() + "\n")
+            out.flush()  # what was recorded is there, whatever ends the recording
 
-    out.write(header() + "\n")
-    out.flush()
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            try:
+                proxy = Proxy(upstream, listen, keep)
+            except OSError as error:
+                raise click.ClickException(f"cannot listen on {listen[0]}:{listen[1]}: {error.strerror}") from None
+            try:
+                with open(file, "x", encoding="utf-8") as out:  # noqa: ASYNC230 - a small file, and nobody is served yet
+                    out.write(header() + "\n")
+                    click.echo(f"{proxy.address[0]}:{proxy.address[1]}")
+                    async with trio.open_nursery() as nursery:
+                        nursery.start_soon(proxy.run)
+                        async for _ in signals:
+                            nursery.cancel_scope.cancel()
+            finally:
+                proxy.close()
+
     trio.run(run)
     return count
 
@@ -97,11 +93,7 @@ def _show(file: str, output: str) -> None:
         except CassetteError as error:
             raise click.ClickException(f"{file}: {error}") from None
     shown = list(rows(sorted(found, key=lambda one: one.at)))
-    if output == "json":
-        for row in shown:
-            click.echo(json.dumps(row, ensure_ascii=False))
-    else:
-        show_rows([{name: row[name] for name in COLUMNS} for row in shown], output, columns=COLUMNS, empty="no requests")
+    show_rows(shown, output, columns=COLUMNS, empty="no requests")
 
 
 def _address(text: str, option: str) -> Address:

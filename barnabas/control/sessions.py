@@ -13,6 +13,7 @@ from barnabas.cassette.exchange import CassetteError, Exchange, read, text_of
 from barnabas.cassette.player import Player
 from barnabas.cassette.proxy import Proxy
 from barnabas.control.errors import ControlError
+from barnabas.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from barnabas.control.virtual_cluster import VirtualCluster
@@ -75,7 +76,7 @@ class Replaying:
         """ControlError if it is none."""
         try:
             self._player = Player(read(cassette), (HOST, 0))
-        except CassetteError as error:
+        except (CassetteError, KafkaError) as error:
             raise ControlError(f"The cassette cannot be read: {error}") from error
         self.bootstrap = f"{HOST}:{self._player.address[1]}"
         self._scope = trio.CancelScope()

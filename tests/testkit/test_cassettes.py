@@ -71,3 +71,75 @@ def test_a_session_is_answered_from_its_recording(tmp_path: Path, text: str) -> 
     for _ in range(2):
         assert "1 passed" in run(tmp_path, text)
     assert file.read_text() == recorded
+
+
+def test_a_record_that_the_cassette_does_not_have(tmp_path: Path) -> None:
+    run(tmp_path, confluent("classic"))
+    changed = confluent("classic", "invoice %d").replace("flush(20)", "flush(0.5)")
+    shown = run(tmp_path, changed, code=1)
+    assert "orders.cassette has no answer to what was asked (--barnabas-record records anew):" in shown
+    assert "Produce to orders-" in shown
+    assert " of a record with key '" in shown
+    assert ", value 'invoice " in shown
+    assert "; next comes key '" in shown
+    run(tmp_path, changed.replace("flush(0.5)", "flush(20)"), "--barnabas-record")
+    assert "1 passed" in run(tmp_path, changed.replace("flush(0.5)", "flush(20)"))
+
+
+def test_a_request_that_the_cassette_does_not_have(tmp_path: Path) -> None:
+    text = """
+import pytest
+from confluent_kafka.admin import NewTopic
+
+@pytest.mark.kafka(cassette="orders")
+def test_it(kafka, confluent):
+    admin = confluent.admin()
+    admin.create_topics([NewTopic("NAME", 1)])["NAME"].result(2)
+"""
+    run(tmp_path, text.replace("NAME", "orders"))
+    assert "1 passed" in run(tmp_path, text.replace("NAME", "orders"))
+    shown = run(tmp_path, text.replace("NAME", "other"), code=1)
+    assert "CreateTopics v" in shown
+    assert "'name': 'other'" in shown
+    assert "next comes CreateTopics v" in shown
+    assert "'name': 'orders'" in shown
+
+
+def test_a_failed_test_writes_no_cassette(tmp_path: Path) -> None:
+    run(tmp_path, confluent("classic") + "    assert False\n", code=1)
+    assert not (tmp_path / "cassettes").exists()
+
+
+@pytest.mark.parametrize(
+    ("cassette", "sentence"),
+    [
+        ("no JSON\n", "The cassette cannot be read: line 1 is not JSON"),
+        ("{}\n", 'it is no cassette: its first line must be {"cassette": 1}'),
+        ('{"cassette": 1}\n{"connection": 1}\n', "line 2 is no request of a session: KeyError: 'at'"),
+    ],
+)
+def test_a_file_that_is_no_cassette(tmp_path: Path, cassette: str, sentence: str) -> None:
+    (tmp_path / "cassettes").mkdir()
+    (tmp_path / "cassettes" / "orders.cassette").write_text(cassette)
+    text = 'import pytest\n@pytest.mark.kafka(cassette="orders")\ndef test_it(kafka): pass\n'
+    assert sentence in run(tmp_path, text, code=1)
+
+
+def test_a_request_without_a_response_is_closed(tmp_path: Path) -> None:
+    run(tmp_path, confluent("classic"))
+    cassette = tmp_path / "cassettes" / "orders.cassette"
+    lines = [line for line in cassette.read_text().splitlines() if '"FIND_COORDINATOR"' not in line]
+    cassette.write_text("\n".join(lines) + "\n")
+    text = confluent("classic").replace("while len(values) < 20:", "for _ in range(2):")
+    assert "no FindCoordinator comes any more" in run(tmp_path, text, code=1)
+
+
+def test_a_replay_has_no_log(tmp_path: Path) -> None:
+    text = 'import pytest\n@pytest.mark.kafka(cassette="orders")\ndef test_it(kafka): kafka.topic("t").records()\n'
+    run(tmp_path, text)
+    assert "This cluster answers from a cassette: there is no broker to ask, and no log" in run(tmp_path, text, code=1)
+
+
+def test_a_cassette_needs_a_name(tmp_path: Path) -> None:
+    text = 'import pytest\n@pytest.mark.kafka(cassette="../orders")\ndef test_it(kafka): pass\n'
+    assert "cassette must be a name, as orders, not '../orders'" in run(tmp_path, text, code=1)
