@@ -55,6 +55,8 @@ class Player:
             pass  # the client has gone
         except (ProtocolError, KafkaError, CorruptRecord, MissingError) as error:
             logger.warning("A connection is closed: %s", error)
+        except Exception:
+            logger.exception("A connection failed")
         finally:
             self._limit.release()
 

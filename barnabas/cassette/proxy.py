@@ -100,6 +100,8 @@ class Proxy:
                     return
                 async with broker:
                     await _Session(self, client, broker, next(self._numbers)).run()
+        except Exception:
+            logger.exception("A connection failed")
         finally:
             self._limit.release()
 
@@ -147,7 +149,7 @@ class _Session:
                 nursery.start_soon(responses)
         except* (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # one side has gone
-        except* (ProtocolError, KafkaError) as group:
+        except* (ProtocolError, KafkaError, OSError) as group:
             logger.warning("Connection %d is closed: %s", self._number, group.exceptions[0])
         for exchange in self._waiting:
             self._proxy.keep(exchange)
@@ -163,6 +165,7 @@ class _Session:
                 version=header.request_api_version,
                 client_id=header.client_id,
                 request=frame[position:],
+                response_version=header.request_api_version,
             )
             if _is_answered(exchange):
                 self._waiting.append(exchange)
@@ -182,7 +185,6 @@ class _Session:
         """Complete an exchange; the response as the client gets it."""
         header, position = parse_response_header(frame, exchange.api, exchange.version)
         exchange.response = frame[position:]
-        exchange.response_version = exchange.version
         if exchange.api == ApiKey.API_VERSIONS:
             exchange.response_version = api_versions_response_version(exchange.response, exchange.version)
         exchange.answered_at = self._proxy.now()

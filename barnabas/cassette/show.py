@@ -21,6 +21,6 @@ def rows(exchanges: Iterable[Exchange]) -> Iterator[dict[str, Any]]:
             "api": name_of(one.api),
             "version": one.version,
             "took_ms": None if one.answered_at is None else round((one.answered_at - one.at) * 1000),
-            "request": None if request is None else to_json(request, one.version),
+            "request": None if request is None else to_json(request, one.response_version),
             "response": None if response is None else to_json(response, one.response_version),
         }

@@ -160,7 +160,7 @@ class Host:
         from barnabas.control.sessions import Recording, Replaying
 
         try:
-            session = Recording(cluster) if cassette is None else Replaying(cassette)
+            session = Recording(cluster.bootstrap.split(",")[0]) if cassette is None else Replaying(cassette)
         except ControlError:
             self._clusters.close(cluster.id)
             raise

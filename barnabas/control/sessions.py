@@ -5,7 +5,7 @@ A cassette goes over the control channel: its file is read and written by the te
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import trio
 
@@ -14,9 +14,6 @@ from barnabas.cassette.player import Player
 from barnabas.cassette.proxy import Proxy
 from barnabas.control.errors import ControlError
 from barnabas.wire.errors import KafkaError
-
-if TYPE_CHECKING:
-    from barnabas.control.virtual_cluster import VirtualCluster
 
 HOST: Final = "127.0.0.1"
 MAX_BYTES: Final = 32 * 1024 * 1024
@@ -41,8 +38,9 @@ class Recording:
 
     is_replay = False
 
-    def __init__(self, cluster: VirtualCluster) -> None:
-        host, _, port = cluster.bootstrap.rpartition(":")
+    def __init__(self, broker: str) -> None:
+        """`broker` is the address of the cluster, HOST:PORT; the other brokers are found by its answers."""
+        host, _, port = broker.rpartition(":")
         self._exchanges: list[Exchange] = []
         self._bytes = 0
         self._proxy = Proxy((host.strip("[]"), int(port)), (HOST, 0), self._keep)

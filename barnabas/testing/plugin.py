@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _SHARING: pytest.StashKey[Sharing] = pytest.StashKey()
 _BROKER: pytest.StashKey[Broker] = pytest.StashKey()
+_PASSED: pytest.StashKey[bool] = pytest.StashKey()
 _KEYS = {
     "timeout": "how long assertions of the test kit wait, seconds",
     "port": "start the broker with the run, on this port of 127.0.0.1, for tests that expect one there",
@@ -79,8 +80,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Show what the clients of a failed test did."""
+    """Remember that a test has passed, for its fixtures; a failed one shows what clients did."""
     report: pytest.TestReport = yield  # type: ignore[assignment]
+    if report.when == "call":
+        item.stash[_PASSED] = report.passed
     if report.when == "call" and report.failed:
         kafka = getattr(item, "funcargs", {}).get("kafka")
         if kafka is None or type(kafka).__module__ != "barnabas.testing.cluster":
@@ -178,7 +181,7 @@ def kafka(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Iterator[C
     finally:
         end = cluster.end(None if mode == "off" else ignored)
         if cassette is not None:
-            cassette.finish(end, passed=not request.node.stash.get(_FAILED, False))
+            cassette.finish(end, passed=request.node.stash.get(_PASSED, False))
         _report_lint(request.node, end.findings, mode)
 
 
