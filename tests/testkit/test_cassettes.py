@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
+from barnabas.testing import Broker, Cluster
+from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from barnabas.wire.messages.headers import RequestHeader
 from tests.testkit.test_plugin import run
 
 CONFLUENT = """
@@ -147,3 +152,45 @@ def test_a_replay_has_no_log(tmp_path: Path) -> None:
 def test_a_cassette_needs_a_name(tmp_path: Path) -> None:
     text = 'import pytest\n@pytest.mark.kafka(cassette="../orders")\ndef test_it(kafka): pass\n'
     assert "cassette must be a name, as orders, not '../orders'" in run(tmp_path, text, code=1)
+
+
+def ask_later(cluster: Cluster) -> bytes:
+    """What a client is answered that asks with an ApiVersions of version 9, with correlation id 7."""
+    host, port = cluster.bootstrap_servers.rsplit(":", 1)
+    body = RequestHeader(request_api_key=18, request_api_version=9, correlation_id=7, client_id="later").encode(2)
+    body += ApiVersionsRequest(client_software_name="later", client_software_version="9").encode(4)
+    with socket.create_connection((host, int(port)), timeout=10) as connection, connection.makefile("rb") as answers:
+        connection.sendall(len(body).to_bytes(4, "big") + body)
+        return answers.read(int.from_bytes(answers.read(4), "big"))
+
+
+def test_a_client_of_a_later_version(barnabas_broker: Broker) -> None:
+    """Its ApiVersions is answered in version 0 (KIP-511), in the recording and from it."""
+    recorded = barnabas_broker.open(record=True)
+    first = ask_later(recorded)
+    replayed = barnabas_broker.open(cassette=recorded.end().cassette)
+    assert ask_later(replayed) == first
+    assert first[:6] == b"\0\0\0\7\0\x23"
+    assert replayed.end().missing == []
+
+
+def test_two_sessions_of_one_cassette(barnabas_broker: Broker) -> None:
+    """Each has a state of its own: the record is sent once in each, and the second time in the same one is refused."""
+    recorded = barnabas_broker.open(record=True)
+    assert send(recorded, 10) == 0
+    cassette = recorded.end().cassette
+    for _ in range(2):
+        replayed = barnabas_broker.open(cassette=cassette)
+        assert send(replayed, 10) == 0
+        assert send(replayed, 3) == 1
+        missing = replayed.end().missing
+        assert any(
+            "Produce to orders-0 of a record with key null, value 'x'; none comes any more" in one for one in missing
+        )
+
+
+def send(cluster: Cluster, seconds: float) -> int:
+    """Send a record; how many were not acknowledged in time."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 0})
+    producer.produce("orders", "x", partition=0)
+    return producer.flush(seconds)
