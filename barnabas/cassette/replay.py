@@ -42,11 +42,13 @@ REPEATED: Final = frozenset(
         ApiKey.FIND_COORDINATOR,
         ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
         ApiKey.HEARTBEAT,
+        ApiKey.JOIN_GROUP,  # a client joins once more if its metadata came late
         ApiKey.LIST_OFFSETS,
         ApiKey.METADATA,
         ApiKey.OFFSET_FETCH,
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         ApiKey.PUSH_TELEMETRY,
+        ApiKey.SYNC_GROUP,
     }
 )
 _NO_RECORDS: Final = b""
