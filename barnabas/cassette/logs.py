@@ -5,6 +5,7 @@ Batches are cut anew in each run, so a Produce is compared record by record, and
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections import defaultdict
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,12 +19,15 @@ Place: TypeAlias = tuple[str, int]
 
 
 class Sent(NamedTuple):
-    """A record that a producer sent, and the offset that it got."""
+    """A record that a producer sent."""
 
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
     offset: int
+    """What it got."""
+    took: float
+    """How long the producer waited for that, seconds."""
 
     def is_same(self, record: Record) -> bool:
         """Whether it was this record."""
@@ -39,6 +43,10 @@ class Given(NamedTuple):
     start: int
     end: int
     data: Any
+    took: float
+
+    def __lt__(self, other: object) -> bool:
+        return isinstance(other, Given) and self.end < other.end
 
 
 def content(record: Record) -> tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]:
@@ -77,11 +85,16 @@ class Logs:
     """The records of a session by partition."""
 
     def __init__(self) -> None:
-        self.sent: dict[Place, list[Sent]] = defaultdict(list)
+        self._sent: dict[Place, list[Sent]] = defaultdict(list)
         """Those that were not produced again yet."""
-        self.given: dict[Place, list[Given]] = defaultdict(list)
+        self._given: dict[Place, list[Given]] = defaultdict(list)
+        """By the offset after their last record, each offset once."""
+        self._state: dict[Place, Any] = {}
+        """What the last answer said of a partition: its high watermark and so on."""
+        self.fetched: set[str] = set()
+        """Topics that were fetched."""
 
-    def add_produce(self, request: Any, response: Any | None) -> None:
+    def add_produce(self, request: Any, response: Any | None, took: float) -> None:
         """Remember what a request has written; without a response (acks=0) the offsets are not known."""
         offsets = {}
         for topic in () if response is None else response.responses:
@@ -93,37 +106,50 @@ class Logs:
                 base = offsets.get(place, 0 if response is None else None)
                 if base is not None:
                     records = records_of(bytes_of(one.records))
-                    self.sent[place] += [Sent(*content(record), base + at) for at, record in enumerate(records)]
+                    self._sent[place] += [Sent(*content(record), base + at, took) for at, record in enumerate(records)]
 
-    def add_fetch(self, response: Any) -> None:
-        """Remember what a response has given; of one with an error there is nothing to remember."""
-        for topic in response.responses:
+    def add_fetch(self, request: Any, response: Any | None, took: float) -> None:
+        """Remember what was asked for and given; of a partition with an error there is nothing to remember."""
+        self.fetched.update(map(topic_of, request.topics))
+        for topic in () if response is None else response.responses:
+            self.fetched.add(topic_of(topic))  # in a fetch session the request need not name it
             for one in topic.partitions:
                 if one.error_code == 0:
-                    batches = list(iter_batches(bytes_of(one.records), partial_ok=True))
-                    start = batches[0].base_offset if batches else one.high_watermark
-                    end = batches[-1].base_offset + batches[-1].last_offset_delta + 1 if batches else start
-                    self.given[topic_of(topic), one.partition_index].append(Given(start, end, one))
+                    self._add_given((topic_of(topic), one.partition_index), one, took)
 
-    def take(self, place: Place, records: list[Record]) -> int | str:
-        """The offset of the first of these records, which the session produced too, or what is wrong."""
-        waiting = self.sent.get(place, [])
+    def _add_given(self, place: Place, data: Any, took: float) -> None:
+        self._state[place] = data
+        batches = list(iter_batches(bytes_of(data.records), partial_ok=True))
+        if batches:
+            given = Given(batches[0].base_offset, batches[-1].next_offset, data, took)
+            known = self._given[place]
+            at = bisect_right(known, given)
+            if at == 0 or known[at - 1].end != given.end:
+                insort(known, given)
+
+    def take(self, place: Place, records: list[Record]) -> Sent | str:
+        """The first of these records as the session produced it, or what is wrong with one of them."""
+        waiting = self._sent.get(place, [])
         first = None
         for record in records:
             at = next((at for at, one in enumerate(waiting) if one.is_same(record)), None)
             if at is None:
                 asked = described(record.key, record.value)
                 return f"a record with {asked}; " + (f"next comes {waiting[0]}" if waiting else "none comes any more")
-            first = waiting[at].offset if first is None else first
+            first = waiting[at] if first is None else first
             del waiting[at]
-        return 0 if first is None else first
+        return first or "no record"
 
-    def at(self, place: Place, offset: int) -> Given | None:
-        """What was given from an offset on, None if nothing was; with no records if there are none yet."""
-        known = self.given.get(place)
-        if not known:
-            return None
-        for one in known:
-            if one.start <= offset < one.end:
-                return one
-        return Given(offset, offset, known[-1].data)
+    def at(self, place: Place, offset: int) -> Given | str:
+        """What was given from an offset on, with no records if there were none yet; or why that is not known."""
+        known = self._given.get(place, [])
+        at = bisect_right(known, offset, key=lambda one: one.end)
+        if at == len(known):
+            return Given(offset, offset, self._state.get(place), 0.0)
+        if at == 0 and offset < known[0].start and not self._is_start(place, offset):
+            return f"from offset {offset}; it was read from offset {known[0].start} on"
+        return known[at]
+
+    def _is_start(self, place: Place, offset: int) -> bool:
+        """Whether the log began at an offset, so that nothing lies between it and the first records."""
+        return bool(offset == self._state[place].log_start_offset)

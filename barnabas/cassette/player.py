@@ -1,24 +1,29 @@
-"""Serves a cassette on one address, which stands for all brokers of the session."""
+"""Serves a cassette on one address, which stands for all brokers of the session.
+
+What the cassette does not have is answered INVALID_REQUEST, which clients do not try again, so that a test fails and
+does not wait; where the answer has no place for an error the connection is closed.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 import trio
 
+from barnabas.broker.apis.registry import BROKER_APIS, Route
 from barnabas.broker.net.acceptor import bind
-from barnabas.cassette.exchange import Exchange, decoded_request
+from barnabas.cassette.exchange import decoded_request
 from barnabas.cassette.frames import Frames
-from barnabas.cassette.replay import MissingError, Replay
+from barnabas.cassette.replay import Answer, MissingError, Replay
 from barnabas.wire.api_keys import ApiKey
-from barnabas.wire.errors import CorruptRecord, KafkaError, ProtocolError
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.frame import encode_response, parse_request_header
 from barnabas.wire.types import chunk_bytes
 
 if TYPE_CHECKING:
     from barnabas.cassette.addresses import Address
+    from barnabas.wire.schema import Message
 
 logger = logging.getLogger("barnabas.cassette")
 
@@ -29,11 +34,11 @@ MAX_CONNECTIONS: Final = 256
 class Player:
     """Answers clients from a cassette."""
 
-    def __init__(self, exchanges: Iterable[Exchange], listen: Address) -> None:
-        """OSError if `listen` cannot be used, KafkaError for records that cannot be read."""
-        self.replay = Replay(exchanges)
+    def __init__(self, replay: Replay, listen: Address) -> None:
+        """OSError if `listen` cannot be used."""
+        self.replay = replay
         self._listening = bind(*listen, BACKLOG)
-        self.address = self.replay.address = listen[0], self._listening.getsockname()[1]
+        self.address = replay.address = listen[0], self._listening.getsockname()[1]
         self._limit = trio.Semaphore(MAX_CONNECTIONS)
 
     async def run(self) -> None:
@@ -53,7 +58,7 @@ class Player:
                     await self._answer(client, frame)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client has gone
-        except (ProtocolError, KafkaError, CorruptRecord, MissingError) as error:
+        except (ProtocolError, KafkaError, MissingError) as error:
             logger.warning("A connection is closed: %s", error)
         except Exception:
             logger.exception("A connection failed")
@@ -64,10 +69,23 @@ class Player:
         header, position = parse_request_header(frame)
         api, version = ApiKey(header.request_api_key), header.request_api_version
         request = decoded_request(api, version, frame[position:])
-        answer = self.replay.answer(api, version, request)
+        try:
+            answer = self.replay.answer(api, version, request)
+        except MissingError as error:
+            refused = _refusal(api, version, request, str(error))
+            if refused is None:
+                raise
+            answer = Answer(refused, version)
         if answer is None:
             return
         if answer.wait_s:
-            await trio.sleep(answer.wait_s)  # as a broker waits for records
+            await trio.sleep(answer.wait_s)
         chunks = encode_response(answer.message, answer.version, header.correlation_id)
         await client.send_all(b"".join(map(chunk_bytes, chunks)))
+
+
+def _refusal(api: ApiKey, version: int, request: Message, sentence: str) -> Message | None:
+    """The answer to a request that the cassette does not have, None if there is none for an error."""
+    if api not in BROKER_APIS:
+        return None
+    return Route(api, version).error_response(request, KafkaError(ErrorCode.INVALID_REQUEST, sentence))

@@ -2,14 +2,15 @@
 
 Each broker that a response names gets a listening socket of its own, and its address is replaced by that one, so that
 clients stay with the proxy. Nothing else is changed. Responses have the order of their requests, so the oldest request
-without a response is the one that is answered (as in Kafka). Connections are plaintext.
+without a response is the one that is answered (as in Kafka). A request that cannot be read closes its connection.
+Connections are plaintext.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,15 +41,16 @@ logger = logging.getLogger("barnabas.cassette")
 
 BACKLOG: Final = 128
 MAX_CONNECTIONS: Final = 256
+MAX_BROKERS: Final = 1000
+"""Listening sockets."""
 
 
 class Proxy:
     """Records the sessions of the clients that connect to it."""
 
-    def __init__(self, upstream: Address, listen: Address, keep: Callable[[Exchange], None]) -> None:
+    def __init__(self, upstream: Address, listen: Address, keep: Callable[[Exchange], Awaitable[None]]) -> None:
         """`keep` is called with each exchange when it is complete. OSError if `listen` cannot be used."""
-        self._upstream = upstream
-        self._keep = keep
+        self.keep = keep
         self._listeners: dict[Address, socket.socket] = {}
         self._host = listen[0]
         self._numbers = count(1)
@@ -79,6 +81,8 @@ class Proxy:
         known = self._listeners.get(broker)
         if known is not None:
             return self._host, known.getsockname()[1]
+        if len(self._listeners) == MAX_BROKERS:
+            raise ProtocolError(f"the brokers have had more than {MAX_BROKERS} addresses")
         address = self._listen(broker, (self._host, 0))
         self._nursery.start_soon(self._accept, broker, self._listeners[broker])
         return address
@@ -108,10 +112,6 @@ class Proxy:
     def now(self) -> float:
         """Seconds since the recording began."""
         return trio.current_time() - self._began
-
-    def keep(self, exchange: Exchange) -> None:
-        """Hand over what is complete."""
-        self._keep(exchange)
 
     def rewritten(self, exchange: Exchange) -> Message | None:
         """The response with the addresses of the proxy in place of those of brokers; None if it has none."""
@@ -152,7 +152,7 @@ class _Session:
         except* (ProtocolError, KafkaError, OSError) as group:
             logger.warning("Connection %d is closed: %s", self._number, group.exceptions[0])
         for exchange in self._waiting:
-            self._proxy.keep(exchange)
+            await self._proxy.keep(exchange)
 
     async def _requests(self) -> None:
         frames = Frames(self._client)
@@ -167,10 +167,11 @@ class _Session:
                 request=frame[position:],
                 response_version=header.request_api_version,
             )
+            _refuse_raw_tokens(exchange)
             if _is_answered(exchange):
                 self._waiting.append(exchange)
             else:
-                self._proxy.keep(exchange)
+                await self._proxy.keep(exchange)
             await self._broker.send_all(SIZE.pack(len(frame)) + frame)
 
     async def _responses(self) -> None:
@@ -179,16 +180,16 @@ class _Session:
             if not self._waiting:
                 raise ProtocolError("the broker has sent a response that nobody has asked for")
             exchange = self._waiting.popleft()
-            await self._client.send_all(self._answered(exchange, frame))
+            await self._client.send_all(await self._answered(exchange, frame))
 
-    def _answered(self, exchange: Exchange, frame: bytes) -> bytes:
+    async def _answered(self, exchange: Exchange, frame: bytes) -> bytes:
         """Complete an exchange; the response as the client gets it."""
         header, position = parse_response_header(frame, exchange.api, exchange.version)
         exchange.response = frame[position:]
         if exchange.api == ApiKey.API_VERSIONS:
             exchange.response_version = api_versions_response_version(exchange.response, exchange.version)
-        exchange.answered_at = self._proxy.now()
-        self._proxy.keep(exchange)
+        exchange.took = self._proxy.now() - exchange.at
+        await self._proxy.keep(exchange)
         rewritten = self._proxy.rewritten(exchange)
         if rewritten is None:
             return SIZE.pack(len(frame)) + frame
@@ -202,3 +203,9 @@ def _is_answered(exchange: Exchange) -> bool:
         return True
     request: Any = exchange.request_message()
     return bool(request.acks != 0)
+
+
+def _refuse_raw_tokens(exchange: Exchange) -> None:
+    """After a SaslHandshake of version 0 a client sends passwords in frames that are no requests, as before KIP-152."""
+    if exchange.api == ApiKey.SASL_HANDSHAKE and exchange.version == 0:
+        raise ProtocolError("a client logs in with SaslHandshake of version 0, which is not recorded")

@@ -2,8 +2,8 @@
 
 Requests that are the same (`signature.py`) get their responses in the order of the recording; what clients ask again
 and again (`REPEATED`) gets the last one for ever, anything else is asked once. Produce and Fetch go by records
-(`logs.py`), Metadata by topics, commits by groups. A request that the cassette does not have is a sentence in
-`missing`, and its connection is closed.
+(`logs.py`), Metadata by topics, what members of groups do by themselves by their groups (`groups.py`). A request that
+the cassette does not have is a sentence in `missing`.
 """
 
 from __future__ import annotations
@@ -13,22 +13,19 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from barnabas.cassette.addresses import Address, replace_addresses
-from barnabas.cassette.exchange import Exchange
-from barnabas.cassette.logs import Logs, Place, bytes_of, records_of, topic_of
+from barnabas.cassette.groups import Groups
+from barnabas.cassette.logs import Given, Logs, Place, bytes_of, records_of, topic_of
 from barnabas.cassette.signature import signature
+from barnabas.cassette.text import name_of
 from barnabas.wire.api_keys import ApiKey
-from barnabas.wire.json_form import json_name
 from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchResponse, FetchResponsePartitionData
-from barnabas.wire.messages.metadata import MetadataResponse
-from barnabas.wire.messages.offsets import (
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
 from barnabas.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from barnabas.wire.messages.sasl import SaslAuthenticateResponse
 from barnabas.wire.types import uuid_to_text
 
 if TYPE_CHECKING:
+    from barnabas.cassette.exchange import Exchange
+    from barnabas.wire.messages.metadata import MetadataResponse
     from barnabas.wire.schema import Message
 
 REPEATED: Final = frozenset(
@@ -41,13 +38,13 @@ REPEATED: Final = frozenset(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
         ApiKey.FIND_COORDINATOR,
         ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
-        ApiKey.HEARTBEAT,
         ApiKey.JOIN_GROUP,  # a client joins once more if its metadata came late
         ApiKey.LIST_OFFSETS,
         ApiKey.METADATA,
         ApiKey.OFFSET_FETCH,
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         ApiKey.PUSH_TELEMETRY,
+        ApiKey.SASL_HANDSHAKE,
         ApiKey.SYNC_GROUP,
     }
 )
@@ -73,52 +70,50 @@ class Answer:
 class Replay:
     """The state of one run of a cassette."""
 
-    def __init__(self, exchanges: Iterable[Exchange]) -> None:
-        """KafkaError for records that cannot be read."""
+    def __init__(self, exchanges: Iterable[Exchange], *, as_recorded: bool = False) -> None:
+        """`as_recorded`: each response takes as long as it took in the session. KafkaError for unreadable records."""
         self.address: Address = ("", 0)
         """The one that stands for all brokers."""
         self.missing: list[str] = []
         """What was asked that the cassette does not have."""
+        self._as_recorded = as_recorded
         self._logs = Logs()
+        self._groups = Groups()
         self._queues: dict[tuple[ApiKey, int, str], deque[Exchange]] = defaultdict(deque)
         self._topics: dict[tuple[int, str], tuple[Exchange, Any]] = {}
+        self._brokers: dict[int, Exchange] = {}
+        """By version, the last Metadata of all."""
         self._names: dict[str, str] = {}
         """Topics by their ids."""
-        self._given_ids: set[str] = set()
-        self._committed: set[str] = set()
-        session = [one for one in exchanges if one.request is not None]
+        session = list(exchanges)
         for one in session:
-            self._learn_members(one)
+            self._groups.add(one.api, one.request_message(), one.response_message())
         for one in session:
             self._add(one)
-
-    def _learn_members(self, exchange: Exchange) -> None:
-        if exchange.api == ApiKey.JOIN_GROUP and exchange.response is not None:
-            response: Any = exchange.response_message()
-            self._given_ids.add(response.member_id)
 
     def _add(self, exchange: Exchange) -> None:
         request: Any = exchange.request_message()
         response: Any = exchange.response_message()
+        took = exchange.took or 0.0
         if exchange.api == ApiKey.PRODUCE:
-            self._logs.add_produce(request, response)
-        elif response is None:
-            return
+            self._logs.add_produce(request, response, took)
         elif exchange.api == ApiKey.FETCH:
-            self._logs.add_fetch(response)
-        elif exchange.api == ApiKey.OFFSET_COMMIT:
-            self._committed.add(request.group_id)
-        else:
+            self._logs.add_fetch(request, response, took)
+        elif exchange.api not in (ApiKey.OFFSET_COMMIT, ApiKey.SASL_AUTHENTICATE) and response is not None:
             self._queues[self._key(exchange.api, exchange.version, request)].append(exchange)
             if exchange.api == ApiKey.METADATA:
-                for topic in response.topics:
-                    if topic.error_code == 0:
-                        self._names[uuid_to_text(topic.topic_id)] = str(topic.name)
-                        self._topics[exchange.version, str(topic.name)] = exchange, topic
+                self._add_metadata(exchange, response)
+
+    def _add_metadata(self, exchange: Exchange, response: Any) -> None:
+        self._brokers[exchange.version] = exchange
+        for topic in response.topics:
+            if topic.error_code == 0:
+                self._names[uuid_to_text(topic.topic_id)] = str(topic.name)
+                self._topics[exchange.version, str(topic.name)] = exchange, topic
 
     def _key(self, api: ApiKey, version: int, request: Message) -> tuple[ApiKey, int, str]:
         # an ApiVersions says only who asks
-        return api, version, "" if api == ApiKey.API_VERSIONS else signature(request, version, self._given_ids)
+        return api, version, "" if api == ApiKey.API_VERSIONS else signature(request, version, self._groups.given_ids)
 
     def answer(self, api: ApiKey, version: int, request: Any) -> Answer | None:
         """The response to a request, None if it has none (acks=0). MissingError if the cassette has none."""
@@ -129,83 +124,90 @@ class Replay:
                 return self._fetch(version, request)
             if api == ApiKey.OFFSET_COMMIT:
                 return self._commit(version, request)
+            if api == ApiKey.SASL_AUTHENTICATE:
+                return _log_in(version, request)
             return self._other(api, version, request)
         except MissingError as error:
             if str(error) not in self.missing and len(self.missing) < MAX_MISSING:
                 self.missing.append(str(error))
             raise
 
+    def _wait(self, took: float | None) -> float:
+        return took or 0.0 if self._as_recorded else 0.0
+
     def _other(self, api: ApiKey, version: int, request: Any) -> Answer:
         key = self._key(api, version, request)
         queue = self._queues.get(key)
         if not queue:
-            known = self._metadata(version, request) if api == ApiKey.METADATA else None
-            if known is None:
+            made = self._metadata(version, request) if api == ApiKey.METADATA else self._groups.unrecorded(api, request)
+            if made is None:
                 raise MissingError(self._sentence(key))
-            return self._told(known, version)
+            return self._told(made, version)
         exchange = queue[0] if len(queue) == 1 and api in REPEATED else queue.popleft()
         response: Any = exchange.response_message()
-        member = getattr(request, "member_id", "")
-        if member and getattr(response, "member_id", None):
-            response.member_id = member  # a client that makes its id itself makes another one in each run
-        return self._told(response, exchange.response_version)
+        self._groups.adapt(api, request, response)
+        return self._told(response, exchange.response_version, self._wait(exchange.took))
 
-    def _told(self, message: Message, version: int) -> Answer:
+    def _told(self, message: Message, version: int, wait_s: float = 0.0) -> Answer:
         replace_addresses(message, lambda _: self.address)
-        return Answer(message, version)
+        return Answer(message, version, wait_s)
 
     def _metadata(self, version: int, request: Any) -> Message | None:
-        """Metadata of topics that were asked for in other requests; None if one of them was not."""
-        names = [str(topic.name) for topic in request.topics or ()]
-        found = [self._topics.get((version, name)) for name in names]
-        if not found or None in found:
+        """Metadata of topics that were asked for in other requests, or of none; None if one of them was not."""
+        if request.topics is None or version not in self._brokers:
             return None
-        last, _ = max(cast("list[tuple[Exchange, Any]]", found), key=lambda one: one[0].at)
+        found = [self._topics.get((version, str(topic.name))) for topic in request.topics]
+        if None in found:
+            return None
+        known = cast("list[tuple[Exchange, Any]]", found)
+        last = max([one for one, _ in known], key=lambda one: one.at, default=self._brokers[version])
         message = cast("MetadataResponse", last.response_message())
-        message.topics = [topic for _, topic in cast("list[tuple[Exchange, Any]]", found)]
+        message.topics = [topic for _, topic in known]
         return message
 
     def _produce(self, version: int, request: Any) -> Answer | None:
         response = ProduceResponse()
+        took = 0.0
         for topic in request.topic_data:
             answered = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
             for one in topic.partition_data:
                 place = topic_of(topic), one.index
-                offset = self._logs.take(place, records_of(bytes_of(one.records)))
-                if isinstance(offset, str):
-                    raise MissingError(f"Produce to {self._shown(place)} of {offset}")
-                answered.partition_responses.append(PartitionProduceResponse(index=one.index, base_offset=offset))
+                sent = self._logs.take(place, records_of(bytes_of(one.records)))
+                if isinstance(sent, str):
+                    raise MissingError(f"Produce to {self._shown(place)} of {sent}")
+                took = max(took, sent.took)
+                answered.partition_responses.append(PartitionProduceResponse(index=one.index, base_offset=sent.offset))
             response.responses.append(answered)
-        return Answer(response, version) if request.acks else None
+        return Answer(response, version, self._wait(took)) if request.acks else None
 
     def _fetch(self, version: int, request: Any) -> Answer:
         response = FetchResponse()  # no session: the client goes on to name all its partitions
-        has_records = False
+        waits = []
         for topic in request.topics:
             answered = FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id)
             for one in topic.partitions:
-                place = topic_of(topic), one.partition
-                given = self._logs.at(place, one.fetch_offset)
-                if given is None:
-                    known = ", ".join(map(self._shown, self._logs.given)) or "none"
-                    raise MissingError(f"Fetch of {self._shown(place)}; partitions that were fetched: {known}")
-                has_records = has_records or given.end > given.start
-                answered.partitions.append(_partition(given.data, is_empty=given.end == given.start))
+                given = self._given((topic_of(topic), one.partition), one.fetch_offset)
+                if given.end > given.start:
+                    waits.append(self._wait(given.took))
+                answered.partitions.append(_partition(one.partition, given))
             response.responses.append(answered)
-        return Answer(response, version, 0.0 if has_records else request.max_wait_ms / 1000)
+        return Answer(response, version, max(waits, default=request.max_wait_ms / 1000))
+
+    def _given(self, place: Place, offset: int) -> Given:
+        if place[0] not in self._logs.fetched:
+            known = ", ".join(sorted({self._names.get(topic, topic) for topic in self._logs.fetched})) or "none"
+            raise MissingError(f"Fetch of {self._shown(place)}; topics that were fetched: {known}")
+        given = self._logs.at(place, offset)
+        if isinstance(given, str):
+            raise MissingError(f"Fetch of {self._shown(place)} {given}")
+        return given
 
     def _commit(self, version: int, request: Any) -> Answer:
-        """Which partitions a commit has, and when it is made, is a matter of time; its group is not."""
-        if request.group_id not in self._committed:
-            groups = ", ".join(sorted(self._committed)) or "none"
-            raise MissingError(f"OffsetCommit of group {request.group_id}; groups that committed: {groups}")
-        response = OffsetCommitResponse()
-        for topic in request.topics:
-            parts = [OffsetCommitResponsePartition(partition_index=one.partition_index) for one in topic.partitions]
-            response.topics.append(
-                OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=parts)
+        if not self._groups.knows(request):
+            raise MissingError(
+                f"OffsetCommit of group {request.group_id}; groups of the session: {self._groups.names()}"
             )
-        return Answer(response, version)
+        return Answer(self._groups.commit(request), version)
 
     def _shown(self, place: Place) -> str:
         """orders-0, also where requests have the topic's id."""
@@ -222,18 +224,21 @@ class Replay:
         return f"{text}next comes {name_of(api)} v{next_version} {expected}"
 
 
-def _partition(data: Any, *, is_empty: bool) -> FetchResponsePartitionData:
-    return FetchResponsePartitionData(
-        partition_index=data.partition_index,
-        high_watermark=data.high_watermark,
-        last_stable_offset=data.last_stable_offset,
-        log_start_offset=data.log_start_offset,
-        aborted_transactions=data.aborted_transactions,
-        records=_NO_RECORDS if is_empty else data.records,
-    )
+def _log_in(version: int, request: Any) -> Answer:
+    """Anybody may log in, where a yes is all that the broker says; the cassette does not have what was sent."""
+    parts = bytes(request.auth_bytes).split(b",", 3)
+    if parts[0] in {b"n", b"y"} and len(parts) > 2 and parts[2].startswith(b"n="):
+        raise MissingError("SaslAuthenticate by SCRAM; the broker must know the password, and a cassette has none")
+    return Answer(SaslAuthenticateResponse(), version)
 
 
-def name_of(api: ApiKey) -> str:
-    """The name of an API as Kafka writes it."""
-    name = json_name(api.name.lower())
-    return name[:1].upper() + name[1:]
+def _partition(index: int, given: Given) -> FetchResponsePartitionData:
+    made = FetchResponsePartitionData(partition_index=index, records=_NO_RECORDS, high_watermark=given.start)
+    if given.data is not None:
+        made.high_watermark = given.data.high_watermark
+        made.last_stable_offset = given.data.last_stable_offset
+        made.log_start_offset = given.data.log_start_offset
+        if given.end > given.start:
+            made.records = given.data.records
+            made.aborted_transactions = given.data.aborted_transactions
+    return made

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.cassette.secrets import without_secrets
 from barnabas.wire.json_form import to_json
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _EPOCHS: Final = frozenset({"memberEpoch", "generationIdOrMemberEpoch"})
 
 def signature(request: Message, version: int, given_ids: Collection[str]) -> str:
     """Equal for requests that are the same; `given_ids` are the members' ids that a coordinator gave."""
-    return str(_kept(to_json(request, version), given_ids))
+    return str(_kept(without_secrets(to_json(request, version)), given_ids))
 
 
 def _kept(value: Any, given_ids: Collection[str]) -> Any:

@@ -1,103 +1,168 @@
-"""`barnabas record`: a proxy that records what clients and a broker say to each other, and what it has recorded."""
+"""`barnabas record` and `barnabas replay`: what clients and a broker say to each other, written down and said again."""
 
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from barnabas.cli.parameters import output_option
+from barnabas.cli.serve_arguments import UsageError as WrongOption
+from barnabas.cli.serve_arguments import host_and_port
+from barnabas.client.errors import ClientError
 from barnabas.terminal.notes import note
-from barnabas.terminal.tables import show_rows
+from barnabas.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from barnabas.cassette.addresses import Address
     from barnabas.cassette.exchange import Exchange
 
-COLUMNS = ("at_ms", "connection", "client_id", "api", "version", "took_ms")
+Made = TypeVar("Made")
+
+listen_option = click.option(
+    "--listen", metavar="HOST:PORT", default="127.0.0.1:0", show_default=True, help="Where clients connect to instead."
+)
 
 
 @click.command()
-@click.option("--upstream", metavar="HOST:PORT", help="The broker to record; others are found by its answers.")
 @click.option(
-    "--listen", metavar="HOST:PORT", default="127.0.0.1:0", show_default=True, help="Where clients connect to instead."
+    "--upstream", metavar="HOST:PORT", required=True, help="The broker to record; others are found by its answers."
 )
-@click.option("--file", metavar="FILE", help="Where the session is written to; it must not be there yet.")
-@click.option("--show", metavar="FILE", help="Show what is in such a file; -o json shows all of it.")
-@output_option
-def record(upstream: str | None, listen: str, file: str | None, show: str | None, output: str) -> None:
-    """Record the session of clients with a broker, until Ctrl-C.
+@listen_option
+@click.option("--file", metavar="FILE", required=True, help="Where the session is written; it must not be there yet.")
+def record(upstream: str, listen: str, file: str) -> None:
+    """Record the session of clients with a broker in a file, a cassette, until Ctrl-C.
 
-    Clients use the address that is printed, and stay with it: addresses in the broker's answers are replaced. A test
-    with the kit answers from the file (@pytest.mark.kafka(cassette=...)). Plaintext only; what a client logs in with is
-    not written.
+    Clients use the address that is printed, and stay with it: addresses in the broker's answers are replaced.
+    'barnabas replay', or a test with @pytest.mark.kafka(cassette=...), answers from the file. Plaintext only. Passwords
+    and tokens are not written; records are.
 
     \b
     barnabas record --upstream 127.0.0.1:9092 --file orders.cassette
     """
-    if show is not None:
-        if upstream is not None or file is not None:
-            raise click.UsageError("--show takes no --upstream and no --file")
-        _show(show, output)
-        return
-    if upstream is None or file is None:
-        raise click.UsageError("give --upstream and --file, or --show")
-    count = _record(_address(upstream, "--upstream"), _address(listen, "--listen"), file)
+    import trio
+
+    count = trio.run(_record, _address(upstream, "--upstream"), _address(listen, "--listen"), file)
     note(f"{count} requests in {file}")
 
 
-def _record(upstream: Address, listen: Address, file: str) -> int:
+@click.command()
+@click.argument("file", metavar="FILE")
+@listen_option
+@click.option(
+    "--timing",
+    type=click.Choice(["fast", "recorded"]),
+    default="fast",
+    show_default=True,
+    help="Answer at once, or after the time that each answer took in the session.",
+)
+def replay(file: str, listen: str, timing: str) -> None:
+    """Answer clients from a cassette, without a broker, until Ctrl-C.
+
+    The exit code is 1 if something was asked that the cassette does not have.
+
+    \b
+    barnabas replay orders.cassette --listen 127.0.0.1:9092
+    """
+    import trio
+
+    answer = partial(_replay, as_recorded=timing == "recorded")
+    missing = trio.run(answer, file, _address(listen, "--listen"))
+    if missing:
+        raise ClientError("\n".join([f"{file} has no answer to what was asked:", *missing]))
+
+
+async def _record(upstream: Address, listen: Address, file: str) -> int:
     """Record until a signal to stop; how many requests there were."""
     import trio
 
-    from barnabas.cassette.exchange import header
     from barnabas.cassette.proxy import Proxy
+    from barnabas.cassette.text import HEADER
+    from barnabas.cassette.writer import Writer
 
     count = 0
+    failures: list[OSError] = []
 
-    async def run() -> None:
-        def keep(exchange: Exchange) -> None:
-            nonlocal count
-            count += 1
-            out.write(exchange.line() + "\n")
-            out.flush()  # what was recorded is there, whatever ends the recording
+    def write(_: Exchange, text: str) -> None:
+        nonlocal count
+        count += 1
+        out.write(text)
+        out.flush()  # what was recorded is there, whatever ends the recording
 
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            try:
-                proxy = Proxy(upstream, listen, keep)
-            except OSError as error:
-                raise click.ClickException(f"cannot listen on {listen[0]}:{listen[1]}: {error.strerror}") from None
-            try:
-                with open(file, "x", encoding="utf-8") as out:  # noqa: ASYNC230 - a small file, and nobody is served yet
-                    out.write(header() + "\n")
-                    click.echo(f"{proxy.address[0]}:{proxy.address[1]}")
-                    async with trio.open_nursery() as nursery:
-                        nursery.start_soon(proxy.run)
-                        async for _ in signals:
-                            nursery.cancel_scope.cancel()
-            finally:
-                proxy.close()
+    async def write_all() -> None:
+        try:
+            await writer.run()
+        except OSError as error:
+            failures.append(error)
+            nursery.cancel_scope.cancel()
 
-    trio.run(run)
+    await _look_for_broker(upstream)
+    writer = Writer(write)
+    proxy = _listening(listen, lambda address: Proxy(upstream, address, writer.keep))
+    try:
+        with open(file, "x", encoding="utf-8", newline="\n") as out:  # noqa: ASYNC230 - nobody is served yet
+            out.write(HEADER + "\n")
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(write_all)
+                await _serve(proxy.run, proxy.address)
+                writer.end()
+    finally:
+        proxy.close()
+    if failures:
+        raise ClientError(f"{file}: {failures[0].strerror}")
     return count
 
 
-def _show(file: str, output: str) -> None:
-    from barnabas.cassette.exchange import CassetteError, read
-    from barnabas.cassette.show import rows
+async def _replay(file: str, listen: Address, *, as_recorded: bool) -> list[str]:
+    """Answer until a signal to stop; what the cassette has no answer to."""
+    from barnabas.cassette.player import Player
+    from barnabas.cassette.replay import Replay
+    from barnabas.cassette.text import CassetteError, read
 
-    with open(file, encoding="utf-8", errors="replace") as source:
-        try:
-            found = read(source.read())
-        except CassetteError as error:
-            raise click.ClickException(f"{file}: {error}") from None
-    shown = list(rows(sorted(found, key=lambda one: one.at)))
-    show_rows(shown, output, columns=COLUMNS, empty="no requests")
+    try:
+        with open(file, encoding="utf-8", errors="replace") as lines:  # noqa: ASYNC230 - nobody is served yet
+            replay = Replay(read(lines), as_recorded=as_recorded)
+    except (CassetteError, KafkaError) as error:
+        raise ClientError(f"{file}: {error}") from None
+    player = _listening(listen, lambda address: Player(replay, address))
+    await _serve(player.run, player.address)
+    return replay.missing
+
+
+async def _look_for_broker(upstream: Address) -> None:
+    import trio
+
+    try:
+        stream = await trio.open_tcp_stream(*upstream)
+    except OSError:
+        raise ClientError(f"there is no broker at {upstream[0]}:{upstream[1]}") from None
+    await stream.aclose()
+
+
+def _listening(listen: Address, make: Callable[[Address], Made]) -> Made:
+    try:
+        return make(listen)
+    except OSError as error:
+        raise ClientError(f"cannot listen on {listen[0]}:{listen[1]}: {error.strerror}") from None
+
+
+async def _serve(serve: Callable[[], Awaitable[None]], address: Address) -> None:
+    """Print the address, and serve until Ctrl-C."""
+    import trio
+
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        click.echo(f"{address[0]}:{address[1]}")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve)
+            async for _ in signals:
+                nursery.cancel_scope.cancel()
 
 
 def _address(text: str, option: str) -> Address:
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or not 0 <= int(port) < 1 << 16:
-        raise click.UsageError(f"{option} must be HOST:PORT, not {text!r}")
-    return host.strip("[]"), int(port)
+    try:
+        host, port = host_and_port(text, option)
+    except WrongOption as error:
+        raise click.UsageError(str(error)) from None
+    return host.strip("[]"), port

@@ -117,14 +117,14 @@ class Host:
         if len(parts) == 2 and method == "POST":
             return await perform(self._clusters[number], parts[1], values)
         if method == "DELETE" and len(parts) == 1:
-            return self._close(number, Values(values))
+            return await self._close(number, Values(values))
         raise ControlError(f"{method} is not for {path}")
 
-    def _close(self, number: int, values: Values) -> object:
+    async def _close(self, number: int, values: Values) -> object:
         """Close a cluster; with `lint`, what its clients did wrong, but for the rules of `ignore`."""
         values.only(("lint", "ignore"))
         cluster = self._clusters[number]
-        answer: dict[str, Any] = {} if cluster.session is None else cluster.session.end()
+        answer: dict[str, Any] = {} if cluster.session is None else await cluster.session.end()
         try:
             if values.flag("lint", default=False):
                 from barnabas.control.recorded import found_at_close
@@ -141,7 +141,7 @@ class Host:
         if method != "POST":
             raise ControlError(f"{method} is not for {PREFIX}")
         given = Values(values)
-        given.only(("config", "seed", "brokers", "as_version", "record", "cassette"))
+        given.only(("config", "seed", "brokers", "as_version", "record", "cassette", "timing"))
         keys = {key: str(value) for key, value in given.mapping("config").items()}
         if given.has("brokers"):
             if given.has("as_version"):
@@ -149,18 +149,17 @@ class Host:
             cluster = await self._clusters.open_nodes(keys, given.integer("brokers"))
         else:
             cluster = await self._clusters.open(keys, given.integer("seed", None), given.text("as_version", None))
-        bootstrap = self._with_session(cluster, given) or cluster.bootstrap
+        bootstrap = await self._with_session(cluster, given) or cluster.bootstrap
         return {"id": cluster.id, "bootstrap": bootstrap}
 
-    def _with_session(self, cluster: VirtualCluster, given: Values) -> str | None:
+    async def _with_session(self, cluster: VirtualCluster, given: Values) -> str | None:
         """Have the clients' session recorded (`record`), or answered from a `cassette`: the address to use then."""
-        cassette, is_recorded = given.text("cassette", None), given.flag("record", default=False)
-        if cassette is None and not is_recorded:
+        if not given.has("cassette") and not given.flag("record", default=False):
             return None
-        from barnabas.control.sessions import Recording, Replaying
+        from barnabas.control.sessions import session_of
 
         try:
-            session = Recording(cluster.bootstrap.split(",")[0]) if cassette is None else Replaying(cassette)
+            session = await session_of(cluster.bootstrap.split(",")[0], given)
         except ControlError:
             self._clusters.close(cluster.id)
             raise

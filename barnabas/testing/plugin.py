@@ -25,6 +25,7 @@ _KEYS = {
     "timeout": "how long assertions of the test kit wait, seconds",
     "port": "start the broker with the run, on this port of 127.0.0.1, for tests that expect one there",
     "lint": "warn of what clients do wrong (the default), or error: fail the test, or off",
+    "record_mode": "of tests with a cassette: once (the default), none or all",
     "as_version": "answer as this release of Kafka: 2.8, 3.9, 4.0",
 }
 
@@ -37,9 +38,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(f"--barnabas-{key.replace('_', '-')}", dest=f"barnabas_{key}", metavar=key.upper(), help=text)
     text = "config keys of the broker and of every test's cluster, as num.partitions=3"
     parser.addini("barnabas_config", text, type="linelist")
-    text = "record the sessions of tests with a cassette anew"
-    group.addoption("--barnabas-record", action="store_true", help=text)
-    text = "config keys of the broker and of every test's cluster, as num.partitions=3"
     group.addoption("--barnabas-config", action="append", default=[], metavar="KEY=VALUE", help=text)
 
 
@@ -48,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "kafka(topics=None, config=None, ignore_lint=(), cassette=None, **more): topics and config keys of the test's "
-        "cluster, what is not to be reported of its clients, the name of a recording of their session",
+        "cluster, what is not to be reported of its clients, the name of a recording of their session, or True",
     )
 
 
@@ -169,10 +167,8 @@ def kafka(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Iterator[C
     as_version = _setting(request.config, "as_version")
     if as_version is not None:
         wanted.setdefault("as_version", as_version)
-    cassette = _cassette(request, wanted.pop("cassette", None))
-    if cassette is not None:
-        wanted |= cassette.wanted()
-    cluster = barnabas_broker.open(**wanted)
+    cassette = _cassette(request, wanted.pop("cassette", None), wanted.pop("cassette_timing", "fast"))
+    cluster = barnabas_broker.open(**wanted) if cassette is None else cassette.open(barnabas_broker, wanted)
     try:
         if cassette is None or cassette.is_recorded:
             for name, partitions in topics.items():
@@ -185,12 +181,13 @@ def kafka(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Iterator[C
         _report_lint(request.node, end.findings, mode)
 
 
-def _cassette(request: pytest.FixtureRequest, name: str | None) -> CassetteOfTest | None:
-    if name is None:
+def _cassette(request: pytest.FixtureRequest, name: str | bool | None, timing: str) -> CassetteOfTest | None:
+    if name is None or name is False:
         return None
-    from barnabas.testing.cassettes import CassetteOfTest
+    from barnabas.testing.cassettes import CassetteOfTest, name_of_test
 
-    return CassetteOfTest(request.path, name, anew=request.config.getoption("barnabas_record"))
+    text = name_of_test(request.path, request.node.name) if name is True else name
+    return CassetteOfTest(request.path, text, _setting(request.config, "record_mode") or "once", timing)
 
 
 def _lint_mode(config: pytest.Config) -> str:
