@@ -69,7 +69,7 @@ def _opened(text: Any) -> Any:
         is_same = [_content(BatchView(one)) for one in made] == list(map(_content, batches))
     except (KafkaError, ValueError):
         return text
-    return shown if is_same else text
+    return shown if shown and is_same else text
 
 
 def _closed(shown: Any) -> Any:
