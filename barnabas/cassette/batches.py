@@ -1,7 +1,7 @@
 """Record batches as JSON that people read: the fields of their headers, and every record with key, value and headers.
 
-Text is text, and other bytes are {"base64": "…"}. Fields of a header that have their default are left out. What could
-not be made again from this form, as to its content, is left in base64 as Kafka's JSON has it.
+Text is text, and other bytes are {"base64": "…"}. Fields of a header that have their default are left out. What is
+large, and what could not be made again from this form, as to its content, is left in base64 as Kafka's JSON has it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 RECORDS: Final = "records"
 """The field of Produce, Fetch and ShareFetch that has batches."""
+MAX_OPENED: Final = 4 * 1024 * 1024
+"""Characters of base64 that are opened: records in this form take ten times their memory."""
 _DEFAULTS: Final[dict[str, Any]] = {
     "compression": Codec.NONE.name.lower(),
     "partitionLeaderEpoch": NO_PARTITION_LEADER_EPOCH,
@@ -60,7 +62,7 @@ def _replaced(body: Any, replace: Callable[[Any], Any]) -> Any:
 
 
 def _opened(text: Any) -> Any:
-    if not text:
+    if not text or len(text) > MAX_OPENED:
         return text
     try:
         batches = list(iter_batches(b64decode(text), partial_ok=True))

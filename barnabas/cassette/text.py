@@ -141,11 +141,24 @@ def _ms(seconds: float) -> float:
 
 def _pretty(value: Any, indent: str) -> str:
     """JSON with a line for each part of what does not fit into one line."""
-    flat = json.dumps(value, ensure_ascii=False)
-    if not value or not isinstance(value, dict | list) or len(indent) + len(flat) <= WIDTH:
+    if not value or not isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    if _may_fit(value) and len(indent) + len(flat := json.dumps(value, ensure_ascii=False)) <= WIDTH:
         return flat
     inner = indent + "  "
     if isinstance(value, list):
         return "[\n" + ",\n".join([inner + _pretty(one, inner) for one in value]) + f"\n{indent}]"
     parts = [f"{inner}{json.dumps(name)}: {_pretty(one, inner)}" for name, one in value.items()]
     return "{\n" + ",\n".join(parts) + f"\n{indent}}}"
+
+
+def _may_fit(value: Any) -> bool:
+    """Whether a value may be short enough for one line, found without writing all of it."""
+    left = WIDTH
+    parts = [value]
+    while parts and left > 0:
+        part = parts.pop()
+        left -= len(part) if isinstance(part, dict | list | str) else 1
+        if isinstance(part, dict | list) and left > 0:
+            parts += part.values() if isinstance(part, dict) else part
+    return left > 0

@@ -123,6 +123,12 @@ def test_the_partial_batch_at_the_end_of_a_fetch_is_left_out() -> None:
     assert text_of(produced(WHOLE + WHOLE[:30])) == text_of(produced(WHOLE))
 
 
+def test_large_batches_stay_in_base64() -> None:
+    exchange = produced(build_batch([(n, None, b"x" * 900_000) for n in range(4)]))
+    assert '"baseOffset"' not in text_of(exchange)
+    assert read_one(text_of(exchange)).request == exchange.request
+
+
 def test_bytes_that_are_no_batches_stay() -> None:
     exchange = produced(b"\0" * 100)
     assert read_one(text_of(exchange)).request == exchange.request
