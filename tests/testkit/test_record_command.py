@@ -124,6 +124,7 @@ def test_clients_stay_with_the_proxy_of_several_brokers(barnabas_broker: Broker,
         cluster.close()
 
 
+@pytest.mark.kafka(ignore_lint=["tiny-batches"])
 def test_a_recording_keeps_nothing_in_memory(kafka: Cluster, tmp_path: Path) -> None:
     """90 MB through the proxy after the first 18 MB take no memory that stays."""
     kafka.topic("orders").create()
