@@ -35,8 +35,8 @@ class Groups:
 
     def add(self, api: ApiKey, request: Any, response: Any) -> None:
         """Remember what a request of the session says of groups."""
-        for group in [getattr(request, "group_id", ""), *[one.group_id for one in getattr(request, "groups", ())]]:
-            self._known.add(group)
+        named = getattr(request, "groups", None) or ()
+        self._known.update([getattr(request, "group_id", ""), *[getattr(one, "group_id", one) for one in named]])
         if api == ApiKey.JOIN_GROUP and response is not None:
             self.given_ids.add(response.member_id)
         elif api == ApiKey.CONSUMER_GROUP_HEARTBEAT and response is not None and response.heartbeat_interval_ms:

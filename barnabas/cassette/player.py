@@ -1,4 +1,4 @@
-"""Serves a cassette on one address, which stands for all brokers of the session.
+"""Serves a cassette on one address, which stands for all brokers of the session: the one that the client has reached.
 
 What the cassette does not have is answered INVALID_REQUEST, which clients do not try again, so that a test fails and
 does not wait; where the answer has no place for an error the connection is closed.
@@ -13,6 +13,7 @@ import trio
 
 from barnabas.broker.apis.registry import BROKER_APIS, Route
 from barnabas.broker.net.acceptor import bind
+from barnabas.cassette.addresses import replace_addresses
 from barnabas.cassette.exchange import decoded_request
 from barnabas.cassette.frames import Frames
 from barnabas.cassette.replay import Answer, MissingError, Replay
@@ -38,7 +39,7 @@ class Player:
         """OSError if `listen` cannot be used."""
         self.replay = replay
         self._listening = bind(*listen, BACKLOG)
-        self.address = replay.address = listen[0], self._listening.getsockname()[1]
+        self.address = listen[0], self._listening.getsockname()[1]
         self._limit = trio.Semaphore(MAX_CONNECTIONS)
 
     async def run(self) -> None:
@@ -78,6 +79,7 @@ class Player:
             answer = Answer(refused, version)
         if answer is None:
             return
+        replace_addresses(answer.message, lambda _: client.socket.getsockname()[:2])
         if answer.wait_s:
             await trio.sleep(answer.wait_s)
         chunks = encode_response(answer.message, answer.version, header.correlation_id)

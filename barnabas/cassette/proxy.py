@@ -56,6 +56,8 @@ class Proxy:
         self._numbers = count(1)
         self._nursery: trio.Nursery
         self._limit = trio.Semaphore(MAX_CONNECTIONS)
+        self._unreachable: set[Address] = set()
+        """Brokers that a line of the log was about, since clients try again and again."""
         self._began = trio.current_time()
         self.address = self._listen(upstream, listen)
         """Where clients reach the broker that was given first."""
@@ -76,16 +78,16 @@ class Proxy:
         listening = self._listeners[upstream] = bind(*listen, BACKLOG)
         return self._host, listening.getsockname()[1]
 
-    def _address_of(self, broker: Address) -> Address:
+    def _port_of(self, broker: Address) -> int:
         """Where clients reach a broker through the proxy."""
         known = self._listeners.get(broker)
         if known is not None:
-            return self._host, known.getsockname()[1]
+            return int(known.getsockname()[1])
         if len(self._listeners) == MAX_BROKERS:
             raise ProtocolError(f"the brokers have had more than {MAX_BROKERS} addresses")
-        address = self._listen(broker, (self._host, 0))
+        _, port = self._listen(broker, (self._host, 0))
         self._nursery.start_soon(self._accept, broker, self._listeners[broker])
-        return address
+        return port
 
     async def _accept(self, upstream: Address, listening: socket.socket) -> None:
         async with trio.SocketListener(trio.socket.from_stdlib_socket(listening)) as listener:
@@ -100,8 +102,9 @@ class Proxy:
                 try:
                     broker = await trio.open_tcp_stream(*upstream)
                 except OSError as error:
-                    logger.warning("No connection to the broker at %s:%d: %s", *upstream, error)
+                    self._tell_once(upstream, error)
                     return
+                self._unreachable.discard(upstream)
                 async with broker:
                     await _Session(self, client, broker, next(self._numbers)).run()
         except Exception:
@@ -109,16 +112,21 @@ class Proxy:
         finally:
             self._limit.release()
 
+    def _tell_once(self, upstream: Address, error: OSError) -> None:
+        if upstream not in self._unreachable:
+            self._unreachable.add(upstream)
+            logger.warning("No connection to the broker at %s:%d: %s", *upstream, error)
+
     def now(self) -> float:
         """Seconds since the recording began."""
         return trio.current_time() - self._began
 
-    def rewritten(self, exchange: Exchange) -> Message | None:
-        """The response with the addresses of the proxy in place of those of brokers; None if it has none."""
+    def rewritten(self, exchange: Exchange, host: str) -> Message | None:
+        """The response with the proxy's ports, at the host that the client has reached; None if it has no address."""
         if not has_addresses(message_for(exchange.api)[1]):
             return None
         message = exchange.response_message()
-        replace_addresses(message, self._address_of)
+        replace_addresses(message, lambda broker: (host, self._port_of(broker)))
         return message
 
 
@@ -190,7 +198,7 @@ class _Session:
             exchange.response_version = api_versions_response_version(exchange.response, exchange.version)
         exchange.took = self._proxy.now() - exchange.at
         await self._proxy.keep(exchange)
-        rewritten = self._proxy.rewritten(exchange)
+        rewritten = self._proxy.rewritten(exchange, self._client.socket.getsockname()[0])
         if rewritten is None:
             return SIZE.pack(len(frame)) + frame
         chunks = encode_response(rewritten, exchange.response_version, header.correlation_id)

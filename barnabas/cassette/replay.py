@@ -12,7 +12,6 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from barnabas.cassette.addresses import Address, replace_addresses
 from barnabas.cassette.groups import Groups
 from barnabas.cassette.logs import Given, Logs, Place, bytes_of, records_of, topic_of
 from barnabas.cassette.signature import signature
@@ -50,6 +49,8 @@ REPEATED: Final = frozenset(
 )
 _NO_RECORDS: Final = b""
 MAX_MISSING: Final = 20
+SHOWN: Final = 500
+"""Characters of a request in a sentence."""
 
 
 class MissingError(Exception):
@@ -72,8 +73,6 @@ class Replay:
 
     def __init__(self, exchanges: Iterable[Exchange], *, as_recorded: bool = False) -> None:
         """`as_recorded`: each response takes as long as it took in the session. KafkaError for unreadable records."""
-        self.address: Address = ("", 0)
-        """The one that stands for all brokers."""
         self.missing: list[str] = []
         """What was asked that the cassette does not have."""
         self._as_recorded = as_recorded
@@ -142,15 +141,11 @@ class Replay:
             made = self._metadata(version, request) if api == ApiKey.METADATA else self._groups.unrecorded(api, request)
             if made is None:
                 raise MissingError(self._sentence(key))
-            return self._told(made, version)
+            return Answer(made, version)
         exchange = queue[0] if len(queue) == 1 and api in REPEATED else queue.popleft()
         response: Any = exchange.response_message()
         self._groups.adapt(api, request, response)
-        return self._told(response, exchange.response_version, self._wait(exchange.took))
-
-    def _told(self, message: Message, version: int, wait_s: float = 0.0) -> Answer:
-        replace_addresses(message, lambda _: self.address)
-        return Answer(message, version, wait_s)
+        return Answer(response, exchange.response_version, self._wait(exchange.took))
 
     def _metadata(self, version: int, request: Any) -> Message | None:
         """Metadata of topics that were asked for in other requests, or of none; None if one of them was not."""
@@ -217,11 +212,15 @@ class Replay:
     def _sentence(self, key: tuple[ApiKey, int, str]) -> str:
         api, version, asked = key
         waiting = [(one[1], one[2], queue[0].at) for one, queue in self._queues.items() if one[0] == api and queue]
-        text = f"{name_of(api)} v{version} {asked}; "
+        text = f"{name_of(api)} v{version} {_clipped(asked)}; "
         if not waiting:
             return f"{text}no {name_of(api)} comes any more"
         next_version, expected, _ = min(waiting, key=lambda one: one[2])
-        return f"{text}next comes {name_of(api)} v{next_version} {expected}"
+        return f"{text}next comes {name_of(api)} v{next_version} {_clipped(expected)}"
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def _log_in(version: int, request: Any) -> Answer:

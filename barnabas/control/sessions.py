@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from barnabas.control.values import Values
 
 HOST: Final = "127.0.0.1"
-MAX_CHARACTERS: Final = 32 * 1024 * 1024
-"""Of the cassette of one test."""
+MAX_CHARACTERS: Final = 8 * 1024 * 1024
+"""Of the cassette of one test, which is in memory, and in one request of the channel."""
 TIMINGS: Final = ("fast", "recorded")
 """Answers come at once, or after the time that they took in the session."""
 

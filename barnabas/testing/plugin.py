@@ -186,7 +186,7 @@ def _cassette(request: pytest.FixtureRequest, name: str | bool | None, timing: s
         return None
     from barnabas.testing.cassettes import CassetteOfTest, name_of_test
 
-    text = name_of_test(request.path, request.node.name) if name is True else name
+    text = name_of_test(request.path, request.node.nodeid.partition("::")[2]) if name is True else name
     return CassetteOfTest(request.path, text, _setting(request.config, "record_mode") or "once", timing)
 
 

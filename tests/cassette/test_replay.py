@@ -43,6 +43,8 @@ from barnabas.wire.messages.produce import (
 from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.wire.records import build_batch
 from barnabas.wire.schema import Message
+from tests.cassette.test_text import exchange_of
+from tests.wire import recorded
 
 PRODUCE_V, FETCH_V, SYNC_V, JOIN_V, HEARTBEAT_V, LEAVE_V = 9, 12, 5, 9, 4, 5
 
@@ -243,6 +245,18 @@ def test_anybody_may_log_in(sent: bytes) -> None:
 def test_scram_needs_the_password() -> None:
     with pytest.raises(MissingError, match="SaslAuthenticate by SCRAM; the broker must know the password"):
         ask(Replay([]), SaslAuthenticateRequest(auth_bytes=b"n,,n=alice,r=nonce"), 2)
+
+
+def test_sessions_of_real_clients() -> None:
+    """What each client has asked Kafka is answered again; only logging in by SCRAM is not."""
+    sessions: dict[str, list[Exchange]] = {}
+    for frames in recorded.exchanges():
+        sessions.setdefault(frames.client, []).append(exchange_of(frames))
+    for session in sessions.values():
+        replay = Replay(session)
+        for exchange in session:
+            replay.answer(exchange.api, exchange.version, exchange.request_message())
+        assert [one for one in replay.missing if "SCRAM" not in one] == []
 
 
 def test_what_is_missing_is_bounded() -> None:
