@@ -124,6 +124,19 @@ def test_clients_stay_with_the_proxy_of_several_brokers(barnabas_broker: Broker,
         cluster.close()
 
 
+def test_clients_are_told_the_address_that_they_have_reached(kafka: Cluster, tmp_path: Path) -> None:
+    """Also where the command listens on all addresses."""
+    file = tmp_path / "orders.cassette"
+    with serving("record", "--upstream", kafka.bootstrap_servers, "--listen", "0.0.0.0:0", "--file", file) as proxy:
+        port = proxy.address.removeprefix("0.0.0.0:")
+        assert set(produce(f"127.0.0.1:{port}", "orders", 1).values()) == {f"127.0.0.1:{port}"}
+        assert proxy.stop()[0] == 0
+    with serving("replay", file, "--listen", "0.0.0.0:0") as player:
+        port = player.address.removeprefix("0.0.0.0:")
+        assert set(produce(f"127.0.0.1:{port}", "orders", 1).values()) == {f"127.0.0.1:{port}"}
+        assert player.stop()[0] == 0
+
+
 @pytest.mark.kafka(ignore_lint=["tiny-batches"])
 def test_a_recording_keeps_nothing_in_memory(kafka: Cluster, tmp_path: Path) -> None:
     """90 MB through the proxy after the first 18 MB take no memory that stays."""
