@@ -1,7 +1,8 @@
 """Serves a cassette on one address, which stands for all brokers of the session: the one that the client has reached.
 
-What the cassette does not have is answered INVALID_REQUEST, which clients do not try again, so that a test fails and
-does not wait; where the answer has no place for an error the connection is closed.
+What the cassette does not have is answered INVALID_REQUEST, and a topic that it does not have with
+TOPIC_AUTHORIZATION_FAILED, which clients do not try again, so that a test fails and does not wait. Where the answer has
+no place for an error the connection is closed.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Player:
         try:
             answer = self.replay.answer(api, version, request)
         except MissingError as error:
-            refused = _refusal(api, version, request, str(error))
+            refused = error.refusal or _refusal(api, version, request, str(error))
             if refused is None:
                 raise
             answer = Answer(refused, version)

@@ -17,14 +17,15 @@ from barnabas.cassette.logs import Given, Logs, Place, bytes_of, records_of, top
 from barnabas.cassette.signature import signature
 from barnabas.cassette.text import name_of
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchResponse, FetchResponsePartitionData
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from barnabas.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from barnabas.wire.messages.sasl import SaslAuthenticateResponse
 from barnabas.wire.types import uuid_to_text
 
 if TYPE_CHECKING:
     from barnabas.cassette.exchange import Exchange
-    from barnabas.wire.messages.metadata import MetadataResponse
     from barnabas.wire.schema import Message
 
 REPEATED: Final = frozenset(
@@ -55,6 +56,11 @@ SHOWN: Final = 500
 
 class MissingError(Exception):
     """The cassette has no response to a request; the text says what was asked, and what comes next."""
+
+    def __init__(self, text: str, refusal: Message | None = None) -> None:
+        """`refusal` is what the client is answered, if it is more than an error."""
+        super().__init__(text)
+        self.refusal = refusal
 
 
 class Answer:
@@ -140,7 +146,7 @@ class Replay:
         if not queue:
             made = self._metadata(version, request) if api == ApiKey.METADATA else self._groups.unrecorded(api, request)
             if made is None:
-                raise MissingError(self._sentence(key))
+                raise MissingError(self._sentence(key), self._no_topics(version, request))
             return Answer(made, version)
         exchange = queue[0] if len(queue) == 1 and api in REPEATED else queue.popleft()
         response: Any = exchange.response_message()
@@ -158,6 +164,22 @@ class Replay:
         last = max([one for one, _ in known], key=lambda one: one.at, default=self._brokers[version])
         message = cast("MetadataResponse", last.response_message())
         message.topics = [topic for _, topic in known]
+        return message
+
+    def _no_topics(self, version: int, request: Any) -> Message | None:
+        """The answer to a Metadata that is missing: nobody may use the topics that are not known.
+
+        It has brokers, since clients do not look at one without.
+        """
+        if not isinstance(request, MetadataRequest) or version not in self._brokers:
+            return None
+        message = cast("MetadataResponse", self._brokers[version].response_message())
+        code = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        message.topics = []
+        for topic in request.topics or ():
+            _, known = self._topics.get((version, str(topic.name)), (None, None))
+            refused = MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id)
+            message.topics.append(known or refused)
         return message
 
     def _produce(self, version: int, request: Any) -> Answer | None:

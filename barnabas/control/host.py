@@ -124,8 +124,8 @@ class Host:
         """Close a cluster; with `lint`, what its clients did wrong, but for the rules of `ignore`."""
         values.only(("lint", "ignore"))
         cluster = self._clusters[number]
-        answer: dict[str, Any] = {} if cluster.session is None else await cluster.session.end()
         try:
+            answer: dict[str, Any] = {} if cluster.session is None else await cluster.session.end()
             if values.flag("lint", default=False):
                 from barnabas.control.recorded import found_at_close
 
@@ -160,7 +160,7 @@ class Host:
 
         try:
             session = await session_of(cluster.bootstrap.split(",")[0], given)
-        except ControlError:
+        except (ControlError, trio.Cancelled):
             self._clusters.close(cluster.id)
             raise
         cluster.session = session

@@ -47,7 +47,10 @@ class CassetteOfTest:
         self._timing = timing
 
     def open(self, broker: Broker, wanted: dict[str, Any]) -> Cluster:
-        """The test's cluster, opened with what the test wants beside; the test fails if the file cannot be used."""
+        """The test's cluster; the test fails if the file cannot be used.
+
+        What the test wants of its broker does not matter to a replay, which has none.
+        """
         if self.is_recorded:
             return broker.open(**wanted, record=True)
         if self.path.exists() and self.path.stat().st_size > MAX_BYTES:
@@ -57,7 +60,7 @@ class CassetteOfTest:
         except FileNotFoundError:
             self._fail("it is not there, and barnabas_record_mode=none records nothing")
         try:
-            return broker.open(**wanted, cassette=text, timing=self._timing)
+            return broker.open(cassette=text, timing=self._timing)
         except RefusedError as error:
             self._fail(str(error))
 

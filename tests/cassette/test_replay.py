@@ -232,8 +232,10 @@ def test_metadata_goes_by_topics() -> None:
     request = MetadataRequest(topics=[])
     replay = Replay([said(request, MetadataResponse(), 9)])
     assert ask(replay, MetadataRequest(topics=[], allow_auto_topic_creation=False), 9).topics == []
-    with pytest.raises(MissingError, match=r"Metadata v9 .*other"):
+    with pytest.raises(MissingError, match=r"Metadata v9 .*other") as missing:
         ask(replay, MetadataRequest(topics=[MetadataRequestTopic(name="other")]), 9)
+    refusal: Any = missing.value.refusal
+    assert [(one.name, one.error_code) for one in refusal.topics] == [("other", ErrorCode.TOPIC_AUTHORIZATION_FAILED)]
 
 
 @pytest.mark.parametrize("sent", [b"\0alice\0other", b"n,,\x01auth=Bearer token\x01\x01"])
