@@ -6,6 +6,7 @@ large, and what could not be made again from this form, as to its content, is le
 
 from __future__ import annotations
 
+import struct
 from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any, Final
 
@@ -79,7 +80,7 @@ def _closed(shown: Any) -> Any:
         return shown
     try:
         return b64encode(b"".join(map(_made, shown))).decode("ascii")
-    except (AttributeError, KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError, struct.error) as error:
         raise ValueError(f"records: {type(error).__name__}: {error}") from None
 
 

@@ -95,7 +95,7 @@ def _check_header(line: str) -> None:
 def _exchange(text: str, line: int) -> Exchange:
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CassetteError(f"the request that begins on line {line} is not JSON: {error}") from None
     try:
         return _of_json(value)
@@ -123,7 +123,7 @@ def _of_json(value: Any) -> Exchange:
         request=request,
         response=None if response is None else _encoded(response_class, response, response_version),
         response_version=response_version,
-        took=None if took is None else took / 1000,
+        took=None if took is None else max(0.0, took / 1000),
     )
 
 

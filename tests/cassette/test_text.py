@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -241,6 +243,34 @@ def test_changed_files_are_read_or_refused(seed: int) -> None:
     with suppress(CassetteError):
         for exchange in read("".join(characters).splitlines(keepends=True)):
             text_of(exchange)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths of all values in a value."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, one in members:
+        yield (*path, name)
+        yield from places(one, (*path, name))
+
+
+@pytest.mark.parametrize("wrong", [None, -1, 1 << 70, 1.5, True, "\ud800", [None], {"base64": 5}], ids=repr)
+def test_values_of_other_types(wrong: object) -> None:
+    """Wherever somebody has written something else, it is read or refused."""
+    fetches = [one for one in recorded.exchanges() if one.api_key == ApiKey.FETCH]
+    text = text_of(exchange_of(min(fetches, key=lambda one: len(one.response))))
+    for whole in (text, text_of(produced(build_batch([(1, b"k", b"v", [("h", b"w")])], codec=Codec.GZIP)))):
+        for path in places(json.loads(whole)):
+            value = json.loads(whole)
+            at = value
+            for name in path[:-1]:
+                at = at[name]
+            at[path[-1]] = wrong
+            with suppress(CassetteError):
+                read_one(json.dumps(value, indent=1))
+
+
+def test_a_value_that_is_nested_too_deep() -> None:
+    assert "is not JSON" in refusal(f'{HEADER}\n{{"a":\n{"[" * 100_000}\n}}\n')
 
 
 def test_names_of_apis() -> None:

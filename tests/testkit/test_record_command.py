@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ from barnabas.cassette.text import HEADER, read
 from barnabas.cli.app import run
 from barnabas.testing import Broker, Cluster
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.messages.headers import RequestHeader
+from barnabas.wire.messages.sasl import SaslHandshakeRequest
 
 
 class Command:
@@ -180,6 +183,22 @@ def test_a_broker_that_is_gone(barnabas_broker: Broker, tmp_path: Path) -> None:
     assert code == 0
     assert f"No connection to the broker at {cluster.bootstrap_servers}" in said
     assert "Traceback" not in said
+
+
+def test_passwords_that_are_sent_without_a_request(kafka: Cluster, tmp_path: Path) -> None:
+    """After a SaslHandshake of version 0 they would be frames of their own: the connection is closed before."""
+    file = tmp_path / "orders.cassette"
+    header = RequestHeader(request_api_key=17, request_api_version=0, correlation_id=1, client_id="old").encode(1)
+    handshake = header + SaslHandshakeRequest(mechanism="PLAIN").encode(0)
+    with recording(kafka.bootstrap_servers, file) as proxy:
+        host, _, port = proxy.address.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=20) as connection:
+            connection.sendall(len(handshake).to_bytes(4, "big") + handshake)
+            assert connection.recv(1) == b""
+        code, said = proxy.stop()
+    assert code == 0
+    assert "a client logs in with SaslHandshake of version 0, which is not recorded" in said
+    assert file.read_text() == f"{HEADER}\n"
 
 
 @pytest.mark.parametrize(
