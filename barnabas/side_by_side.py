@@ -471,6 +471,8 @@ MORE: Final = (
         "let requests fail in a test",
         "barnabas fault add --api Produce --topic orders --error NOT_LEADER_OR_FOLLOWER",
     ),
+    Row("record a client's session", "barnabas record --upstream 127.0.0.1:9092 --file orders.cassette"),
+    Row("answer clients from it", "barnabas replay orders.cassette --listen 127.0.0.1:9094"),
     Row("for authors of clients", "barnabas wire decode MetadataRequest 12"),
     Row("copies and pipelines", "barnabas pipeline run copy --config FILE", "rpk connect run FILE"),
 )

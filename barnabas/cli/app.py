@@ -44,6 +44,8 @@ COMMANDS: Table = {
     "doctor": ("barnabas.cli.doctor:doctor", "Find out why clients cannot use a broker."),
     "clock": ("barnabas.cli.clock:clock", "Freeze and advance the clock of a broker with --control."),
     "fault": ("barnabas.cli.fault:fault", "Make clients' requests fail, at a broker with --control."),
+    "record": ("barnabas.cli.record:record", "Record what clients and a broker say, for tests."),
+    "replay": ("barnabas.cli.record:replay", "Answer clients from a recording, without a broker."),
     "dump-log": ("barnabas.cli.dump_log:dump_log", "Print the contents of segment files."),
     "pipeline": ("barnabas.cli.pipeline:pipeline", "Run Spark jobs: etl, analytics, logs, events, archive, copy."),
     "completion": ("barnabas.cli.completion.commands:completion", "Complete commands and names in your shell."),

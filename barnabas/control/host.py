@@ -39,6 +39,8 @@ logger = logging.getLogger("barnabas.control")
 BACKLOG: Final = 128
 TOKEN_BYTES: Final = 24
 PREFIX: Final = "/v1/clusters"
+SESSION: Final = ("record", "cassette", "timing")
+"""What `sessions` reads of a request to open a cluster."""
 
 
 class Host:
@@ -54,6 +56,7 @@ class Host:
         self._ends_with_stdin = ends_with_stdin
         self._token = secrets.token_urlsafe(TOKEN_BYTES)
         self._clusters: Clusters
+        self._nursery: trio.Nursery
         self._own: VirtualCluster | None = None
 
     def prepare(self, server: Server) -> None:
@@ -70,6 +73,7 @@ class Host:
         own = self._own
         assert own is not None
         own.follow(own.broker)
+        self._nursery = nursery
         nursery.start_soon(own.clock.run)
         self._clusters = Clusters(own, self._config_of, raise_descriptor_limit(), nursery)
         bound = listening.getsockname()
@@ -116,29 +120,48 @@ class Host:
         if len(parts) == 2 and method == "POST":
             return await perform(self._clusters[number], parts[1], values)
         if method == "DELETE" and len(parts) == 1:
-            return self._close(number, Values(values))
+            return await self._close(number, Values(values))
         raise ControlError(f"{method} is not for {path}")
 
-    def _close(self, number: int, values: Values) -> object:
+    async def _close(self, number: int, values: Values) -> object:
         """Close a cluster; with `lint`, what its clients did wrong, but for the rules of `ignore`."""
         values.only(("lint", "ignore"))
+        cluster = self._clusters[number]
         try:
-            if not values.flag("lint", default=False):
-                return {}
-            from barnabas.control.recorded import found_at_close
+            answer: dict[str, Any] = {} if cluster.session is None else await cluster.session.end()
+            if values.flag("lint", default=False):
+                from barnabas.control.recorded import found_at_close
 
-            ignored = {str(one) for one in values.list_of("ignore")}
-            return {"findings": found_at_close(self._clusters[number], ignored)}
+                ignored = {str(one) for one in values.list_of("ignore")}
+                answer["findings"] = found_at_close(cluster, ignored)
         finally:
             self._clusters.close(number)
+        return answer
 
     async def _answer_about_all(self, method: str, values: dict[str, Any]) -> object:
         if method == "GET":
             return {"clusters": [{"id": one.id, "bootstrap": one.bootstrap} for one in self._clusters.all()]}
         if method != "POST":
             raise ControlError(f"{method} is not for {PREFIX}")
-        cluster = await self._clusters.open(Opening.of(Values(values)))
-        return {"id": cluster.id, "bootstrap": cluster.bootstrap}
+        given = Values(values)
+        cluster = await self._clusters.open(Opening.of(given, SESSION))
+        bootstrap = await self._with_session(cluster, given) or cluster.bootstrap
+        return {"id": cluster.id, "bootstrap": bootstrap}
+
+    async def _with_session(self, cluster: VirtualCluster, given: Values) -> str | None:
+        """Have the clients' session recorded (`record`), or answered from a `cassette`: the address to use then."""
+        if not given.has("cassette") and not given.flag("record", default=False):
+            return None
+        from barnabas.control.sessions import session_of
+
+        try:
+            session = await session_of(cluster.bootstrap.split(",")[0], given)
+        except (ControlError, trio.Cancelled):
+            self._clusters.close(cluster.id)
+            raise
+        cluster.session = session
+        self._nursery.start_soon(session.run)
+        return session.bootstrap
 
 
 async def _end_with_stdin() -> None:

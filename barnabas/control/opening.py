@@ -25,9 +25,9 @@ class Opening(NamedTuple):
     """How many brokers it has, beside a controller; None: one, which is its own controller."""
 
     @classmethod
-    def of(cls, values: Values) -> Opening:
-        """What a request says. ControlError for what cannot be."""
-        values.only(("config", *cls._fields[1:]))
+    def of(cls, values: Values, others: tuple[str, ...] = ()) -> Opening:
+        """What a request says, beside the values that `others` names. ControlError for what cannot be."""
+        values.only(("config", *cls._fields[1:], *others))
         opening = cls(
             {key: str(value) for key, value in values.mapping("config").items()},
             values.integer("seed", None),

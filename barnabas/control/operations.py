@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from barnabas.control.errors import NotFoundError
+from barnabas.control.errors import ControlError, NotFoundError
 from barnabas.control.values import Values
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ def operation(name: str, *keys: str) -> Callable[[Operation], Operation]:
 
 async def perform(cluster: VirtualCluster, name: str, values: dict[str, Any]) -> object:
     """Do an operation. ControlError for what it refuses."""
+    if cluster.session is not None and cluster.session.is_replay:
+        raise ControlError("This cluster answers from a cassette: there is no broker to ask, and no log")
     module = OPERATIONS.get(name)
     if module is None:
         raise NotFoundError(f"There is no operation {name!r}")

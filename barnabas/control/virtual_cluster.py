@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.context import Broker
     from barnabas.broker.replicas.partition import Partition
+    from barnabas.control.sessions import Session
     from barnabas.control.snapshots import Snapshot, Snapshots
     from barnabas.control.traffic.release import Release
     from barnabas.wire.types import Uuid
@@ -55,6 +56,8 @@ class VirtualCluster:
         """Opens a cluster that begins with a snapshot."""
         self.opening: Opening = USUAL
         """What it was opened with."""
+        self.session: Session | None = None
+        """What clients reach instead of its broker, if their session is recorded or answered from a recording."""
         self.performed: set[str] = set()
         """The operations that the test has asked for."""
         self._scope: trio.CancelScope | None = None

@@ -20,11 +20,11 @@ def hide_secrets(record: str, data: dict[str, Any]) -> dict[str, Any]:
     """The fields of a record of this class, without secrets."""
     if record == "UserScramCredentialRecord":
         return data | dict.fromkeys(_OF_SCRAM, HIDDEN)
-    if record == "ConfigRecord" and data["resourceType"] == _BROKER and data["value"] and _is_password(data["name"]):
+    if record == "ConfigRecord" and data["resourceType"] == _BROKER and data["value"] and is_password(data["name"]):
         return data | {"value": HIDDEN}
     return data
 
 
-def _is_password(name: str) -> bool:
+def is_password(name: str) -> bool:
     """Whether a broker key is a password, also with a listener's prefix; a test compares with the declarations."""
     return name.endswith(_PASSWORDS)

@@ -24,6 +24,20 @@ if TYPE_CHECKING:
     from barnabas.testing.link import Link
 
 
+class End:
+    """What the broker tells when a cluster is closed."""
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        self.findings = [Finding(**one) for one in told.get("findings", ())]
+        """What clients did wrong."""
+        self.cassette: str | None = told.get("cassette")
+        """The session, if it was recorded."""
+        self.refused: str | None = told.get("refused")
+        """Why it was recorded and there is no cassette."""
+        self.missing: list[str] = list(told.get("missing", ()))
+        """What clients have asked that the cassette does not have, which answers them."""
+
+
 class ClusterOperations:
     """What can be asked of a cluster."""
 
@@ -151,9 +165,12 @@ class Cluster(ClusterOperations, Sync):
 
         RefusedError for an unknown rule; the cluster is closed then too.
         """
-        values = {"lint": True, "ignore": list(ignore)}
-        found = self._link.channel.call("DELETE", f"/v1/clusters/{self._link.number}", values)["findings"]
-        return [Finding(**one) for one in found]
+        return self.end(ignore).findings
+
+    def end(self, ignore: Sequence[str] | None = ()) -> End:
+        """Close it, and learn all that there is to know at the end; None to ignore all findings."""
+        values = {"lint": ignore is not None, "ignore": list(ignore or ())}
+        return End(self._link.channel.call("DELETE", f"/v1/clusters/{self._link.number}", values))
 
     def to_await(self) -> AsyncCluster:
         """The same cluster with methods to await."""

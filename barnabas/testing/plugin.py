@@ -12,6 +12,7 @@ import pytest
 
 if TYPE_CHECKING:
     from barnabas.testing.broker import Broker
+    from barnabas.testing.cassettes import CassetteOfTest
     from barnabas.testing.clients import AiokafkaClients, ConfluentClients, KafkaPythonClients
     from barnabas.testing.cluster import AsyncCluster, Cluster
     from barnabas.testing.finding import Finding
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
 
 _SHARING: pytest.StashKey[Sharing] = pytest.StashKey()
 _BROKER: pytest.StashKey[Broker] = pytest.StashKey()
+_PASSED: pytest.StashKey[bool] = pytest.StashKey()
 _KEYS = {
     "timeout": "how long assertions of the test kit wait, seconds",
     "port": "start the broker with the run, on this port of 127.0.0.1, for tests that expect one there",
     "lint": "warn of what clients do wrong (the default), or error: fail the test, or off",
     "brokers": "how many brokers each test's cluster has, beside a controller; without it one, which is both",
+    "record_mode": "of tests with a cassette: once (the default), none or all",
     "as_version": "answer as this release of Kafka: 2.8, 3.9, 4.0",
 }
 
@@ -43,8 +46,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
         "markers",
-        "kafka(topics=None, config=None, ignore_lint=(), **more): topics and config keys of the test's cluster, "
-        "and what is not to be reported of its clients",
+        "kafka(topics=None, config=None, ignore_lint=(), cassette=None, **more): topics and config keys of the test's "
+        "cluster, what is not to be reported of its clients, the name of a recording of their session, or True",
     )
 
 
@@ -76,8 +79,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Show what the clients of a failed test did."""
+    """Remember that a test has passed, for its fixtures; a failed one shows what clients did."""
     report: pytest.TestReport = yield  # type: ignore[assignment]
+    if report.when == "call":
+        item.stash[_PASSED] = report.passed
     if report.when == "call" and report.failed:
         kafka = getattr(item, "funcargs", {}).get("kafka")
         if kafka is None or type(kafka).__module__ != "barnabas.testing.cluster":
@@ -166,16 +171,27 @@ def kafka(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Iterator[C
     brokers = _setting(request.config, "brokers")
     if brokers is not None:
         wanted.setdefault("brokers", int(_number(request.config, "brokers", 1)))
-    cluster = barnabas_broker.open(**wanted)
+    cassette = _cassette(request, wanted.pop("cassette", None), wanted.pop("cassette_timing", "fast"))
+    cluster = barnabas_broker.open(**wanted) if cassette is None else cassette.open(barnabas_broker, wanted)
     try:
-        for name, partitions in topics.items():
-            cluster.topic(name).create(partitions)
+        if cassette is None or cassette.is_recorded:
+            for name, partitions in topics.items():
+                cluster.topic(name).create(partitions)
         yield cluster
     finally:
-        if mode == "off":
-            cluster.close()
-        else:
-            _report_lint(request.node, cluster.close_with_lint(ignored), mode)
+        end = cluster.end(None if mode == "off" else ignored)
+        if cassette is not None:
+            cassette.finish(end, passed=request.node.stash.get(_PASSED, False))
+        _report_lint(request.node, end.findings, mode)
+
+
+def _cassette(request: pytest.FixtureRequest, name: str | bool | None, timing: str) -> CassetteOfTest | None:
+    if name is None or name is False:
+        return None
+    from barnabas.testing.cassettes import CassetteOfTest, name_of_test
+
+    text = name_of_test(request.path, request.node.nodeid.partition("::")[2]) if name is True else name
+    return CassetteOfTest(request.path, text, _setting(request.config, "record_mode") or "once", timing)
 
 
 def _lint_mode(config: pytest.Config) -> str:

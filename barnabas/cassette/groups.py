@@ -1,0 +1,89 @@
+"""The groups of a session. What their members do by their own clock differs from run to run, so it is not looked for.
+
+Heartbeats and goodbyes that the session does not have are answered as a coordinator does who has nothing to say. The
+leader of a classic group is given what it has assigned itself: it joins again or not, as its metadata comes, and the
+assignment of another join may be empty.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatResponse
+from barnabas.wire.messages.groups import HeartbeatResponse, LeaveGroupResponse, MemberResponse
+from barnabas.wire.messages.offsets import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from barnabas.wire.schema import Message
+
+
+class Groups:
+    """What is known of the groups of a session."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self.given_ids: set[str] = set()
+        """The ids of members that a coordinator gave; others are made by clients, anew in each run."""
+        self._interval_ms: dict[str, int] = {}
+        self._assigned: dict[tuple[str, str], bytes] = {}
+        """By group and member, what a leader has assigned in this run."""
+
+    def add(self, api: ApiKey, request: Any, response: Any) -> None:
+        """Remember what a request of the session says of groups."""
+        named = getattr(request, "groups", None) or ()
+        self._known.update([getattr(request, "group_id", ""), *[getattr(one, "group_id", one) for one in named]])
+        if api == ApiKey.JOIN_GROUP and response is not None:
+            self.given_ids.add(response.member_id)
+        elif api == ApiKey.CONSUMER_GROUP_HEARTBEAT and response is not None and response.heartbeat_interval_ms:
+            self._interval_ms[request.group_id] = response.heartbeat_interval_ms
+
+    def names(self) -> str:
+        """The groups, for a sentence."""
+        return ", ".join(sorted(self._known - {""})) or "none"
+
+    def knows(self, request: Any) -> bool:
+        """Whether the session has the group of a request."""
+        return request.group_id in self._known
+
+    def commit(self, request: Any) -> OffsetCommitResponse:
+        """The answer to any commit: which partitions it has, and when it is made, is a matter of time."""
+        response = OffsetCommitResponse()
+        for topic in request.topics:
+            parts = [OffsetCommitResponsePartition(partition_index=one.partition_index) for one in topic.partitions]
+            response.topics.append(
+                OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=parts)
+            )
+        return response
+
+    def unrecorded(self, api: ApiKey, request: Any) -> Message | None:
+        """The answer to a heartbeat or a goodbye that the session does not have; None for anything else."""
+        if api == ApiKey.HEARTBEAT and self.knows(request):
+            return HeartbeatResponse()
+        if api == ApiKey.LEAVE_GROUP and self.knows(request):
+            left = [
+                MemberResponse(member_id=one.member_id, group_instance_id=one.group_instance_id)
+                for one in request.members
+            ]
+            return LeaveGroupResponse(members=left)
+        if api == ApiKey.CONSUMER_GROUP_HEARTBEAT and request.member_epoch != 0:
+            interval = self._interval_ms.get(request.group_id)
+            if interval is not None:
+                return ConsumerGroupHeartbeatResponse(
+                    member_id=request.member_id, member_epoch=request.member_epoch, heartbeat_interval_ms=interval
+                )
+        return None
+
+    def adapt(self, api: ApiKey, request: Any, response: Any) -> None:
+        """Change a response of the session to what holds in this run."""
+        member = getattr(request, "member_id", "")
+        if member and getattr(response, "member_id", None):
+            response.member_id = member  # a client that makes its id itself makes another one in each run
+        if api == ApiKey.SYNC_GROUP and response.error_code == 0:
+            for one in request.assignments:
+                self._assigned[request.group_id, one.member_id] = bytes(one.assignment)
+            response.assignment = self._assigned.get((request.group_id, member), response.assignment)

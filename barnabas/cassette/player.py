@@ -1,0 +1,94 @@
+"""Serves a cassette on one address, which stands for all brokers of the session: the one that the client has reached.
+
+What the cassette does not have is answered INVALID_REQUEST, and a topic that it does not have with
+TOPIC_AUTHORIZATION_FAILED, which clients do not try again, so that a test fails and does not wait. Where the answer has
+no place for an error the connection is closed.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from barnabas.broker.apis.registry import BROKER_APIS, Route
+from barnabas.broker.net.acceptor import bind
+from barnabas.cassette.addresses import replace_addresses
+from barnabas.cassette.exchange import decoded_request
+from barnabas.cassette.frames import Frames
+from barnabas.cassette.replay import Answer, MissingError, Replay
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.wire.frame import encode_response, parse_request_header
+from barnabas.wire.types import chunk_bytes
+
+if TYPE_CHECKING:
+    from barnabas.cassette.addresses import Address
+    from barnabas.wire.schema import Message
+
+logger = logging.getLogger("barnabas.cassette")
+
+BACKLOG: Final = 128
+MAX_CONNECTIONS: Final = 256
+
+
+class Player:
+    """Answers clients from a cassette."""
+
+    def __init__(self, replay: Replay, listen: Address) -> None:
+        """OSError if `listen` cannot be used."""
+        self.replay = replay
+        self._listening = bind(*listen, BACKLOG)
+        self.address = listen[0], self._listening.getsockname()[1]
+        self._limit = trio.Semaphore(MAX_CONNECTIONS)
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        socket = trio.socket.from_stdlib_socket(self._listening)
+        async with trio.SocketListener(socket) as listener, trio.open_nursery() as nursery:
+            while True:
+                await self._limit.acquire()
+                nursery.start_soon(self._serve, await listener.accept())
+
+    async def _serve(self, client: trio.SocketStream) -> None:
+        """One connection; what goes wrong with it concerns no other one."""
+        try:
+            async with client:
+                frames = Frames(client)
+                while (frame := await frames.next()) is not None:
+                    await self._answer(client, frame)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # the client has gone
+        except (ProtocolError, KafkaError, MissingError) as error:
+            logger.warning("A connection is closed: %s", error)
+        except Exception:
+            logger.exception("A connection failed")
+        finally:
+            self._limit.release()
+
+    async def _answer(self, client: trio.SocketStream, frame: bytes) -> None:
+        header, position = parse_request_header(frame)
+        api, version = ApiKey(header.request_api_key), header.request_api_version
+        request = decoded_request(api, version, frame[position:])
+        try:
+            answer = self.replay.answer(api, version, request)
+        except MissingError as error:
+            refused = error.refusal or _refusal(api, version, request, str(error))
+            if refused is None:
+                raise
+            answer = Answer(refused, version)
+        if answer is None:
+            return
+        replace_addresses(answer.message, lambda _: client.socket.getsockname()[:2])
+        if answer.wait_s:
+            await trio.sleep(answer.wait_s)
+        chunks = encode_response(answer.message, answer.version, header.correlation_id)
+        await client.send_all(b"".join(map(chunk_bytes, chunks)))
+
+
+def _refusal(api: ApiKey, version: int, request: Message, sentence: str) -> Message | None:
+    """The answer to a request that the cassette does not have, None if there is none for an error."""
+    if api not in BROKER_APIS:
+        return None
+    return Route(api, version).error_response(request, KafkaError(ErrorCode.INVALID_REQUEST, sentence))
