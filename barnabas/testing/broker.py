@@ -18,6 +18,9 @@ from barnabas.testing.process import BrokerProcess
 if TYPE_CHECKING:
     from types import TracebackType
 
+__tracebackhide__ = True
+"""For pytest: a failure is shown where the test made it."""
+
 CONTROL = "BARNABAS_CONTROL"
 
 

@@ -47,12 +47,16 @@ def test_the_broker_ends_with_the_tests_whatever_ends_them(tmp_path: Path, how: 
         sys.stdin.read()
     """
     command = [sys.executable, "-c", textwrap.dedent(code)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tests:
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+    ) as tests:
         assert tests.stdout is not None
         broker = psutil.Process(int(tests.stdout.readline()))
         tests.send_signal(how)
     broker.wait(20)
     assert not broker.is_running()
+    assert list(tmp_path.iterdir()) == [], "no file of it is left"
 
 
 def test_a_broker_that_is_running_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
