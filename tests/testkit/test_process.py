@@ -64,10 +64,25 @@ def test_a_broker_that_is_running_is_used(monkeypatch: pytest.MonkeyPatch) -> No
         running.topic("orders").produce("x")
         channel = running._link.channel
         monkeypatch.setenv("BARNABAS_CONTROL", f"http://{channel.token}@{channel.url.removeprefix('http://')}")
-        with Broker() as same:
+        used = Broker({"num.partitions": 3})
+        with used as same:
             assert same.bootstrap_servers == running.bootstrap_servers
             assert len(same.topic("orders").records()) == 1
+            assert used.open().topic("orders").produce("x", partition=2).partition == 2
         assert len(running.topic("orders").records()) == 1, "it was not ended with who used it"
+
+
+@pytest.mark.parametrize("control", ["localhost:1234", "http://127.0.0.1:1", "http://token@"])
+def test_no_address_of_a_running_broker(monkeypatch: pytest.MonkeyPatch, control: str) -> None:
+    monkeypatch.setenv("BARNABAS_CONTROL", control)
+    with pytest.raises(BrokerError, match="BARNABAS_CONTROL must be http://TOKEN@HOST:PORT"):
+        Broker().start()
+
+
+def test_a_running_broker_has_a_port_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BARNABAS_CONTROL", "http://token@127.0.0.1:1")
+    with pytest.raises(BrokerError, match="names a broker that runs already, so none is started on port 9092"):
+        Broker(port=9092).start()
 
 
 def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
