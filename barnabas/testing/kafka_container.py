@@ -120,9 +120,37 @@ class KafkaContainer:
         """The broker is on the loopback."""
         return self
 
+    def with_volume_mapping(self, *_: object, **__: object) -> Self:
+        """The broker has a directory of its own, for its time."""
+        return self
+
+    def with_tmpfs_mount(self, *_: object, **__: object) -> Self:
+        """The broker has a directory of its own, for its time."""
+        return self
+
+    def maybe_emulate_amd64(self) -> Self:
+        """There is no image."""
+        return self
+
+    def waiting_for(self, _: object) -> Self:
+        """It serves when `start` returns."""
+        return self
+
     def with_kwargs(self, **_: Any) -> Self:
         """What Docker is given."""
         return self
+
+    def get_wrapped_container(self) -> Self:
+        """What testcontainers' functions that wait look at: `status` and `reload`."""
+        return self
+
+    @property
+    def status(self) -> str:
+        """As Docker calls it."""
+        return "exited" if self._process is None else "running"
+
+    def reload(self) -> None:
+        """`status` is always up to date."""
 
     def __enter__(self) -> Self:
         return self.start()

@@ -165,10 +165,11 @@ def test_it(kafka, confluent):
     assert "1 passed" in run(tmp_path, text)
 
 
-def test_suites_of_testcontainers_run_as_they_are(tmp_path: Path) -> None:
+@pytest.mark.parametrize("module", ["testcontainers.kafka", "testcontainers.community.kafka"])
+def test_suites_of_testcontainers_run_as_they_are(tmp_path: Path, module: str) -> None:
     text = """
 import pytest
-from testcontainers.kafka import KafkaContainer
+from MODULE import KafkaContainer
 @pytest.fixture(scope="session")
 def kafka_server():
     with KafkaContainer("confluentinc/cp-kafka:7.6.0") as container:
@@ -177,6 +178,7 @@ def test_it(kafka_server):
     from kafka import KafkaProducer
     KafkaProducer(bootstrap_servers=[kafka_server]).send("t", b"x").get(10)
 """
+    text = text.replace("MODULE", module)
     assert "1 passed" in run(tmp_path, text, "-p", "barnabas.testing.testcontainers")
 
 

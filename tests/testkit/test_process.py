@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -98,6 +99,8 @@ def test_a_container_by_its_methods() -> None:
     with container as kafka:
         host, port = kafka.get_container_host_ip(), kafka.get_exposed_port(kafka.port)
         assert kafka.get_bootstrap_server() == f"{host}:{port}"
+        assert kafka.get_wrapped_container().status == "running"
+        assert re.search(rb"\[KafkaServer id=\d+\] started", kafka.get_logs()[1]), "what testcontainers waits for"
         admin = AdminClient({"bootstrap.servers": kafka.get_bootstrap_server(), "log_level": 2})
         from confluent_kafka.admin import NewTopic
 
