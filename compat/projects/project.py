@@ -64,7 +64,7 @@ class Project:
         if found is None:
             self.folder.mkdir(parents=True, exist_ok=True)
             where = ["--no-deps", "--no-binary", self.name, "--dest", str(self.folder)]
-            _pip(sys.executable, "download", *where, f"{self.name}=={self.version}")
+            _pip("download", *where, f"{self.name}=={self.version}")
             found = self._downloaded()
         if found is None:
             raise ProjectError(f"{self.name} {self.version} has no source archive")
@@ -91,18 +91,19 @@ class Project:
         if done.exists() and done.read_text().splitlines() == wanted:
             return
         done.unlink(missing_ok=True)
-        rmtree(self.python.parents[1], ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", str(self.python.parents[1])], check=True)
-        _pip(self.python, "install", "--editable", str(ROOT), *wanted)
+        environment = self.python.parents[1]
+        rmtree(environment, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+        _pip("--python", str(self.python), "install", "--no-compile", "--editable", str(ROOT), *wanted)
         done.write_text("\n".join(wanted))
 
 
-def _pip(python: Path | str, command: str, *arguments: str) -> None:
+def _pip(*arguments: str) -> None:
     """Run pip. ProjectError with its last words if it fails."""
-    whole = [str(python), "-m", "pip", command, "--quiet", "--disable-pip-version-check", *arguments]
-    done = subprocess.run(whole, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
-        raise ProjectError(f"pip {command} failed:\n{done.stdout[-2000:].strip()}")
+        raise ProjectError(f"pip failed:\n{done.stdout[-2000:].strip()}")
 
 
 def projects() -> dict[str, Project]:
