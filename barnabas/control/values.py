@@ -21,9 +21,10 @@ class Values:
 
     def only(self, known: Iterable[str]) -> None:
         """Refuse names that the operation does not know."""
+        known = tuple(known)
         unknown = sorted(self._values.keys() - set(known))
         if unknown:
-            raise ControlError(f"Unknown: {', '.join(unknown)}")
+            raise ControlError(f"Unknown: {', '.join(unknown)}; known are {', '.join(known) or 'none'}")
 
     @overload
     def text(self, name: str) -> str: ...

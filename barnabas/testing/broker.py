@@ -20,6 +20,9 @@ from barnabas.testing.process import BrokerProcess
 if TYPE_CHECKING:
     from types import TracebackType
 
+__tracebackhide__ = True
+"""For pytest: a failure is shown where the test made it."""
+
 CONTROL = "BARNABAS_CONTROL"
 
 
@@ -47,6 +50,8 @@ class Broker:
         self._brokers = brokers
         self._opened: Link | None = None
         self._config = {key: str(value) for key, value in (config or {}).items()}
+        self._of_clusters: Mapping[str, str] = {}
+        """What a further cluster has to be told, since the process was not started with it."""
         self._port = port
         self._timeout = timeout
         self._process: BrokerProcess | None = None
@@ -93,7 +98,7 @@ class Broker:
         return AsyncCluster(*await in_thread(self._open, config, more))
 
     def _open(self, config: Mapping[str, object] | None, more: Mapping[str, object]) -> tuple[Link, str]:
-        keys = {key: str(value) for key, value in (config or {}).items()}
+        keys = {**self._of_clusters, **{key: str(value) for key, value in (config or {}).items()}}
         opened: dict[str, Any] = self.channel.call("POST", "/v1/clusters", {"config": keys, **more})
         return Link(self.channel, opened["id"], self._timeout), opened["bootstrap"]
 
@@ -111,13 +116,21 @@ class Broker:
     def _start(self) -> None:
         running = os.environ.get(CONTROL)
         if running:
-            token, _, address = running.removeprefix("http://").rpartition("@")
-            self.use(f"http://{address}", token)
+            self._use_running(running)
             return
         self._process = BrokerProcess(self._config, listen=f"127.0.0.1:{self._port}")
         control = self._process.control
         self._channel = Channel(control["control"], control["token"])
         self._bootstrap = control["bootstrap"]
+
+    def _use_running(self, control: str) -> None:
+        token, _, address = control.removeprefix("http://").rpartition("@")
+        if not (token and address):
+            raise BrokerError(f"{CONTROL} must be http://TOKEN@HOST:PORT")
+        if self._port:
+            raise BrokerError(f"{CONTROL} names a broker that runs already, so none is started on port {self._port}")
+        self._of_clusters = self._config
+        self.use(f"http://{address}", token)
 
     def __enter__(self) -> Cluster:
         return self.start()

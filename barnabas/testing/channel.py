@@ -13,6 +13,9 @@ from typing import Any, Final
 
 from barnabas.testing.errors import BrokerError, RefusedError
 
+__tracebackhide__ = True
+"""For pytest: a failure is shown where the test made it."""
+
 CALL_S: Final = 30.0
 """How long an answer is waited for, beyond the time that the request itself may wait, seconds."""
 

@@ -10,6 +10,9 @@ from barnabas.testing.forms import operation
 if TYPE_CHECKING:
     from barnabas.testing.link import Link
 
+__tracebackhide__ = True
+"""For pytest: a failure is shown where the test made it."""
+
 
 class HasId(Protocol):
     """A `Member` of a group."""

@@ -16,6 +16,9 @@ from barnabas.testing.forms import Async, Sync, operation
 if TYPE_CHECKING:
     from barnabas.testing.link import Link
 
+__tracebackhide__ = True
+"""For pytest: a failure is shown where the test made it."""
+
 ADVANCE_S = 60.0
 """How long an advance may take, seconds of real time."""
 

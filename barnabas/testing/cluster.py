@@ -23,6 +23,9 @@ from barnabas.testing.topic import AsyncTopic, Topic
 if TYPE_CHECKING:
     from barnabas.testing.link import Link
 
+__tracebackhide__ = True
+"""For pytest: a failure is shown where the test made it."""
+
 
 class End:
     """What the broker tells when a cluster is closed."""

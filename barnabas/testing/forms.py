@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 if TYPE_CHECKING:
     from typing import Self
 
+__tracebackhide__ = True
+"""For pytest: a failure is shown where the test made it."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 

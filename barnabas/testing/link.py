@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from barnabas.testing.channel import Channel
     from barnabas.testing.records import Record
 
+__tracebackhide__ = True
+"""For pytest: a failure is shown where the test made it."""
+
 TIMEOUT_S: Final = 10.0
 """How long assertions wait unless the test, or the ini key barnabas_timeout, says otherwise, seconds."""
 SHOWN: Final = 10

@@ -5,10 +5,13 @@ One broker serves the whole run, with pytest-xdist all workers; each test gets a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from barnabas.testing.settings import Settings, declare, settings_of
 
 if TYPE_CHECKING:
     from barnabas.testing.broker import Broker
@@ -21,29 +24,16 @@ if TYPE_CHECKING:
 _SHARING: pytest.StashKey[Sharing] = pytest.StashKey()
 _BROKER: pytest.StashKey[Broker] = pytest.StashKey()
 _PASSED: pytest.StashKey[bool] = pytest.StashKey()
-_KEYS = {
-    "timeout": "how long assertions of the test kit wait, seconds",
-    "port": "start the broker with the run, on this port of 127.0.0.1, for tests that expect one there",
-    "lint": "warn of what clients do wrong (the default), or error: fail the test, or off",
-    "brokers": "how many brokers each test's cluster has, beside a controller; without it one, which is both",
-    "record_mode": "of tests with a cassette: once (the default), none or all",
-    "as_version": "answer as this release of Kafka: 2.8, 3.9, 4.0",
-}
+_SETTINGS: pytest.StashKey[Settings] = pytest.StashKey()
 
+MARKER = "@pytest.mark.kafka"
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options and ini keys with the same names: --barnabas-timeout and barnabas_timeout."""
-    group = parser.getgroup("barnabas", "Barnabas, a broker for tests")
-    for key, text in _KEYS.items():
-        parser.addini(f"barnabas_{key}", text)
-        group.addoption(f"--barnabas-{key.replace('_', '-')}", dest=f"barnabas_{key}", metavar=key.upper(), help=text)
-    text = "config keys of the broker and of every test's cluster, as num.partitions=3"
-    parser.addini("barnabas_config", text, type="linelist")
-    group.addoption("--barnabas-config", action="append", default=[], metavar="KEY=VALUE", help=text)
+pytest_addoption = declare
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
+    """Read the settings, and register the marker."""
+    config.stash[_SETTINGS] = settings_of(config)
     config.addinivalue_line(
         "markers",
         "kafka(topics=None, config=None, ignore_lint=(), cassette=None, **more): topics and config keys of the test's "
@@ -65,8 +55,14 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Start the broker with the run if its port is given: the tests expect it there, and may use no fixture."""
     config = session.config
-    if _setting(config, "port") is not None and not hasattr(config, "workerinput"):
+    if config.stash[_SETTINGS].port is None or hasattr(config, "workerinput"):
+        return
+    from barnabas.testing.errors import BrokerError
+
+    try:
         _run_broker(config)
+    except BrokerError as error:
+        raise pytest.UsageError(f"barnabas_port: {error}") from None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -92,35 +88,13 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     return report  # type: ignore[return-value]
 
 
-def _setting(config: pytest.Config, key: str) -> str | None:
-    given = config.getoption(f"barnabas_{key}") or config.getini(f"barnabas_{key}")
-    return str(given) if given else None
-
-
-def _number(config: pytest.Config, key: str, default: float) -> float:
-    text = _setting(config, key)
-    try:
-        return default if text is None else float(text)
-    except ValueError:
-        raise pytest.UsageError(f"barnabas_{key} must be a number, not {text!r}") from None
-
-
-def _config_keys(config: pytest.Config) -> dict[str, str]:
-    keys = {}
-    for line in [*config.getini("barnabas_config"), *config.getoption("barnabas_config")]:
-        key, equals, value = line.partition("=")
-        if not equals:
-            raise pytest.UsageError(f"barnabas_config needs KEY=VALUE, as num.partitions=3, not {line!r}")
-        keys[key.strip()] = value.strip()
-    return keys
-
-
 def _make_broker(config: pytest.Config) -> Broker:
     from barnabas.testing.broker import Broker
     from barnabas.testing.link import TIMEOUT_S
 
-    timeout = _number(config, "timeout", TIMEOUT_S)
-    return Broker(_config_keys(config), port=int(_number(config, "port", 0)), timeout=timeout)
+    settings = config.stash[_SETTINGS]
+    timeout = TIMEOUT_S if settings.timeout is None else settings.timeout
+    return Broker(settings.config, port=settings.port or 0, timeout=timeout)
 
 
 def _run_broker(config: pytest.Config) -> Broker:
@@ -142,47 +116,62 @@ def _started(config: pytest.Config) -> dict[str, Any]:
 def barnabas_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """The broker of the run. Its own cluster is not isolated; `kafka` is."""
     invitation = getattr(request.config, "workerinput", {}).get("barnabas_invitation")
-    if invitation is None:
-        yield _run_broker(request.config)
-        return
+    with _in_one_sentence():
+        broker = _run_broker(request.config) if invitation is None else _shared_broker(request.config, invitation)
+    yield broker
+    if invitation is not None:
+        broker.stop()
+
+
+def _shared_broker(config: pytest.Config, invitation: Sequence[Any]) -> Broker:
+    """The broker of a run with several workers. BrokerError if it could not be started."""
     from barnabas.testing.errors import BrokerError
     from barnabas.testing.sharing import ask
 
     shared = ask(tuple(invitation))
     if "error" in shared:
         raise BrokerError(shared["error"])
-    broker = _make_broker(request.config)
+    broker = _make_broker(config)
     broker.use(shared["url"], shared["token"])
-    yield broker
-    broker.stop()
+    return broker
+
+
+@contextmanager
+def _in_one_sentence(about: str = "") -> Iterator[None]:
+    """Have a test fail with the sentence of an error of the kit; a traceback would be of the plugin."""
+    from barnabas.testing.errors import BrokerError, RefusedError
+
+    try:
+        yield
+    except (BrokerError, RefusedError) as error:
+        raise pytest.fail.Exception(f"{about}{error}", pytrace=False) from None
 
 
 @pytest.fixture
 def kafka(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Iterator[Cluster]:
     """A cluster for this test alone, gone after it. `@pytest.mark.kafka(topics={"orders": 3}, config={...})`."""
-    marker = request.node.get_closest_marker("kafka")
-    wanted = dict(marker.kwargs) if marker is not None else {}
+    wanted = _marked(request.node)
     topics = wanted.pop("topics", None) or {}
     ignored = wanted.pop("ignore_lint", ())
-    mode = _lint_mode(request.config)
-    as_version = _setting(request.config, "as_version")
-    if as_version is not None:
-        wanted.setdefault("as_version", as_version)
-    brokers = _setting(request.config, "brokers")
-    if brokers is not None:
-        wanted.setdefault("brokers", int(_number(request.config, "brokers", 1)))
+    settings = request.config.stash[_SETTINGS]
+    for name in ("as_version", "brokers"):
+        if (value := getattr(settings, name)) is not None:
+            wanted.setdefault(name, value)
     cassette = _cassette(request, wanted.pop("cassette", None), wanted.pop("cassette_timing", "fast"))
-    cluster = barnabas_broker.open(**wanted) if cassette is None else cassette.open(barnabas_broker, wanted)
+    with _in_one_sentence(f"{MARKER}: " if wanted else ""):
+        cluster = barnabas_broker.open(**wanted) if cassette is None else cassette.open(barnabas_broker, wanted)
     try:
         if cassette is None or cassette.is_recorded:
-            for name, partitions in topics.items():
-                cluster.topic(name).create(partitions)
+            with _in_one_sentence(f"{MARKER}: "):
+                for name, partitions in topics.items():
+                    cluster.topic(name).create(partitions)
         yield cluster
     finally:
-        end = cluster.end(None if mode == "off" else ignored)
+        with _in_one_sentence():
+            end = cluster.end(None if settings.lint == "off" else ignored)
         if cassette is not None:
             cassette.finish(end, passed=request.node.stash.get(_PASSED, False))
-        _report_lint(request.node, end.findings, mode)
+        _report_lint(request.node, end.findings, settings.lint)
 
 
 def _cassette(request: pytest.FixtureRequest, name: str | bool | None, timing: str) -> CassetteOfTest | None:
@@ -191,14 +180,25 @@ def _cassette(request: pytest.FixtureRequest, name: str | bool | None, timing: s
     from barnabas.testing.cassettes import CassetteOfTest, name_of_test
 
     text = name_of_test(request.path, request.node.nodeid.partition("::")[2]) if name is True else name
-    return CassetteOfTest(request.path, text, _setting(request.config, "record_mode") or "once", timing)
+    return CassetteOfTest(request.path, text, request.config.stash[_SETTINGS].record_mode, timing)
 
 
-def _lint_mode(config: pytest.Config) -> str:
-    mode = _setting(config, "lint") or "warn"
-    if mode not in {"off", "warn", "error"}:
-        raise pytest.UsageError(f"barnabas_lint must be off, warn or error, not {mode!r}")
-    return mode
+def _marked(item: pytest.Item) -> dict[str, Any]:
+    """What the marker of a test says. The test fails with a sentence if it has another form."""
+    marker = item.get_closest_marker("kafka")
+    if marker is None:
+        return {}
+    if marker.args:
+        pytest.fail(f'{MARKER} takes names, as topics={{"orders": 3}}, not {marker.args[0]!r}', pytrace=False)
+    for name, form in (("topics", '{"orders": 3}'), ("config", '{"num.partitions": 3}')):
+        if not isinstance(marker.kwargs.get(name) or {}, dict):
+            pytest.fail(f"{MARKER}: {name} must be as {form}, not {marker.kwargs[name]!r}", pytrace=False)
+    return dict(marker.kwargs)
+
+
+def _needs(module: str, package: str) -> None:
+    """Skip the test if the library of its fixture is not installed."""
+    pytest.importorskip(module, reason=f"this fixture needs {module}: pip install {package}")
 
 
 def _report_lint(item: pytest.Item, findings: list[Finding], mode: str) -> None:
@@ -240,7 +240,7 @@ def kafka_options(kafka: Cluster) -> dict[str, str]:
 @pytest.fixture(scope="session")
 def kafka_spark() -> Iterator[Any]:
     """A SparkSession with the Kafka connector, one for the run. It needs Java, and `pip install 'barnabas[spark]'`."""
-    pytest.importorskip("pyspark")
+    _needs("pyspark", "'barnabas[spark]'")
     from barnabas.pipeline.spark import session
 
     spark = session("tests")
@@ -251,7 +251,7 @@ def kafka_spark() -> Iterator[Any]:
 @pytest.fixture
 def confluent(kafka: Cluster) -> Iterator[ConfluentClients]:
     """Clients of confluent-kafka for the test's cluster, closed after the test."""
-    pytest.importorskip("confluent_kafka")
+    _needs("confluent_kafka", "confluent-kafka")
     from barnabas.testing.clients import ConfluentClients
 
     with ConfluentClients(kafka.bootstrap_servers) as clients:
@@ -261,7 +261,7 @@ def confluent(kafka: Cluster) -> Iterator[ConfluentClients]:
 @pytest.fixture
 def kafka_python(kafka: Cluster) -> Iterator[KafkaPythonClients]:
     """Clients of kafka-python for the test's cluster, closed after the test."""
-    pytest.importorskip("kafka")
+    _needs("kafka", "kafka-python")
     from barnabas.testing.clients import KafkaPythonClients
 
     with KafkaPythonClients(kafka.bootstrap_servers) as clients:
@@ -271,7 +271,7 @@ def kafka_python(kafka: Cluster) -> Iterator[KafkaPythonClients]:
 @pytest.fixture
 def aio(kafka: Cluster) -> AiokafkaClients:
     """Clients of aiokafka for the test's cluster; each is started and closed by `async with`."""
-    pytest.importorskip("aiokafka")
+    _needs("aiokafka", "aiokafka")
     from barnabas.testing.clients import AiokafkaClients
 
     return AiokafkaClients(kafka.bootstrap_servers)

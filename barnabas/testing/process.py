@@ -1,26 +1,32 @@
 """The broker's process: started from a test, ready before the start returns, ended with the test run.
 
-It runs with an isolated import path, so nothing of the user's directory reaches it, and nothing of it the user's
-interpreter. It holds one end of a pipe: when the process of the tests ends, in whatever way, so does the broker.
+It runs with an isolated import path and without this machine's variables for Kafka, so nothing of the user's directory
+and shell reaches it, and nothing of it the user's interpreter. It holds one end of a pipe: when the process of the
+tests ends, in whatever way, so does the broker. No file is left then: its log has no name.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from shutil import rmtree
 from typing import Any, Final
 
 from barnabas.testing.errors import BrokerError
 
+__tracebackhide__ = True
+"""For pytest: a failure is shown where the test made it."""
+
 READY: Final = "started on"
 STOP_S: Final = 10.0
 LOG_SHOWN: Final = 4000
-"""Characters of the broker's log that an error shows."""
+"""Bytes of the broker's log that an error shows."""
+NOT_PASSED_ON: Final = ("KAFKA_", "BARNABAS_", "CLUSTER_ID")
+"""Variables that are set for another broker: with its KAFKA_ADVERTISED_LISTENERS clients would go there."""
 
 
 class BrokerProcess:
@@ -31,50 +37,55 @@ class BrokerProcess:
         config: Mapping[str, str],
         arguments: Sequence[str] = (),
         listen: str = "127.0.0.1:0",
-        environment: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         """Start it, and wait until it serves. BrokerError with its own words if it does not.
 
-        `environment` is that of the process; by default that of this one.
+        `variables` are set in its environment; those of this process that it would read are not.
         """
-        self._folder = Path(tempfile.mkdtemp(prefix="barnabas-test-"))
-        self.log = self._folder / "broker.log"
-        """What the broker has logged."""
-        file = self._folder / "control.json"
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
         command = [sys.executable, "-I", "-m", "barnabas", "serve", "--listen", listen, "--control"]
-        command += ["--control-file", str(file), "--end-with-stdin", *arguments]
+        command += ["--end-with-stdin", *arguments]
         for key, value in config.items():
             command += ["--set", f"{key}={value}"]
-        with self.log.open("wb") as log:
+        with tempfile.TemporaryDirectory(prefix="barnabas-test-") as folder:
+            file = Path(folder) / "control.json"
             self._process = subprocess.Popen(
-                command,
+                [*command, "--control-file", str(file)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=log,
+                stderr=self._log,
                 text=True,
                 encoding="utf-8",
-                env=environment,
+                env=_inherited() | dict(variables or {}),
                 start_new_session=True,  # Ctrl-C is for the tests; the broker ends when they do
             )
+            self._wait_until_ready()
+            self.control: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+
+    def _wait_until_ready(self) -> None:
         assert self._process.stdout is not None
         while READY not in (line := self._process.stdout.readline()):
             if not line:
-                text = self._said()
+                self._process.wait()
+                said = self.logged()[-LOG_SHOWN:].decode("utf-8", errors="replace").strip()
                 self.stop()
-                raise BrokerError(f"The broker did not start: {text}")
-        self.control: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+                raise BrokerError(f"The broker did not start: {said}")
 
     @property
     def pid(self) -> int:
         """The id of the process."""
         return self._process.pid
 
-    def _said(self) -> str:
-        self._process.wait()
-        return self.log.read_text(encoding="utf-8", errors="replace")[-LOG_SHOWN:].strip()
+    def logged(self) -> bytes:
+        """What the broker has logged."""
+        descriptor = self._log.fileno()
+        return os.pread(
+            descriptor, os.fstat(descriptor).st_size, 0
+        )  # its own position, which the broker writes at, stays
 
     def stop(self) -> None:
-        """End it, and remove what it has left."""
+        """End it."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
@@ -83,4 +94,9 @@ class BrokerProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        rmtree(self._folder, ignore_errors=True)
+        self._log.close()
+
+
+def _inherited() -> dict[str, str]:
+    """The environment of this process without what is set for another broker."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(NOT_PASSED_ON)}

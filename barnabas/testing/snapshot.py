@@ -10,6 +10,9 @@ from barnabas.testing.forms import Async, Sync, operation
 if TYPE_CHECKING:
     from barnabas.testing.link import Link
 
+__tracebackhide__ = True
+"""For pytest: a failure is shown where the test made it."""
+
 
 class SnapshotOperations:
     """What can be done with a snapshot. It is there until it is removed, or the broker's process ends."""

@@ -12,20 +12,24 @@ from types import ModuleType
 
 from barnabas.testing.kafka_container import KafkaContainer
 
+PACKAGES = ("testcontainers", "testcontainers.community")
+"""Where the library has its module for Kafka; the second one is the newer place."""
+
 
 def replace() -> None:
     """Make `testcontainers.kafka` a module with this class. Call it before the suite is imported."""
-    module = ModuleType("testcontainers.kafka", "Barnabas in place of a container with Kafka.")
-    module.KafkaContainer = KafkaContainer  # type: ignore[attr-defined]
-    module.RedpandaContainer = KafkaContainer  # type: ignore[attr-defined]
-    try:
-        import_module("testcontainers")
-    except ImportError:
-        package = ModuleType("testcontainers")
-        package.__path__ = []
-        sys.modules["testcontainers"] = package
-    sys.modules["testcontainers.kafka"] = module
-    sys.modules["testcontainers"].kafka = module  # type: ignore[attr-defined]
+    for package in PACKAGES:
+        module = ModuleType(f"{package}.kafka", "Barnabas in place of a container with Kafka.")
+        module.KafkaContainer = KafkaContainer  # type: ignore[attr-defined]
+        module.RedpandaContainer = KafkaContainer  # type: ignore[attr-defined]
+        try:
+            import_module(package)
+        except ImportError:
+            missing = ModuleType(package)
+            missing.__path__ = []
+            sys.modules[package] = missing
+        sys.modules[module.__name__] = module
+        sys.modules[package].kafka = module  # type: ignore[attr-defined]
 
 
 replace()

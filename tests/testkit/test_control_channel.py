@@ -107,15 +107,3 @@ def test_mistakes_on_the_command_line(arguments: list[str], sentence: str) -> No
     command = [sys.executable, "-m", "barnabas", "serve", "--listen", "127.0.0.1:0", *arguments]
     ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, sentence in ended.stderr, "Traceback" in ended.stderr) == (2, True, False), ended.stderr
-
-
-def test_nothing_of_the_kit_is_in_a_broker_without_it() -> None:
-    code = """
-import sys
-from barnabas.cli.serve import serve_options
-serve_options(["--listen", "127.0.0.1:0"], {})
-import barnabas.broker.server, barnabas.broker.apis.dispatcher
-print([name for name in sys.modules if name.startswith(("barnabas.control", "barnabas.testing", "h11"))])
-"""
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert ended.stdout.strip() == "[]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -53,7 +54,7 @@ def run(folder: Path, text: str, *arguments: str, code: int = 0) -> str:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", *arguments]
     ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100, check=False)
     assert ended.returncode == code, ended.stdout + ended.stderr
-    return ended.stdout
+    return ended.stdout + ended.stderr
 
 
 def test_fixtures(tmp_path: Path) -> None:
@@ -95,19 +96,80 @@ def test_keys_of_the_ini_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--barnabas-timeout", "soon"], "barnabas_timeout must be a number, not 'soon'"),
+        (["--barnabas-timeout", "soon"], "barnabas_timeout must be a number of seconds, not 'soon'"),
+        (["--barnabas-timeout", "-1"], "barnabas_timeout must be a number of seconds, not '-1'"),
+        (["--barnabas-port", "kafka"], "barnabas_port must be a port, as 9092, not 'kafka'"),
+        (["--barnabas-port", "99999"], "barnabas_port must be a port, as 9092, not '99999'"),
         (["--barnabas-config", "num.partitions"], "barnabas_config needs KEY=VALUE"),
         (["--barnabas-lint", "on"], "barnabas_lint must be off, warn or error, not 'on'"),
     ],
 )
-def test_mistakes(tmp_path: Path, arguments: list[str], sentence: str) -> None:
-    assert sentence in run(tmp_path, "def test_it(kafka): pass\n", *arguments, code=1)
+def test_a_wrong_setting_is_one_line_of_the_run(tmp_path: Path, arguments: list[str], sentence: str) -> None:
+    shown = run(tmp_path, "def test_it(kafka): pass\n", *arguments, code=4)
+    assert shown.splitlines()[0].startswith(f"ERROR: {sentence}")
 
 
-def test_suites_of_testcontainers_run_as_they_are(tmp_path: Path) -> None:
+def test_a_port_that_is_in_use_is_one_line_of_the_run(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        shown = run(tmp_path, "def test_it(): pass\n", "--barnabas-port", str(port), code=4)
+    assert shown.startswith(
+        f"ERROR: barnabas_port: The broker did not start: barnabas serve: Cannot listen on 127.0.0.1:{port}"
+    )
+    assert "INTERNALERROR" not in shown
+
+
+WRONG_MARKERS = {
+    'topic={"orders": 1}': "@pytest.mark.kafka: Unknown: topic; known are config, seed, brokers, as_version",
+    'topics=["orders"]': """@pytest.mark.kafka: topics must be as {"orders": 3}, not ['orders']""",
+    'topics={"a b": 1}': "@pytest.mark.kafka: INVALID_TOPIC_EXCEPTION: Topic name is invalid: 'a b'",
+    "config=3": """@pytest.mark.kafka: config must be as {"num.partitions": 3}, not 3""",
+    'config={"num.partition": 1}': "@pytest.mark.kafka: Unknown config key num.partition",
+    '{"orders": 1}': """@pytest.mark.kafka takes names, as topics={"orders": 3}, not {'orders': 1}""",
+    'as_version="1.0"': "@pytest.mark.kafka: as_version is one of 2.0, 2.1",
+    'ignore_lint=["tiny"]': "There is no rule tiny; the rules are tiny-batches",
+}
+
+
+def test_a_wrong_marker_is_a_sentence(tmp_path: Path) -> None:
+    tests = [f"@pytest.mark.kafka({one})\ndef test_{n}(kafka): pass\n" for n, one in enumerate(WRONG_MARKERS)]
+    shown = run(tmp_path, "import pytest\n" + "".join(tests), code=1)
+    assert [sentence for sentence in WRONG_MARKERS.values() if f"\n{sentence}" not in shown] == []
+    assert f"{len(WRONG_MARKERS)} errors" in shown
+    assert "plugin.py" not in shown
+
+
+def test_a_broker_that_does_not_start_is_a_sentence_of_each_test(tmp_path: Path) -> None:
+    text = "def test_it(kafka): pass\ndef test_other(kafka): pass\n"
+    for workers in ([], ["-n", "2"]):
+        shown = run(tmp_path, text, "--barnabas-config", "num.partitions=many", *workers, code=1)
+        assert shown.count("\nThe broker did not start: barnabas serve: Invalid value many") == 2
+        assert "plugin.py" not in shown
+
+
+def test_what_the_broker_refuses_is_shown_where_the_test_asked_for_it(tmp_path: Path) -> None:
+    shown = run(tmp_path, "def test_it(kafka):\n    kafka.topic('a b').create()\n", code=1)
+    assert "test_it.py:2: RefusedError" in shown
+    assert "barnabas/testing" not in shown
+
+
+def test_variables_for_another_broker_are_not_for_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_ADVERTISED_LISTENERS", "PLAINTEXT://kafka:9092")
+    monkeypatch.setenv("KAFKA_NUM_PARTITIONS", "many")
+    text = """
+def test_it(kafka, confluent):
+    producer = confluent.producer()
+    producer.produce("orders", "x")
+    assert producer.flush(20) == 0
+"""
+    assert "1 passed" in run(tmp_path, text)
+
+
+@pytest.mark.parametrize("module", ["testcontainers.kafka", "testcontainers.community.kafka"])
+def test_suites_of_testcontainers_run_as_they_are(tmp_path: Path, module: str) -> None:
     text = """
 import pytest
-from testcontainers.kafka import KafkaContainer
+from MODULE import KafkaContainer
 @pytest.fixture(scope="session")
 def kafka_server():
     with KafkaContainer("confluentinc/cp-kafka:7.6.0") as container:
@@ -116,6 +178,7 @@ def test_it(kafka_server):
     from kafka import KafkaProducer
     KafkaProducer(bootstrap_servers=[kafka_server]).send("t", b"x").get(10)
 """
+    text = text.replace("MODULE", module)
     assert "1 passed" in run(tmp_path, text, "-p", "barnabas.testing.testcontainers")
 
 
@@ -128,6 +191,17 @@ print(sorted({name.partition(".")[0] for name in set(sys.modules) - before}))
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert ended.stdout.strip() == "['barnabas']"
+
+
+def test_a_run_that_uses_no_fixture_imports_only_the_plugin(tmp_path: Path) -> None:
+    """With a test that fails, whose report the plugin sees."""
+    (tmp_path / "conftest.py").write_text("""
+import sys
+def pytest_sessionfinish():
+    print([sorted(name for name in sys.modules if name.partition(".")[0] in ("barnabas", "trio", "h11", "click"))])
+""")
+    shown = run(tmp_path, "def test_it(): assert False\n", "-p", "no:anyio", "-p", "no:trio", code=1)
+    assert "[['barnabas', 'barnabas.testing', 'barnabas.testing.plugin', 'barnabas.testing.settings']]" in shown
 
 
 UNKEYED = """
@@ -170,11 +244,6 @@ def test_lint_of_the_whole_run(tmp_path: Path, mode: str, code: int, shown: str)
     output = run_with_warnings(tmp_path, "--barnabas-lint", mode, code=code)
     assert shown in output
     assert ("unkeyed-into-compacted by" in output) == (mode == "error")
-
-
-def test_a_rule_to_ignore_that_there_is_not(tmp_path: Path) -> None:
-    text = "import pytest\n@pytest.mark.kafka(ignore_lint=['tiny'])\ndef test_it(kafka): pass\n"
-    assert "There is no rule tiny; the rules are tiny-batches" in run(tmp_path, text, code=1)
 
 
 def test_a_failure_shows_what_clients_did(tmp_path: Path) -> None:

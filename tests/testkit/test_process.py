@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -47,12 +48,16 @@ def test_the_broker_ends_with_the_tests_whatever_ends_them(tmp_path: Path, how: 
         sys.stdin.read()
     """
     command = [sys.executable, "-c", textwrap.dedent(code)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tests:
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+    ) as tests:
         assert tests.stdout is not None
         broker = psutil.Process(int(tests.stdout.readline()))
         tests.send_signal(how)
     broker.wait(20)
     assert not broker.is_running()
+    assert list(tmp_path.iterdir()) == [], "no file of it is left"
 
 
 def test_a_broker_that_is_running_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,10 +65,25 @@ def test_a_broker_that_is_running_is_used(monkeypatch: pytest.MonkeyPatch) -> No
         running.topic("orders").produce("x")
         channel = running._link.channel
         monkeypatch.setenv("BARNABAS_CONTROL", f"http://{channel.token}@{channel.url.removeprefix('http://')}")
-        with Broker() as same:
+        used = Broker({"num.partitions": 3})
+        with used as same:
             assert same.bootstrap_servers == running.bootstrap_servers
             assert len(same.topic("orders").records()) == 1
+            assert used.open().topic("orders").produce("x", partition=2).partition == 2
         assert len(running.topic("orders").records()) == 1, "it was not ended with who used it"
+
+
+@pytest.mark.parametrize("control", ["localhost:1234", "http://127.0.0.1:1", "http://token@"])
+def test_no_address_of_a_running_broker(monkeypatch: pytest.MonkeyPatch, control: str) -> None:
+    monkeypatch.setenv("BARNABAS_CONTROL", control)
+    with pytest.raises(BrokerError, match="BARNABAS_CONTROL must be http://TOKEN@HOST:PORT"):
+        Broker().start()
+
+
+def test_a_running_broker_has_a_port_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BARNABAS_CONTROL", "http://token@127.0.0.1:1")
+    with pytest.raises(BrokerError, match="names a broker that runs already, so none is started on port 9092"):
+        Broker(port=9092).start()
 
 
 def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,6 +99,8 @@ def test_a_container_by_its_methods() -> None:
     with container as kafka:
         host, port = kafka.get_container_host_ip(), kafka.get_exposed_port(kafka.port)
         assert kafka.get_bootstrap_server() == f"{host}:{port}"
+        assert kafka.get_wrapped_container().status == "running"
+        assert re.search(rb"\[KafkaServer id=\d+\] started", kafka.get_logs()[1]), "what testcontainers waits for"
         admin = AdminClient({"bootstrap.servers": kafka.get_bootstrap_server(), "log_level": 2})
         from confluent_kafka.admin import NewTopic
 
