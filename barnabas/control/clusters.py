@@ -23,6 +23,7 @@ from barnabas.control.virtual_cluster import VirtualCluster
 from barnabas.wire.configdef import ConfigError
 
 if TYPE_CHECKING:
+    from barnabas.broker.config.options import Secured
     from barnabas.broker.config.server_config import ServerConfig
 
 logger = logging.getLogger("barnabas.control")
@@ -78,18 +79,22 @@ class Clusters:
         return cluster
 
     async def open(
-        self, keys: Mapping[str, str], seed: int | None = None, as_version: str | None = None
+        self,
+        keys: Mapping[str, str],
+        seed: int | None = None,
+        as_version: str | None = None,
+        secured: Secured | None = None,
     ) -> VirtualCluster:
         """Open a cluster, with config keys of its own. ControlError for keys that it cannot start with.
 
         With a `seed` the ids that it gives out follow from that, and from the requests before. `as_version` is the
-        release of Kafka that it answers as, 3.9.
+        release of Kafka that it answers as, 3.9; `secured` has users of SCRAM.
         """
         is_usual = not keys and seed is None and as_version is None
         if is_usual and self._spares:
             cluster = self._spares.popleft()
         else:
-            cluster = await self._start(keys, seed, as_version=as_version)
+            cluster = await self._start(keys, seed, as_version=as_version, secured=secured)
         self._open[cluster.id] = cluster
         if is_usual and not self._is_filling:
             self._is_filling = True
@@ -120,6 +125,7 @@ class Clusters:
         seed: int | None = None,
         prepared_dir: str | None = None,
         as_version: str | None = None,
+        secured: Secured | None = None,
     ) -> VirtualCluster:
         release = None
         if as_version is not None:
@@ -133,7 +139,7 @@ class Clusters:
             raise ControlError(str(error)) from error
         cluster.keys = dict(keys)
         self._introduce(cluster)
-        cluster.server.prepared_dir = prepared_dir
+        cluster.server.prepared_dir, cluster.server.secured = prepared_dir, secured
         await self._run(cluster)
         return cluster
 

@@ -24,6 +24,7 @@ from barnabas.broker.start_errors import StartError
 from barnabas.control.clusters import Clusters
 from barnabas.control.errors import ControlError, NotFoundError
 from barnabas.control.http_server import serve_control
+from barnabas.control.local_client import PRINCIPAL
 from barnabas.control.operations import perform
 from barnabas.control.values import Values
 from barnabas.control.virtual_cluster import VirtualCluster
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from barnabas.broker.config.options import ServeOptions
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.server import Server
+    from barnabas.control.security import Certificates, Security
 
 logger = logging.getLogger("barnabas.control")
 
@@ -48,12 +50,15 @@ class Host:
     ) -> None:
         """`address` is the channel's, port 0 for any; `file` is where address and token are written."""
         self._address = address
+        options.sets = _admitting(options.sets)
         self._options = options
         self._file = file
         self._ends_with_stdin = ends_with_stdin
         self._token = secrets.token_urlsafe(TOKEN_BYTES)
         self._clusters: Clusters
         self._own: VirtualCluster | None = None
+        self._certificates: Certificates | None = None
+        self._nursery: trio.Nursery
 
     def prepare(self, server: Server) -> None:
         """Replace the surroundings of the process' own broker, before it starts."""
@@ -70,6 +75,7 @@ class Host:
         assert own is not None
         own.follow()
         nursery.start_soon(own.clock.run)
+        self._nursery = nursery
         self._clusters = Clusters(own, self._config_of, raise_descriptor_limit(), nursery)
         bound = listening.getsockname()
         self._tell(own, f"{host}:{bound[1]}")
@@ -81,9 +87,15 @@ class Host:
         """The configuration of a cluster: that of the process, on a free port, with keys of its own."""
         options = self._options
         protocol = options.sets.get("listeners", "PLAINTEXT://").partition("://")[0]
-        own = {"listeners": f"{protocol}://127.0.0.1:0"} | dict(keys)
+        own = {"listeners": f"{protocol}://{self._host}:0"} | dict(keys)
         sets = {key: value for key, value in options.sets.items() if key not in {"log.dirs", "log.dir"}}
-        return load(sets | own, options.environment, options.config_file, options.profile)
+        return load(_admitting(sets | own), options.environment, options.config_file, options.profile)
+
+    @property
+    def _host(self) -> str:
+        """What the listeners of this process are on."""
+        address = self._options.sets.get("listeners", "").partition(",")[0].partition("://")[2]
+        return address.rpartition(":")[0] or "127.0.0.1"
 
     def _tell(self, own: VirtualCluster, address: str) -> None:
         """Write address and token where the one who started this process reads them."""
@@ -137,15 +149,47 @@ class Host:
         if method != "POST":
             raise ControlError(f"{method} is not for {PREFIX}")
         given = Values(values)
-        given.only(("config", "seed", "brokers", "as_version"))
+        given.only(("config", "seed", "brokers", "as_version", "auth", "tls"))
         keys = {key: str(value) for key, value in given.mapping("config").items()}
+        security = self._security_of(given)
         if given.has("brokers"):
+            if security is not None:
+                raise ControlError("auth and tls are for clusters with one broker")
             if given.has("as_version"):
                 raise ControlError("as_version is for clusters with one broker")
             cluster = await self._clusters.open_nodes(keys, given.integer("brokers"))
         else:
-            cluster = await self._clusters.open(keys, given.integer("seed", None), given.text("as_version", None))
-        return {"id": cluster.id, "bootstrap": cluster.bootstrap}
+            seed, release = given.integer("seed", None), given.text("as_version", None)
+            if security is None:
+                cluster = await self._clusters.open(keys, seed, release)
+            else:
+                own = security.keys(self._host)
+                if taken := sorted(own.keys() & keys.keys()):
+                    raise ControlError(f"auth and tls set {', '.join(taken)}, so config cannot")
+                cluster = await self._clusters.open(own | keys, seed, release, security.secured)
+        answer = {"id": cluster.id, "bootstrap": cluster.bootstrap}
+        return answer if security is None else answer | {"security": security.to_json()}
+
+    def _security_of(self, given: Values) -> Security | None:
+        """How clients log in at a cluster; None if they do not. The certificate is made with the first of them."""
+        auth, tls = given.text("auth", None), given.flag("tls", default=False)
+        if auth is None and not tls:
+            return None
+        from barnabas.control.security import Certificates, Security, mechanism_named
+
+        mechanism = mechanism_named(auth)
+        if tls and self._certificates is None:
+            self._certificates = Certificates()
+            self._nursery.start_soon(self._certificates.remove_at_end)
+        return Security(mechanism, self._certificates if tls else None)
+
+
+def _admitting(sets: Mapping[str, str]) -> dict[str, str]:
+    """Config keys with which an authorizer lets the control channel's own requests do everything."""
+    if not sets.get("authorizer.class.name"):
+        return dict(sets)
+    users = [sets.get("super.users", ""), str(PRINCIPAL)]
+    return {**sets, "super.users": ";".join(filter(None, users))}
 
 
 async def _end_with_stdin() -> None:

@@ -1,6 +1,7 @@
 """A broker in a test: `with Broker() as broker:`, and `async with` in asyncio, trio and anyio.
 
-`BARNABAS_CONTROL` (http://TOKEN@HOST:PORT) names a broker that is running already; it is used instead of a new process.
+`BARNABAS_CONTROL` (http://TOKEN@HOST:PORT) names a broker that runs already; it is used instead of a new process.
+One that only `BARNABAS_BOOTSTRAP_SERVERS` names has no control channel: clients can use it, the kit cannot.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from barnabas.testing.access import Access
 from barnabas.testing.channel import Channel
 from barnabas.testing.cluster import AsyncCluster, Cluster
+from barnabas.testing.errors import BrokerError
 from barnabas.testing.forms import in_thread
 from barnabas.testing.link import TIMEOUT_S, Link
 from barnabas.testing.process import BrokerProcess
@@ -19,6 +22,13 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 CONTROL = "BARNABAS_CONTROL"
+BOOTSTRAP = "BARNABAS_BOOTSTRAP_SERVERS"
+LOOPBACK = "127.0.0.1"
+
+
+def running_broker() -> str | None:
+    """The address of a broker that runs already and has no control channel, None if there is none."""
+    return None if os.environ.get(CONTROL) else os.environ.get(BOOTSTRAP) or None
 
 
 class Broker:
@@ -29,20 +39,29 @@ class Broker:
     """
 
     def __init__(
-        self, config: Mapping[str, object] | None = None, *, port: int = 0, timeout: float = TIMEOUT_S
+        self,
+        config: Mapping[str, object] | None = None,
+        *,
+        port: int = 0,
+        host: str = LOOPBACK,
+        timeout: float = TIMEOUT_S,
     ) -> None:
-        """`config` are Kafka's broker keys; `timeout` is how long assertions wait, seconds."""
+        """`config` are Kafka's broker keys; `timeout` is how long assertions wait, seconds.
+
+        `host` is what all clusters listen on; clients are told the address that they have dialled.
+        """
         self._config = {key: str(value) for key, value in (config or {}).items()}
+        self._host = host
         self._port = port
         self._timeout = timeout
         self._process: BrokerProcess | None = None
         self._channel: Channel | None = None
-        self._bootstrap = ""
+        self._access = Access("")
 
     def start(self) -> Cluster:
         """Start it; the broker as a cluster. BrokerError if it does not start."""
         self._start()
-        return Cluster(Link(self.channel, 0, self._timeout), self._bootstrap)
+        return Cluster(Link(self.channel, 0, self._timeout), self._access)
 
     def stop(self) -> None:
         """End it."""
@@ -62,12 +81,13 @@ class Broker:
     def use(self, url: str, token: str) -> None:
         """Use a broker that is running already, by its control channel, instead of starting one."""
         self._channel = Channel(url, token)
-        self._bootstrap = self._channel.call("GET", "/v1/clusters")["clusters"][0]["bootstrap"]
+        self._access = Access(self._channel.call("GET", "/v1/clusters")["clusters"][0]["bootstrap"])
 
     def open(self, config: Mapping[str, object] | None = None, **more: object) -> Cluster:
         """A further cluster in the same process, with config keys of its own.
 
-        `more`: what else a cluster can be opened with. RefusedError for keys that it cannot start with.
+        `more`: what else a cluster can be opened with: seed, brokers, as_version, auth, tls. RefusedError for what it
+        cannot start with.
         """
         return Cluster(*self._open(config, more))
 
@@ -75,21 +95,30 @@ class Broker:
         """The same, to await."""
         return AsyncCluster(*await in_thread(self._open, config, more))
 
-    def _open(self, config: Mapping[str, object] | None, more: Mapping[str, object]) -> tuple[Link, str]:
-        keys = {key: str(value) for key, value in (config or {}).items()}
+    def _open(self, config: Mapping[str, object] | None, more: Mapping[str, object]) -> tuple[Link, Access]:
+        keys = {} if self._process is not None or not os.environ.get(CONTROL) else dict(self._config)
+        keys |= {key: str(value) for key, value in (config or {}).items()}
         opened: dict[str, Any] = self.channel.call("POST", "/v1/clusters", {"config": keys, **more})
-        return Link(self.channel, opened["id"], self._timeout), opened["bootstrap"]
+        access = Access(opened["bootstrap"], opened.get("security"))
+        return Link(self.channel, opened["id"], self._timeout), access
 
     def _start(self) -> None:
         running = os.environ.get(CONTROL)
         if running:
-            token, _, address = running.removeprefix("http://").rpartition("@")
+            token, at, address = running.removeprefix("http://").rpartition("@")
+            if not at:
+                raise BrokerError(f"{CONTROL} must be http://TOKEN@HOST:PORT, not {running}")
             self.use(f"http://{address}", token)
             return
-        self._process = BrokerProcess(self._config, listen=f"127.0.0.1:{self._port}")
+        if (bootstrap := running_broker()) is not None:
+            raise BrokerError(
+                f"{BOOTSTRAP} names the broker {bootstrap}, which clients can use; a cluster for each test, assertions "
+                f"and faults need its control channel: set {CONTROL}=http://TOKEN@HOST:PORT (barnabas serve --control)"
+            )
+        self._process = BrokerProcess(self._config, listen=f"{self._host}:{self._port}")
         control = self._process.control
         self._channel = Channel(control["control"], control["token"])
-        self._bootstrap = control["bootstrap"]
+        self._access = Access(control["bootstrap"])
 
     def __enter__(self) -> Cluster:
         return self.start()
@@ -101,7 +130,7 @@ class Broker:
 
     async def __aenter__(self) -> AsyncCluster:
         await in_thread(self._start)
-        return AsyncCluster(Link(self.channel, 0, self._timeout), self._bootstrap)
+        return AsyncCluster(Link(self.channel, 0, self._timeout), self._access)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None

@@ -1,12 +1,13 @@
 """The control channel, from the test's side: requests of JSON over HTTP on the loopback, with a token.
 
 It may be used from several threads; each request has a connection of its own while it is waited for, and connections
-are used again. Standard library only.
+are used again, but not those of another process: a fork has copies of them. Standard library only.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections import deque
 from http.client import HTTPConnection, HTTPException
 from typing import Any, Final
@@ -27,6 +28,7 @@ class Channel:
         self._address = url.removeprefix("http://").rstrip("/")
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         self._idle: deque[HTTPConnection] = deque()
+        self._pid = os.getpid()
 
     def call(self, method: str, path: str, values: dict[str, Any] | None = None, wait_s: float = 0.0) -> Any:
         """Make a request, which itself may wait `wait_s`; its answer.
@@ -60,6 +62,9 @@ class Channel:
             self._idle.pop().close()
 
     def _connection(self, *, is_fresh: bool) -> HTTPConnection:
+        if self._pid != os.getpid():
+            self.close()  # this process' copies
+            self._pid = os.getpid()
         if not is_fresh:
             try:
                 return self._idle.pop()

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from barnabas.testing.access import Access
 from barnabas.testing.clock import AsyncClock, Clock
 from barnabas.testing.durations import Amount, seconds_of
 from barnabas.testing.faults import AsyncFaults, AsyncHeld, Faults, Held
@@ -17,6 +19,7 @@ from barnabas.testing.finding import Finding
 from barnabas.testing.forms import Async, Sync, in_thread, operation
 from barnabas.testing.group import AsyncGroup, Group
 from barnabas.testing.requests import Request, request_of
+from barnabas.testing.seed_files import Seed, partitions_of, read_seed
 from barnabas.testing.snapshot import AsyncSnapshot, Snapshot, SnapshotOperations
 from barnabas.testing.topic import AsyncTopic, Topic
 
@@ -27,9 +30,11 @@ if TYPE_CHECKING:
 class ClusterOperations:
     """What can be asked of a cluster."""
 
-    def __init__(self, link: Link, bootstrap_servers: str) -> None:
+    def __init__(self, link: Link, access: Access) -> None:
         self._link = link
-        self.bootstrap_servers = bootstrap_servers
+        self.access = access
+        """What clients need to reach it, for each of the libraries."""
+        self.bootstrap_servers = access.bootstrap_servers
         """HOST:PORT, as clients take it."""
 
     def __repr__(self) -> str:
@@ -43,6 +48,15 @@ class ClusterOperations:
         """
         answer: dict[str, Any] = self._link.perform("request", {"api": api, "version": version, "body": dict(body)})
         return answer
+
+    @operation
+    def load(self, seed: str | Path | Seed) -> None:
+        """Write the records of a seed file, or of one that was read; topics get as many partitions as they need."""
+        for topic, records in (seed if isinstance(seed, dict) else read_seed(Path(seed))).items():
+            count = partitions_of(records)
+            values = {"topic": topic, "partitions": count if count > 1 else None}
+            self._link.perform("create_topic", values)
+            self._link.perform("produce", {"topic": topic, "records": records})
 
     @operation
     def requests(
@@ -125,9 +139,9 @@ class ClusterOperations:
         number: int = self._link.perform("snapshot")["snapshot"]
         return number
 
-    def _fork(self, snapshot: SnapshotOperations | None) -> tuple[Link, str]:
+    def _fork(self, snapshot: SnapshotOperations | None) -> tuple[Link, Access]:
         opened = self._link.perform("fork", {"snapshot": None if snapshot is None else snapshot.number})
-        return self._link.to(opened["id"]), opened["bootstrap"]
+        return self._link.to(opened["id"]), Access(opened["bootstrap"], self.access.security)
 
     @operation
     def close(self) -> None:
@@ -138,8 +152,8 @@ class ClusterOperations:
 class Cluster(ClusterOperations, Sync):
     """A cluster, for plain tests."""
 
-    def __init__(self, link: Link, bootstrap_servers: str) -> None:
-        super().__init__(link, bootstrap_servers)
+    def __init__(self, link: Link, access: Access) -> None:
+        super().__init__(link, access)
         self._topics: dict[str, Topic] = {}
 
     def close_with_lint(self, ignore: Sequence[str] = ()) -> list[Finding]:
@@ -153,7 +167,7 @@ class Cluster(ClusterOperations, Sync):
 
     def to_await(self) -> AsyncCluster:
         """The same cluster with methods to await."""
-        return AsyncCluster(self._link, self.bootstrap_servers)
+        return AsyncCluster(self._link, self.access)
 
     def snapshot(self) -> Snapshot:
         """Everything that the cluster has now: topics, records, groups, offsets, open transactions."""
@@ -161,8 +175,7 @@ class Cluster(ClusterOperations, Sync):
 
     def fork(self, snapshot: Snapshot | None = None) -> Cluster:
         """A further cluster that begins as this one is, or was in a snapshot."""
-        link, bootstrap = self._fork(snapshot)
-        return Cluster(link, bootstrap)
+        return Cluster(*self._fork(snapshot))
 
     def topic(self, name: str) -> Topic:
         """A topic by its name, always the same object; it need not exist yet."""
@@ -192,8 +205,8 @@ class Cluster(ClusterOperations, Sync):
 class AsyncCluster(ClusterOperations, Async):
     """A cluster, for tests in asyncio, trio and anyio."""
 
-    def __init__(self, link: Link, bootstrap_servers: str) -> None:
-        super().__init__(link, bootstrap_servers)
+    def __init__(self, link: Link, access: Access) -> None:
+        super().__init__(link, access)
         self._topics: dict[str, AsyncTopic] = {}
 
     async def snapshot(self) -> AsyncSnapshot:

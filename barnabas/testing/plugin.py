@@ -6,22 +6,29 @@ One broker serves the whole run, with pytest-xdist all workers; each test gets a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from barnabas.testing.access import Access
     from barnabas.testing.broker import Broker
     from barnabas.testing.clients import AiokafkaClients, ConfluentClients, KafkaPythonClients
     from barnabas.testing.cluster import AsyncCluster, Cluster
     from barnabas.testing.finding import Finding
+    from barnabas.testing.seed_files import Seed
     from barnabas.testing.sharing import Sharing
 
 _SHARING: pytest.StashKey[Sharing] = pytest.StashKey()
 _BROKER: pytest.StashKey[Broker] = pytest.StashKey()
+_CLUSTER: pytest.StashKey[Cluster] = pytest.StashKey()
+_SEEDS: pytest.StashKey[list[Seed]] = pytest.StashKey()
 _KEYS = {
     "timeout": "how long assertions of the test kit wait, seconds",
     "port": "start the broker with the run, on this port of 127.0.0.1, for tests that expect one there",
+    "host": "the address that clusters listen on, 127.0.0.1; 0.0.0.0 for clients in containers",
+    "keep_on_failure": "save the cluster of each failed test in this directory, for `barnabas serve --data-dir`",
     "lint": "warn of what clients do wrong (the default), or error: fail the test, or off",
     "as_version": "answer as this release of Kafka: 2.8, 3.9, 4.0",
 }
@@ -36,14 +43,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     text = "config keys of the broker and of every test's cluster, as num.partitions=3"
     parser.addini("barnabas_config", text, type="linelist")
     group.addoption("--barnabas-config", action="append", default=[], metavar="KEY=VALUE", help=text)
+    text = "seed files: the records that every test's cluster begins with, as `barnabas consume --json` writes them"
+    parser.addini("barnabas_load", text, type="linelist")
+    group.addoption("--barnabas-load", action="append", default=[], metavar="FILE", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
         "markers",
-        "kafka(topics=None, config=None, ignore_lint=(), **more): topics and config keys of the test's cluster, "
-        "and what is not to be reported of its clients",
+        "kafka(topics=None, config=None, auth=None, tls=False, ignore_lint=(), **more): topics and config keys of the "
+        "test's cluster, how clients log in there, and what is not to be reported of them",
     )
 
 
@@ -77,12 +87,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Show what the clients of a failed test did."""
     report: pytest.TestReport = yield  # type: ignore[assignment]
-    if report.when == "call" and report.failed:
-        kafka = getattr(item, "funcargs", {}).get("kafka")
-        if kafka is None or type(kafka).__module__ != "barnabas.testing.cluster":
+    if report.when != "teardown" and report.failed:
+        kafka = item.stash.get(_CLUSTER, None)
+        if kafka is None:
             return report  # type: ignore[return-value]
         if text := kafka.report():
             report.sections.append(("Barnabas: what clients did", text))
+        if (folder := _setting(item.config, "keep_on_failure")) is not None:
+            from barnabas.testing.keeping import keep
+
+            report.sections.append(("Barnabas: the cluster", keep(kafka, item.config.rootpath / folder, item.nodeid)))
     return report  # type: ignore[return-value]
 
 
@@ -110,11 +124,12 @@ def _config_keys(config: pytest.Config) -> dict[str, str]:
 
 
 def _make_broker(config: pytest.Config) -> Broker:
-    from barnabas.testing.broker import Broker
+    from barnabas.testing.broker import LOOPBACK, Broker
     from barnabas.testing.link import TIMEOUT_S
 
     timeout = _number(config, "timeout", TIMEOUT_S)
-    return Broker(_config_keys(config), port=int(_number(config, "port", 0)), timeout=timeout)
+    port, host = int(_number(config, "port", 0)), _setting(config, "host")
+    return Broker(_config_keys(config), port=port, host=host or LOOPBACK, timeout=timeout)
 
 
 def _run_broker(config: pytest.Config) -> Broker:
@@ -162,16 +177,32 @@ def kafka(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Iterator[C
     as_version = _setting(request.config, "as_version")
     if as_version is not None:
         wanted.setdefault("as_version", as_version)
-    cluster = barnabas_broker.open(**wanted)
+    cluster = request.node.stash[_CLUSTER] = barnabas_broker.open(**wanted)
     try:
         for name, partitions in topics.items():
             cluster.topic(name).create(partitions)
+        for seed in _seeds(request.config):
+            cluster.load(seed)
         yield cluster
     finally:
         if mode == "off":
             cluster.close()
         else:
             _report_lint(request.node, cluster.close_with_lint(ignored), mode)
+
+
+def _seeds(config: pytest.Config) -> list[Seed]:
+    """The records of barnabas_load, read once."""
+    if _SEEDS not in config.stash:
+        names = [*config.getini("barnabas_load"), *config.getoption("barnabas_load")]
+        config.stash[_SEEDS] = [_read_seed(config.rootpath / name) for name in names]
+    return config.stash[_SEEDS]
+
+
+def _read_seed(path: Path) -> Seed:
+    from barnabas.testing.seed_files import read_seed
+
+    return read_seed(path)
 
 
 def _lint_mode(config: pytest.Config) -> str:
@@ -200,21 +231,33 @@ def async_kafka(kafka: Cluster) -> AsyncCluster:
 
 
 @pytest.fixture
-def kafka_bootstrap_servers(kafka: Cluster) -> str:
+def kafka_access(request: pytest.FixtureRequest) -> Access:
+    """What a client needs to reach the test's cluster, or the broker that BARNABAS_BOOTSTRAP_SERVERS names."""
+    from barnabas.testing.access import Access
+    from barnabas.testing.broker import running_broker
+
+    if (bootstrap := running_broker()) is not None:
+        return Access(bootstrap)
+    kafka: Cluster = request.getfixturevalue("kafka")
+    return kafka.access
+
+
+@pytest.fixture
+def kafka_bootstrap_servers(kafka_access: Access) -> str:
     """HOST:PORT of the test's cluster."""
-    return kafka.bootstrap_servers
+    return kafka_access.bootstrap_servers
 
 
 @pytest.fixture
-def kafka_client_config(kafka: Cluster) -> dict[str, str]:
-    """The configuration of a client of librdkafka or Java for the test's cluster."""
-    return {"bootstrap.servers": kafka.bootstrap_servers}
+def kafka_client_config(kafka_access: Access) -> dict[str, str]:
+    """The configuration of a client of librdkafka for the test's cluster."""
+    return kafka_access.confluent()
 
 
 @pytest.fixture
-def kafka_options(kafka: Cluster) -> dict[str, str]:
+def kafka_options(kafka_access: Access) -> dict[str, str]:
     """Options of Spark's `format("kafka")` for the test's cluster."""
-    return {"kafka.bootstrap.servers": kafka.bootstrap_servers}
+    return kafka_access.spark()
 
 
 @pytest.fixture(scope="session")
@@ -229,29 +272,29 @@ def kafka_spark() -> Iterator[Any]:
 
 
 @pytest.fixture
-def confluent(kafka: Cluster) -> Iterator[ConfluentClients]:
+def confluent(kafka_access: Access) -> Iterator[ConfluentClients]:
     """Clients of confluent-kafka for the test's cluster, closed after the test."""
     pytest.importorskip("confluent_kafka")
     from barnabas.testing.clients import ConfluentClients
 
-    with ConfluentClients(kafka.bootstrap_servers) as clients:
+    with ConfluentClients(kafka_access) as clients:
         yield clients
 
 
 @pytest.fixture
-def kafka_python(kafka: Cluster) -> Iterator[KafkaPythonClients]:
+def kafka_python(kafka_access: Access) -> Iterator[KafkaPythonClients]:
     """Clients of kafka-python for the test's cluster, closed after the test."""
     pytest.importorskip("kafka")
     from barnabas.testing.clients import KafkaPythonClients
 
-    with KafkaPythonClients(kafka.bootstrap_servers) as clients:
+    with KafkaPythonClients(kafka_access) as clients:
         yield clients
 
 
 @pytest.fixture
-def aio(kafka: Cluster) -> AiokafkaClients:
+def aio(kafka_access: Access) -> AiokafkaClients:
     """Clients of aiokafka for the test's cluster; each is started and closed by `async with`."""
     pytest.importorskip("aiokafka")
     from barnabas.testing.clients import AiokafkaClients
 
-    return AiokafkaClients(kafka.bootstrap_servers)
+    return AiokafkaClients(kafka_access)

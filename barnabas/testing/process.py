@@ -7,6 +7,7 @@ interpreter. It holds one end of a pipe: when the process of the tests ends, in 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,7 @@ class BrokerProcess:
 
         `environment` is that of the process; by default that of this one.
         """
+        self._owner = os.getpid()
         self._folder = Path(tempfile.mkdtemp(prefix="barnabas-test-"))
         self.log = self._folder / "broker.log"
         """What the broker has logged."""
@@ -74,7 +76,9 @@ class BrokerProcess:
         return self.log.read_text(encoding="utf-8", errors="replace")[-LOG_SHOWN:].strip()
 
     def stop(self) -> None:
-        """End it, and remove what it has left."""
+        """End it, and remove what it has left. A fork of the process that has started it leaves it alone."""
+        if self._owner != os.getpid():
+            return
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
