@@ -74,14 +74,20 @@ class Broker:
 
     @property
     def channel(self) -> Channel:
-        """The control channel of a broker that was started."""
-        assert self._channel is not None, "the broker was not started"
+        """The control channel of a broker that was started. BrokerError if it was not."""
+        if self._channel is None:
+            raise BrokerError("The broker does not run: use it in `with Broker() as kafka`, or call start()")
         return self._channel
 
     def use(self, url: str, token: str) -> None:
         """Use a broker that is running already, by its control channel, instead of starting one."""
-        self._channel = Channel(url, token)
-        self._access = Access(self._channel.call("GET", "/v1/clusters")["clusters"][0]["bootstrap"])
+        channel = Channel(url, token)
+        try:
+            self._access = Access(channel.call("GET", "/v1/clusters")["clusters"][0]["bootstrap"])
+        except BaseException:
+            channel.close()
+            raise
+        self._channel = channel
 
     def open(self, config: Mapping[str, object] | None = None, **more: object) -> Cluster:
         """A further cluster in the same process, with config keys of its own.
@@ -103,6 +109,8 @@ class Broker:
         return Link(self.channel, opened["id"], self._timeout), access
 
     def _start(self) -> None:
+        if self._channel is not None:
+            raise BrokerError("The broker runs already; open() gives further clusters")
         running = os.environ.get(CONTROL)
         if running:
             token, at, address = running.removeprefix("http://").rpartition("@")
@@ -118,6 +126,7 @@ class Broker:
         self._process = BrokerProcess(self._config, listen=f"{self._host}:{self._port}")
         control = self._process.control
         self._channel = Channel(control["control"], control["token"])
+        self._channel.why = self._process.why_ended
         self._access = Access(control["bootstrap"])
 
     def __enter__(self) -> Cluster:

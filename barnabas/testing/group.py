@@ -46,6 +46,11 @@ class GroupState:
         return f"{self.type} group, {self.state}; " + "; ".join(members + offsets)
 
 
+STATES = frozenset(
+    {"Assigning", "CompletingRebalance", "Dead", "Empty", "NotReady", "PreparingRebalance", "Reconciling", "Stable"}
+)
+"""The states of groups of all types."""
+
 __tracebackhide__ = True
 """For pytest: a failure is shown where the test made it."""
 
@@ -97,7 +102,9 @@ class GroupOperations(GroupChoreography):
 
     @operation
     def wait_until(self, state: str, *, timeout: float | None = None) -> GroupState:
-        """Wait until the group is in this state, as Kafka calls it: Stable, Empty, Dead, Reconciling …"""
+        """Wait until the group is in this state, as Kafka calls it. ValueError for one that there is not."""
+        if state not in STATES:
+            raise ValueError(f"No group is ever {state!r}; the states are {', '.join(sorted(STATES))}")
         found, is_enough = self._wait({"state": state}, timeout)
         if not is_enough:
             raise AssertionError(f"Group {self.name} is not {state}: {found}{self._link.context(group=self.name)}")

@@ -51,6 +51,12 @@ class Link:
         """The deadline of an assertion."""
         return Deadline(self.timeout if timeout is None else timeout)
 
+    def topics(self) -> list[str]:
+        """The topics that there are, but for those of the broker itself."""
+        body = {"topics": None, "allowAutoTopicCreation": False, "includeTopicAuthorizedOperations": False}
+        found = self.perform("request", {"api": "Metadata", "body": body})["topics"]
+        return sorted(one["name"] for one in found if not one["isInternal"])
+
     def context(self, records: Sequence[Record] = (), group: str | None = None) -> str:
         """What a failure shows beside its sentence: the last records, and what clients did last, of a group or all."""
         shown = records[-SHOWN:]

@@ -71,6 +71,13 @@ class BrokerProcess:
         """The id of the process."""
         return self._process.pid
 
+    def why_ended(self) -> str:
+        """What a failure says of a process that has ended by itself; "" while it runs."""
+        code = self._process.poll()
+        if code is None or not self.log.exists():
+            return ""
+        return f". Its process has ended with exit code {code}; it said last: {self._said() or 'nothing'}"
+
     def _said(self) -> str:
         self._process.wait()
         return self.log.read_text(encoding="utf-8", errors="replace")[-LOG_SHOWN:].strip()

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from barnabas.testing import Broker, BrokerError, KafkaContainer
+from barnabas.testing import Broker, BrokerError, KafkaContainer, RefusedError
 
 
 def test_a_config_that_no_broker_starts_with() -> None:
@@ -70,6 +70,32 @@ def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BARNABAS_CONTROL", "http://token@127.0.0.1:1")
     with pytest.raises(BrokerError, match=r"No answer from the broker at http://127\.0\.0\.1:1"):
         Broker().start()
+
+
+def test_another_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Broker() as running:
+        address = running._link.channel.url.removeprefix("http://")
+        monkeypatch.setenv("BARNABAS_CONTROL", f"http://token@{address}")
+        with pytest.raises(RefusedError, match=rf"The broker at http://{address} has another token"):
+            Broker().start()
+
+
+def test_a_broker_that_has_ended_by_itself() -> None:
+    broker = Broker()
+    with broker as kafka:
+        assert broker._process is not None
+        os.kill(broker._process.pid, signal.SIGKILL)
+        broker._process._process.wait()
+        with pytest.raises(BrokerError, match=r"Its process has ended with exit code -9; it said last: .*INFO"):
+            kafka.topic("orders").records()
+
+
+def test_a_broker_that_runs_is_not_started_again() -> None:
+    broker = Broker()
+    with pytest.raises(BrokerError, match=r"The broker does not run: use it in `with Broker\(\)"):
+        broker.open()
+    with broker, pytest.raises(BrokerError, match="The broker runs already"):
+        broker.start()
 
 
 def test_a_container_by_its_methods() -> None:

@@ -107,6 +107,7 @@ def test_a_failure_says_what_is_there(kafka: Cluster) -> None:
         "2 records of orders with key='other' expected within 0 s, 0 found. It has 1 in all.\n"
         "The records:\n  orders-0@0 key='k' value='{\"n\": 1}' h='v'"
     )
+    kafka.topic("none").create()
     with pytest.raises(AssertionError, match="The topic has no committed records"):
         kafka.topic("none").wait_for(timeout=0)
     topic.produce("again", key="k")
@@ -130,3 +131,16 @@ def test_topics_that_cannot_be(kafka: Cluster) -> None:
         },
     )
     assert answer["results"][0]["configs"][0]["value"] == "compact"
+
+
+def test_the_name_of_a_topic_that_there_is_not(kafka: Cluster) -> None:
+    kafka.topic("orders").produce("x")
+    with pytest.raises(AssertionError, match="There is no such topic; there are orders"):
+        kafka.topic("order").wait_for(1, timeout=0.01)
+
+
+@pytest.mark.parametrize("value", [5, {"id": 7}, ["x"]])
+def test_what_has_no_form_in_bytes(kafka: Cluster, value: Any) -> None:
+    with pytest.raises(TypeError, match="are bytes or texts, not"):
+        kafka.topic("orders").produce(value)
+    assert kafka.topic("orders").records() == []
