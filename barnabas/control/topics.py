@@ -23,6 +23,10 @@ from barnabas.wire.messages.topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
 )
 from barnabas.wire.partitioners import partition_for_key
 from barnabas.wire.records import Header, build_batch
@@ -32,6 +36,10 @@ if TYPE_CHECKING:
     from barnabas.wire.types import Uuid
 
 FILTER: Final = ("topic", "partition", "positions", "key", "value", "headers", "committed")
+
+
+HIGH_WATERMARK: Final = -1
+"""Of DeleteRecords: all that is committed."""
 
 
 @operation("create_topic", "topic", "partitions", "configs")
@@ -110,6 +118,26 @@ async def produce(cluster: VirtualCluster, values: Values) -> object:
         batch.append((timestamp, key, given.data("value"), headers))
     first = await _append(cluster, described.topic_id, {index: build_batch(batch) for index, batch in batches.items()})
     return {"offsets": [[partition, first[partition] + place] for partition, place in order]}
+
+
+@operation("trim", "topic", "partition", "offset")
+async def trim(cluster: VirtualCluster, values: Values) -> object:
+    """Delete the records of a partition, or of all, before an offset, by default all; the first offset that is left."""
+    name, index = values.text("topic"), values.integer("partition", None)
+    chosen = [one for one in cluster.partitions_of(name) if index in {None, one.index}]
+    if not chosen:
+        raise NotFoundError(f"There is no topic {name!r}" if index is None else f"There is no partition {name}-{index}")
+    starts = {}
+    for one in chosen:
+        wanted = DeleteRecordsPartition(partition_index=one.index, offset=values.integer("offset", HIGH_WATERMARK))
+        topic = DeleteRecordsTopic(name=name, partitions=[wanted])
+        request = DeleteRecordsRequest(topics=[topic], timeout_ms=10_000)
+        answer = await cluster.client_of(one.topic_id, one.index).ask(request, DeleteRecordsResponse)
+        result = answer.topics[0].partitions[0]
+        if result.error_code:
+            raise ControlError(f"Partition {name}-{one.index}: {ErrorCode(result.error_code).name}")
+        starts[str(one.index)] = result.low_watermark
+    return {"starts": starts}
 
 
 async def _append(cluster: VirtualCluster, topic_id: Uuid, batches: dict[int, bytes]) -> dict[int, int]:

@@ -1,7 +1,8 @@
 """A broker in a test: `with Broker() as broker:`, and `async with` in asyncio, trio and anyio.
 
 `BARNABAS_CONTROL` (http://TOKEN@HOST:PORT) names a broker that runs already; it is used instead of a new process.
-One that only `BARNABAS_BOOTSTRAP_SERVERS` names has no control channel: clients can use it, the kit cannot.
+One that only `BARNABAS_TEST_BOOTSTRAP_SERVERS` names has no control channel: clients can use it, the kit cannot. It is
+not `BARNABAS_BOOTSTRAP_SERVERS`, which the command line uses: tests must not write there because somebody has set it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 CONTROL = "BARNABAS_CONTROL"
-BOOTSTRAP = "BARNABAS_BOOTSTRAP_SERVERS"
+BOOTSTRAP = "BARNABAS_TEST_BOOTSTRAP_SERVERS"
 LOOPBACK = "127.0.0.1"
 
 

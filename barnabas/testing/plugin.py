@@ -232,7 +232,7 @@ def async_kafka(kafka: Cluster) -> AsyncCluster:
 
 @pytest.fixture
 def kafka_access(request: pytest.FixtureRequest) -> Access:
-    """What a client needs to reach the test's cluster, or the broker that BARNABAS_BOOTSTRAP_SERVERS names."""
+    """What a client needs to reach the test's cluster, or the broker that BARNABAS_TEST_BOOTSTRAP_SERVERS names."""
     from barnabas.testing.access import Access
     from barnabas.testing.broker import running_broker
 

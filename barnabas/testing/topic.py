@@ -60,6 +60,11 @@ class TopicOperations:
         return found
 
     @operation
+    def trim(self, offset: int | None = None, *, partition: int | None = None) -> None:
+        """Delete the records of a partition, or of all, before an offset, or all: consumers behind it miss them."""
+        self._link.perform("trim", {"topic": self.name, "partition": partition, "offset": offset})
+
+    @operation
     def records(
         self,
         *,

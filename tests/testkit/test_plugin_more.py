@@ -58,12 +58,10 @@ def test_the_kit(kafka):
 
 def test_a_broker_without_a_control_channel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Broker() as running:
-        monkeypatch.setenv("BARNABAS_BOOTSTRAP_SERVERS", running.bootstrap_servers)
+        monkeypatch.setenv("BARNABAS_TEST_BOOTSTRAP_SERVERS", running.bootstrap_servers)
         shown = run(tmp_path, OF_A_RUNNING_BROKER, code=1)
         assert "1 passed, 1 error" in shown
-        assert (
-            f"BARNABAS_BOOTSTRAP_SERVERS names the broker {running.bootstrap_servers}, which clients can use" in shown
-        )
+        assert f"_TEST_BOOTSTRAP_SERVERS names the broker {running.bootstrap_servers}, which clients can use" in shown
         running.topic("orders").assert_produced("x")
 
 

@@ -144,3 +144,22 @@ def test_what_has_no_form_in_bytes(kafka: Cluster, value: Any) -> None:
     with pytest.raises(TypeError, match="are bytes or texts, not"):
         kafka.topic("orders").produce(value)
     assert kafka.topic("orders").records() == []
+
+
+def test_records_that_are_trimmed(kafka: Cluster) -> None:
+    topic = kafka.topic("orders")
+    topic.create(2)
+    for value in ("a", "b", "c"):
+        topic.produce(value, partition=0)
+        topic.produce(value, partition=1)
+    topic.trim(1, partition=1)
+    topic.trim(2, partition=0)
+    assert [(one.partition, one.text) for one in topic.records()] == [(0, "c"), (1, "b"), (1, "c")]
+    topic.trim()
+    assert topic.records() == []
+    assert topic.produce("d", partition=0).offset == 3
+    for name, index, sentence in (("none", None, "no topic 'none'"), ("orders", 7, "no partition orders-7")):
+        with pytest.raises(RefusedError, match=f"There is {sentence}"):
+            kafka.topic(name).trim(partition=index)
+    with pytest.raises(RefusedError, match="Partition orders-0: OFFSET_OUT_OF_RANGE"):
+        topic.trim(99, partition=0)
