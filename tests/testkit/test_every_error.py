@@ -57,3 +57,18 @@ def test_the_response_has_the_error(kafka: Cluster, key: ApiKey, case: Case) -> 
         assert answer is not None, f"BARNABAS_SEED={SEED}: {code.name} closed the connection"
         assert int(code) in _codes(answer), f"BARNABAS_SEED={SEED}: {code.name} is not in {answer}"
         assert rule.hits == 1
+
+
+@pytest.mark.kafka(topics={TOPIC: 2})
+@pytest.mark.parametrize(("key", "case"), list(_cases()))
+def test_an_item_has_the_error(kafka: Cluster, key: ApiKey, case: Case) -> None:
+    """The same for the items of one topic, where a request names it."""
+    body = {"topics": [{"name": TOPIC}], "responsePartitionLimit": 1, "cursor": None}
+    topic_id = uuid_from_text(kafka.request("DescribeTopicPartitions", body)["topics"][0]["topicId"])
+    code = random.Random(f"{SEED} {key}").choice(CODES)
+    request, version = case(topic_id)
+    with kafka.faults.add(api_name(key), topic=TOPIC, error=code.name) as rule:
+        answer = Raw(kafka).ask(request, version)
+        if rule.hits:
+            assert answer is not None, f"BARNABAS_SEED={SEED}: {code.name} closed the connection"
+            assert int(code) in _codes(answer), f"BARNABAS_SEED={SEED}: {code.name} is not in {answer}"

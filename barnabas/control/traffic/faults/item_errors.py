@@ -93,14 +93,14 @@ class ItemErrors:
             return self._whole()
         if self._route.api_key in CHANGES:
             return self._without_failed(handler, request)
-        if self._route.api_key == ApiKey.FETCH:
+        if self._route.api_key in (ApiKey.FETCH, ApiKey.SHARE_FETCH):
             request = copy(request)
             request.max_wait_ms = 0
         outcome = handler(self._ctx, request)
-        return self._then(outcome, self.put_into)
+        return self._then(outcome, lambda response: self.put_into(response, request))
 
-    def put_into(self, response: Message) -> Message:
-        """Put the error into a response."""
+    def put_into(self, response: Message, request: Any = None) -> Message:
+        """Put the error into a response; items of the request that it leaves out are added."""
         found = list(places(response, self._ctx.broker.image))
         if self._is_whole():
             found = [found[0]]
@@ -113,12 +113,15 @@ class ItemErrors:
                 self._fail(place.struct, place.error or "")
         if self._route.api_key == ApiKey.FETCH and not errors:
             self._add_fetched(response)
+        elif request is not None and not errors and self._wanted.has_items:
+            _, failed = self._divided(request)
+            _joined(response, _answer_to(failed, type(response), self._exists, self._fail))
         return response
 
     def _is_whole(self) -> bool:
         """Whether the error is that of the whole response."""
         has_code = hasattr(self._route.response_class(), "error_code") and self._has_field("error_code")
-        if not has_code or self._wanted.has_items:
+        if not has_code or (self._wanted.has_items and _has_failing_items(self._route.response_class)):
             return False
         only = ITEM_ERRORS_ONLY.get(self._route.api_key)
         return only is None or self._code in only
@@ -257,6 +260,12 @@ def _element(struct_class: type[StructBase], name: str) -> Any:
 
 def _same(name: str) -> str:
     return _SAME.get(name, name)
+
+
+def _has_failing_items(response_class: Any) -> bool:
+    """Whether items of a response can have an error of their own: those of heartbeats cannot."""
+    items = [one.struct_class for one in response_class.declared if one.struct_class is not None]
+    return any(any(field.name in ERROR_FIELDS for field in one.declared) or _has_failing_items(one) for one in items)
 
 
 def _has_items(struct: Any) -> bool:
