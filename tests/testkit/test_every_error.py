@@ -18,7 +18,7 @@ from tests.broker.access_cases import BROKER_CASES, TOPIC, Case
 from tests.testkit.raw import Raw
 
 SEED = int(os.environ.get("BARNABAS_SEED") or random.randrange(1 << 32))
-CODES = [code for code in ErrorCode if code not in {ErrorCode.NONE}]
+CODES = [code for code in ErrorCode if code != ErrorCode.NONE]
 NOT_ANSWERED = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
 """They are refused on a listener without SASL before any rule is asked."""
 

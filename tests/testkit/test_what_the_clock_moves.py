@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from barnabas.testing import Cluster
 from barnabas.wire.messages.groups import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from barnabas.wire.records import build_batch
+from barnabas.wire.types import Uuid, uuid_from_text
 from tests.testkit.raw import Raw
 
 VERSION = 3
@@ -43,3 +47,28 @@ def test_a_rebalance_ends_without_the_member_that_is_too_slow(kafka: Cluster) ->
     (fast,) = answers
     assert (fast.error_code, fast.generation_id, fast.leader) == (0, 2, fast.member_id)
     assert [one.member_id for one in fast.members] == [fast.member_id]
+
+
+def _produce(kafka: Cluster, topic_id: Uuid, size: int) -> int:
+    """Write a record of this size as the client `raw`; the throttle time of the answer, ms."""
+    batch = memoryview(build_batch([(0, None, b"x" * size, [])]))
+    data = TopicProduceData(topic_id=topic_id, partition_data=[PartitionProduceData(index=0, records=batch)])
+    answer = Raw(kafka).ask(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[data]), ProduceRequest.max_version)
+    assert isinstance(answer, ProduceResponse)
+    assert answer.responses[0].partition_responses[0].error_code == 0
+    return answer.throttle_time_ms
+
+
+def test_the_windows_of_a_quota(kafka: Cluster) -> None:
+    kafka.topic("orders").create()
+    body = {"topics": [{"name": "orders"}], "responsePartitionLimit": 1, "cursor": None}
+    topic_id = uuid_from_text(kafka.request("DescribeTopicPartitions", body)["topics"][0]["topicId"])
+    kafka.clock.freeze()
+    rate = {"key": "producer_byte_rate", "value": 1000.0, "remove": False}
+    quota: dict[str, Any] = {"entity": [{"entityType": "client-id", "entityName": "raw"}], "ops": [rate]}
+    kafka.request("AlterClientQuotas", {"entries": [quota], "validateOnly": False})
+    assert _produce(kafka, topic_id, 100) == 0
+    assert _produce(kafka, topic_id, 50_000) > 0
+    assert _produce(kafka, topic_id, 100) > 0, "time stands still"
+    kafka.clock.advance("2m")
+    assert _produce(kafka, topic_id, 100) == 0
