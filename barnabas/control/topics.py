@@ -38,6 +38,13 @@ if TYPE_CHECKING:
 FILTER: Final = ("topic", "partition", "positions", "key", "value", "headers", "committed")
 
 
+PASSING: Final = {
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}
+"""What a partition answers for a moment while it is opened or moves."""
+RETRY_S: Final = 0.005
 HIGH_WATERMARK: Final = -1
 """Of DeleteRecords: all that is committed."""
 
@@ -116,7 +123,13 @@ async def produce(cluster: VirtualCluster, values: Values) -> object:
         batch = batches.setdefault(partition, [])
         order.append((partition, len(batch)))
         batch.append((timestamp, key, given.data("value"), headers))
-    first = await _append(cluster, described.topic_id, {index: build_batch(batch) for index, batch in batches.items()})
+    for index in batches:
+        if not 0 <= index < count:
+            raise ControlError(f"There is no partition {topic}-{index}; it has {count}")
+    timeout_s = values.number("timeout_s", 10.0)
+    first = {}
+    for index, lines in batches.items():
+        first[index] = await _append(cluster, described.topic_id, index, build_batch(lines), timeout_s)
     return {"offsets": [[partition, first[partition] + place] for partition, place in order]}
 
 
@@ -140,21 +153,26 @@ async def trim(cluster: VirtualCluster, values: Values) -> object:
     return {"starts": starts}
 
 
-async def _append(cluster: VirtualCluster, topic_id: Uuid, batches: dict[int, bytes]) -> dict[int, int]:
-    """Write a batch to each of these partitions; the offsets of their first records."""
-    found = {}
-    for index, batch in batches.items():
-        data = TopicProduceData(
-            topic_id=topic_id, partition_data=[PartitionProduceData(index=index, records=memoryview(batch))]
-        )
-        request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[data])
+async def _append(cluster: VirtualCluster, topic_id: Uuid, index: int, batch: bytes, timeout_s: float) -> int:
+    """Write a batch to a partition; the offset of its first record.
+
+    As clients do it tries again while the partition is being opened, which others see later than who has created it,
+    or gets another leader.
+    """
+    data = TopicProduceData(
+        topic_id=topic_id, partition_data=[PartitionProduceData(index=index, records=memoryview(batch))]
+    )
+    request = ProduceRequest(acks=-1, timeout_ms=round(1000 * timeout_s), topic_data=[data])
+    deadline = trio.current_time() + timeout_s
+    while True:
         answer = await cluster.client_of(topic_id, index).ask(request, ProduceResponse)
         partition = answer.responses[0].partition_responses[0]
-        if partition.error_code:
+        if not partition.error_code:
+            return partition.base_offset
+        if partition.error_code not in PASSING or trio.current_time() >= deadline:
             name = ErrorCode(partition.error_code).name
             raise ControlError(f"Partition {partition.index}: {name}: {partition.error_message or ''}".rstrip(": "))
-        found[partition.index] = partition.base_offset
-    return found
+        await trio.sleep(RETRY_S)  # nobody is told when a partition is open
 
 
 class _Search:

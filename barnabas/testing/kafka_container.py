@@ -80,7 +80,7 @@ class KafkaContainer:
     def get_logs(self) -> tuple[bytes, bytes]:
         """What it has logged: stdout, stderr."""
         assert self._process is not None, "the container was not started"
-        return b"", self._process.log.read_bytes()
+        return b"", self._process.log
 
     def with_env(self, key: str, value: str) -> Self:
         """Set a variable: `KAFKA_NUM_PARTITIONS` is the key num.partitions, as in Kafka's image."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bench import testkit
 
 
@@ -13,6 +15,7 @@ def test_starts_and_clusters_are_timed() -> None:
     assert min(left.rss_mb, left.descriptors, left.threads, left.directories) > 0
 
 
+@pytest.mark.slow
 def test_a_run_of_pytest_is_compared_with_one_without_the_kit() -> None:
     _, _, memory = testkit.of_pytest(4)
     assert memory > 10

@@ -38,20 +38,26 @@ def test_modules_of_the_users_directory_are_not_imported(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_the_broker_ends_with_the_tests_whatever_ends_them(tmp_path: Path, how: signal.Signals) -> None:
+    """And nothing is left of it."""
     code = """
         import sys
         from barnabas.testing import Broker
         broker = Broker()
-        broker.start()
+        broker.start().topic("orders").produce("x")
+        broker.open()
         print(broker._process.pid, flush=True)
         sys.stdin.read()
     """
     command = [sys.executable, "-c", textwrap.dedent(code)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tests:
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, env=environment, text=True) as tests:
         assert tests.stdout is not None
         broker = psutil.Process(int(tests.stdout.readline()))
+        assert list(tmp_path.iterdir())
         tests.send_signal(how)
     broker.wait(20)
+    assert list(tmp_path.iterdir()) == []
     assert not broker.is_running()
 
 

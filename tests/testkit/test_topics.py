@@ -163,3 +163,22 @@ def test_records_that_are_trimmed(kafka: Cluster) -> None:
             kafka.topic(name).trim(partition=index)
     with pytest.raises(RefusedError, match="Partition orders-0: OFFSET_OUT_OF_RANGE"):
         topic.trim(99, partition=0)
+
+
+def test_a_topic_that_somebody_else_creates_meanwhile(kafka: Cluster) -> None:
+    """Its partitions are opened later than its name is known, and the one who asks then has to try again."""
+    for number in range(50):
+        topic = f"orders-{number}"
+        others = [threading.Thread(target=kafka.topic(topic).create, args=(20,)) for _ in range(2)]
+        for one in others:
+            one.start()
+        kafka.topic(topic).produce("x")
+        for one in others:
+            one.join()
+
+
+def test_a_partition_that_there_is_not(kafka: Cluster) -> None:
+    kafka.topic("orders").create(2)
+    for partition in (2, -1):
+        with pytest.raises(RefusedError, match=f"There is no partition orders-{partition}; it has 2"):
+            kafka.topic("orders").produce("x", partition=partition)
