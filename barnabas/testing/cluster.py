@@ -24,6 +24,9 @@ from barnabas.testing.snapshot import AsyncSnapshot, Snapshot, SnapshotOperation
 from barnabas.testing.topic import AsyncTopic, Topic
 
 if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
     from barnabas.testing.link import Link
 
 
@@ -145,22 +148,37 @@ class ClusterOperations:
 
     @operation
     def close(self) -> None:
-        """Close its connections, and remove it with all that it has."""
+        """Close its connections, and remove it with all that it has: for its clients the broker has gone."""
+        self._close()
+
+    def _close(self) -> None:
         self._link.channel.call("DELETE", f"/v1/clusters/{self._link.number}")
+        self._link.is_closed = True
 
 
 class Cluster(ClusterOperations, Sync):
-    """A cluster, for plain tests."""
+    """A cluster, for plain tests. Leaving its context closes it."""
 
     def __init__(self, link: Link, access: Access) -> None:
         super().__init__(link, access)
         self._topics: dict[str, Topic] = {}
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if not self._link.is_closed:
+            self._close()
+
     def close_with_lint(self, ignore: Sequence[str] = ()) -> list[Finding]:
         """Close it; what its clients did wrong, but for what is ignored, and for what the test itself has caused.
 
-        RefusedError for an unknown rule; the cluster is closed then too.
+        RefusedError for an unknown rule; the cluster is closed then too. Nothing if the test has closed it.
         """
+        if self._link.is_closed:
+            return []
         values = {"lint": True, "ignore": list(ignore)}
         found = self._link.channel.call("DELETE", f"/v1/clusters/{self._link.number}", values)["findings"]
         return [Finding(**one) for one in found]
@@ -203,11 +221,20 @@ class Cluster(ClusterOperations, Sync):
 
 
 class AsyncCluster(ClusterOperations, Async):
-    """A cluster, for tests in asyncio, trio and anyio."""
+    """A cluster, for tests in asyncio, trio and anyio. Leaving its context closes it."""
 
     def __init__(self, link: Link, access: Access) -> None:
         super().__init__(link, access)
         self._topics: dict[str, AsyncTopic] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if not self._link.is_closed:
+            await in_thread(self._close)
 
     async def snapshot(self) -> AsyncSnapshot:
         """Everything that the cluster has now: topics, records, groups, offsets, open transactions."""

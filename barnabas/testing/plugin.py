@@ -186,7 +186,8 @@ def kafka(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Iterator[C
         yield cluster
     finally:
         if mode == "off":
-            cluster.close()
+            with cluster:
+                pass
         else:
             _report_lint(request.node, cluster.close_with_lint(ignored), mode)
 
