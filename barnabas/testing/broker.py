@@ -124,7 +124,8 @@ class Broker:
                 f"{BOOTSTRAP} names the broker {bootstrap}, which clients can use; a cluster for each test, assertions "
                 f"and faults need its control channel: set {CONTROL}=http://TOKEN@HOST:PORT (barnabas serve --control)"
             )
-        self._process = BrokerProcess(self._config, listen=f"{self._host}:{self._port}")
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        self._process = BrokerProcess(self._config, listen=f"{host}:{self._port}")
         control = self._process.control
         self._channel = Channel(control["control"], control["token"])
         self._channel.why = self._process.why_ended

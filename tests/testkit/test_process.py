@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -76,6 +77,16 @@ def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BARNABAS_CONTROL", "http://token@127.0.0.1:1")
     with pytest.raises(BrokerError, match=r"No answer from the broker at http://127\.0\.0\.1:1"):
         Broker().start()
+
+
+def test_a_host_of_ipv6() -> None:
+    if not socket.has_ipv6:
+        pytest.skip("this machine has no IPv6")
+    broker = Broker(host="::1")
+    with broker as kafka, broker.open() as other:
+        for cluster in (kafka, other):
+            assert cluster.bootstrap_servers.startswith("[::1]:")
+            cluster.topic("orders").produce("x")
 
 
 def test_another_token(monkeypatch: pytest.MonkeyPatch) -> None:
