@@ -18,6 +18,7 @@ from barnabas.testing.faults import AsyncFaults, AsyncHeld, Faults, Held
 from barnabas.testing.finding import Finding
 from barnabas.testing.forms import Async, Sync, in_thread, operation
 from barnabas.testing.group import AsyncGroup, Group
+from barnabas.testing.report import what_is_there
 from barnabas.testing.requests import Request, request_of
 from barnabas.testing.seed_files import Seed, partitions_of, read_seed
 from barnabas.testing.snapshot import AsyncSnapshot, Snapshot, SnapshotOperations
@@ -103,9 +104,10 @@ class ClusterOperations:
         if found:
             raise AssertionError("\n".join(str(Finding(**one)) for one in found))
 
-    def report(self) -> str:
-        """What a failing test shows of this cluster; "" if there is nothing to show."""
-        return self._link.context().strip()
+    def report(self) -> dict[str, str]:
+        """What a failing test shows of this cluster, by title: what is there, and what clients did."""
+        parts = {"what is there": what_is_there(self._link), "what clients did": self._link.context().strip()}
+        return {title: text for title, text in parts.items() if text}
 
     @operation
     def fence_producer(self, transactional_id: str) -> None:

@@ -68,12 +68,12 @@ class GroupOperations(GroupChoreography):
     @operation
     def describe(self) -> GroupState:
         """The group as it is now; state Dead if there is none."""
-        return _state_of(self._link.perform("group", {"group": self.name}))
+        return state_of(self._link.perform("group", {"group": self.name}))
 
     @operation
     def committed(self, topic: str, partition: int = 0) -> int | None:
         """The committed offset of a partition, which is that of the next record to read; None if there is none."""
-        return _state_of(self._link.perform("group", {"group": self.name})).offsets.get((topic, partition))
+        return state_of(self._link.perform("group", {"group": self.name})).offsets.get((topic, partition))
 
     @operation
     def assert_committed(
@@ -114,10 +114,11 @@ class GroupOperations(GroupChoreography):
         seconds = self._link.deadline(timeout).seconds
         values = {"group": self.name, "timeout_s": seconds, **wanted}
         answer = self._link.perform("wait_for_group", values, wait_s=seconds)
-        return _state_of(answer), answer["enough"]
+        return state_of(answer), answer["enough"]
 
 
-def _state_of(answer: Mapping[str, Any]) -> GroupState:
+def state_of(answer: Mapping[str, Any]) -> GroupState:
+    """A group from the control channel's JSON."""
     offsets = answer["offsets"]
     return GroupState(
         type=answer["type"],

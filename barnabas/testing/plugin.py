@@ -91,8 +91,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
         kafka = item.stash.get(_CLUSTER, None)
         if kafka is None:
             return report  # type: ignore[return-value]
-        if text := kafka.report():
-            report.sections.append(("Barnabas: what clients did", text))
+        report.sections += [(f"Barnabas: {title}", text) for title, text in kafka.report().items()]
         if (folder := _setting(item.config, "keep_on_failure")) is not None:
             from barnabas.testing.keeping import keep
 

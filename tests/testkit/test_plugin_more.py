@@ -202,3 +202,24 @@ def test_it(kafka):
     assert len(kafka.topic("child").records()) == 50 and len(kafka.topic("parent").records()) == 51
 """
     assert "1 passed" in run(tmp_path, text)
+
+
+def test_a_failure_shows_records_and_groups(tmp_path: Path) -> None:
+    text = """
+def test_it(kafka, confluent):
+    for number in range(5):
+        kafka.topic("orders").produce(str(number))
+    for name in "abcdef":
+        kafka.topic(name).create(2)
+    consumer = confluent.consumer("orders", group_id="billing")
+    while consumer.poll(1) is None: pass
+    assert False
+"""
+    shown = run(tmp_path, text, code=1)
+    there = shown.partition("- Barnabas: what is there -")[2].partition("- Barnabas: what clients did -")[0]
+    assert "a: 2 partitions, 0 offsets" in there
+    assert "and 2 more topics" in there
+    assert "Group billing: classic group, Stable; " in there
+    assert "has {'orders': [0]}" in there
+    alone = run(tmp_path, text.replace('"abcdef"', '""'), code=1)
+    assert "orders: 1 partition, 5 offsets\n  orders-0@2 key=null value='2'\n" in alone
