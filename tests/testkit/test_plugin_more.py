@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.testing import Broker
-from barnabas.testing.errors import SeedError
+from barnabas.testing import Broker, SeedError
 from barnabas.testing.seed_files import read_seed
 from tests.testkit.test_plugin import run
 

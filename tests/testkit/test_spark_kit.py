@@ -43,6 +43,13 @@ def test_what_is_there_is_processed(
     assert process_available(_stream(kafka_spark, kafka_options), checkpoint) == []
 
 
+def test_a_start_by_time(kafka: Cluster, kafka_options: dict[str, str], kafka_spark: Any, tmp_path: Path) -> None:
+    for timestamp in (1000, 2000, 3000):
+        kafka.topic("orders").produce(str(timestamp), timestamp=timestamp)
+    options = kafka_options | {"startingTimestamp": "2000"}
+    assert _values(process_available(_stream(kafka_spark, options), tmp_path / "checkpoint")) == ["2000", "3000"]
+
+
 def test_records_that_are_gone_are_data_loss(
     kafka: Cluster, kafka_options: dict[str, str], kafka_spark: Any, tmp_path: Path
 ) -> None:
