@@ -24,6 +24,7 @@ from barnabas.control.virtual_cluster import VirtualCluster
 from barnabas.wire.configdef import ConfigError
 
 if TYPE_CHECKING:
+    from barnabas.broker.config.options import Secured
     from barnabas.broker.config.server_config import ServerConfig
 
 logger = logging.getLogger("barnabas.control")
@@ -68,13 +69,13 @@ class Clusters:
         """Those that are open."""
         return list(self._open.values())
 
-    async def open(self, opening: Opening) -> VirtualCluster:
-        """Open a cluster. ControlError for what it cannot start with."""
+    async def open(self, opening: Opening, secured: Secured | None = None) -> VirtualCluster:
+        """Open a cluster. ControlError for what it cannot start with. `secured` has users of SCRAM."""
         is_usual = opening == USUAL
         if is_usual and self._spares:
             cluster = self._spares.popleft()
         else:
-            cluster = await self._start(opening)
+            cluster = await self._start(opening, secured=secured)
         self._open[cluster.id] = cluster
         if is_usual and not self._is_filling:
             self._is_filling = True
@@ -98,7 +99,9 @@ class Clusters:
         self._open[cluster.id] = cluster
         return cluster
 
-    async def _start(self, opening: Opening, snapshot: Snapshot | None = None) -> VirtualCluster:
+    async def _start(
+        self, opening: Opening, snapshot: Snapshot | None = None, secured: Secured | None = None
+    ) -> VirtualCluster:
         try:
             cluster = self._made(opening)
         except ConfigError as error:
@@ -106,6 +109,7 @@ class Clusters:
         self._introduce(cluster)
         if snapshot is not None:
             cluster.begin_with(snapshot)
+        cluster.secured = secured
         failed: list[Exception] = []
         await self._nursery.start(self._run, cluster, failed)
         if failed:

@@ -24,6 +24,7 @@ from barnabas.broker.start_errors import StartError
 from barnabas.control.clusters import Clusters
 from barnabas.control.errors import ControlError, NotFoundError
 from barnabas.control.http_server import serve_control
+from barnabas.control.local_client import PRINCIPAL
 from barnabas.control.opening import Opening
 from barnabas.control.operations import perform
 from barnabas.control.values import Values
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from barnabas.broker.config.options import ServeOptions
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.server import Server
+    from barnabas.control.security import Certificates, Security
 
 logger = logging.getLogger("barnabas.control")
 
@@ -41,6 +43,8 @@ TOKEN_BYTES: Final = 24
 PREFIX: Final = "/v1/clusters"
 SESSION: Final = ("record", "cassette", "timing")
 """What `sessions` reads of a request to open a cluster."""
+SECURITY: Final = ("auth", "tls")
+"""What `security` is made from."""
 
 
 class Host:
@@ -51,6 +55,7 @@ class Host:
     ) -> None:
         """`address` is the channel's, port 0 for any; `file` is where address and token are written."""
         self._address = address
+        options.sets = _admitting(options.sets)
         self._options = options
         self._file = file
         self._ends_with_stdin = ends_with_stdin
@@ -58,6 +63,7 @@ class Host:
         self._clusters: Clusters
         self._nursery: trio.Nursery
         self._own: VirtualCluster | None = None
+        self._certificates: Certificates | None = None
 
     def prepare(self, server: Server) -> None:
         """Replace the surroundings of the process' own broker, before it starts."""
@@ -86,9 +92,15 @@ class Host:
         """The configuration of a cluster: that of the process, on a free port, with keys of its own."""
         options = self._options
         protocol = options.sets.get("listeners", "PLAINTEXT://").partition("://")[0]
-        own = {"listeners": f"{protocol}://127.0.0.1:0"} | dict(keys)
+        own = {"listeners": f"{protocol}://{self._host}:0"} | dict(keys)
         sets = {key: value for key, value in options.sets.items() if key not in {"log.dirs", "log.dir"}}
-        return load(sets | own, options.environment, options.config_file, options.profile)
+        return load(_admitting(sets | own), options.environment, options.config_file, options.profile)
+
+    @property
+    def _host(self) -> str:
+        """What the listeners of this process are on."""
+        address = self._options.sets.get("listeners", "").partition(",")[0].partition("://")[2]
+        return address.rpartition(":")[0] or "127.0.0.1"
 
     def _tell(self, own: VirtualCluster, address: str) -> None:
         """Write address and token where the one who started this process reads them."""
@@ -144,9 +156,14 @@ class Host:
         if method != "POST":
             raise ControlError(f"{method} is not for {PREFIX}")
         given = Values(values)
-        cluster = await self._clusters.open(Opening.of(given, SESSION))
+        opening = Opening.of(given, (*SESSION, *SECURITY))
+        security = self._security_of(given)
+        if security is not None:
+            opening = self._secured(opening, security, given)
+        cluster = await self._clusters.open(opening, None if security is None else security.secured)
         bootstrap = await self._with_session(cluster, given) or cluster.bootstrap
-        return {"id": cluster.id, "bootstrap": bootstrap}
+        answer = {"id": cluster.id, "bootstrap": bootstrap}
+        return answer if security is None else answer | {"security": security.to_json()}
 
     async def _with_session(self, cluster: VirtualCluster, given: Values) -> str | None:
         """Have the clients' session recorded (`record`), or answered from a `cassette`: the address to use then."""
@@ -162,6 +179,38 @@ class Host:
         cluster.session = session
         self._nursery.start_soon(session.run)
         return session.bootstrap
+
+    def _secured(self, opening: Opening, security: Security, given: Values) -> Opening:
+        """The same with the config keys of a listener that wants a log-in. ControlError if it cannot have them."""
+        if opening.brokers is not None:
+            raise ControlError("auth and tls are for clusters with one broker")
+        if given.has("cassette") or given.flag("record", default=False):
+            raise ControlError("a session of clients that log in or speak TLS is not recorded")
+        own = security.keys(self._host)
+        if taken := sorted(own.keys() & opening.keys.keys()):
+            raise ControlError(f"auth and tls set {', '.join(taken)}, so config cannot")
+        return opening._replace(keys=own | dict(opening.keys))
+
+    def _security_of(self, given: Values) -> Security | None:
+        """How clients log in at a cluster; None if they do not. The certificate is made with the first of them."""
+        auth, tls = given.text("auth", None), given.flag("tls", default=False)
+        if auth is None and not tls:
+            return None
+        from barnabas.control.security import Certificates, Security, mechanism_named
+
+        mechanism = mechanism_named(auth)
+        if tls and self._certificates is None:
+            self._certificates = Certificates()
+            self._nursery.start_soon(self._certificates.remove_at_end)
+        return Security(mechanism, self._certificates if tls else None)
+
+
+def _admitting(sets: Mapping[str, str]) -> dict[str, str]:
+    """Config keys with which an authorizer lets the control channel's own requests do everything."""
+    if not sets.get("authorizer.class.name"):
+        return dict(sets)
+    users = [sets.get("super.users", ""), str(PRINCIPAL)]
+    return {**sets, "super.users": ";".join(filter(None, users))}
 
 
 async def _end_with_stdin() -> None:

@@ -1,11 +1,11 @@
 """Requests of Kafka's protocol that the control channel makes of a broker of its own process, without a socket.
 
-They are handled as those of any client, by the same dispatcher and handlers, as a super user of the listener.
+They are handled as those of any client, by the same dispatcher and handlers, as a super user.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
 
@@ -13,6 +13,7 @@ from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.net.connection import Connection
 from barnabas.broker.net.frame_buffers import FrameBuffers
 from barnabas.wire.frame import encode_request, parse_response_header
+from barnabas.wire.principal import KafkaPrincipal
 from barnabas.wire.registry import message_for
 from barnabas.wire.types import chunk_bytes
 
@@ -24,6 +25,8 @@ R = TypeVar("R", bound="Message")
 
 CLIENT_ID = "barnabas-control"
 MAX_FRAME_BYTES = 100 * 1024 * 1024
+PRINCIPAL: Final = KafkaPrincipal("BarnabasControl", "test")
+"""Who asks: a super user of every authorizer, and of a type that no client is authenticated as."""
 
 
 class LocalClient:
@@ -49,6 +52,7 @@ class LocalClient:
             on_output=lambda _: answered.set(),
             clock=broker.loop.now,
         )
+        connection.principal = PRINCIPAL
         try:
             connection.receive(memoryview(bytearray(frame)), broker.loop.now())
             broker.loop.end_turn()

@@ -24,6 +24,7 @@ OPERATIONS: Final[dict[str, str]] = {
     "records": "topics",
     "wait_for_records": "topics",
     "produce": "topics",
+    "trim": "topics",
     "groups": "groups",
     "group": "groups",
     "wait_for_group": "groups",

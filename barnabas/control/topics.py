@@ -29,6 +29,10 @@ from barnabas.wire.messages.topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
 )
 from barnabas.wire.partitioners import partition_for_key
 from barnabas.wire.records import Header, build_batch
@@ -37,10 +41,18 @@ if TYPE_CHECKING:
     from barnabas.control.virtual_cluster import VirtualCluster
     from barnabas.wire.types import Uuid
 
-LOOK_S: Final = 0.005
 _COMING: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
 """What is answered of a topic while it is being created."""
 FILTER: Final = ("topic", "partition", "positions", "key", "value", "headers", "committed")
+PASSING: Final = {
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}
+"""What a partition answers for a moment while it is opened or moves."""
+RETRY_S: Final = 0.005
+HIGH_WATERMARK: Final = -1
+"""Of DeleteRecords: all that is committed."""
 
 
 @operation("create_topic", "topic", "partitions", "configs")
@@ -116,8 +128,12 @@ async def produce(cluster: VirtualCluster, values: Values) -> object:
         batch = batches.setdefault(partition, [])
         order.append((partition, len(batch)))
         batch.append((timestamp, key, given.data("value"), headers))
-    built = {index: build_batch(batch) for index, batch in batches.items()}
-    first = await _append(cluster, described.topic_id, built, deadline)
+    for index in batches:
+        if not 0 <= index < count:
+            raise ControlError(f"There is no partition {topic}-{index}; it has {count}")
+    first = {}
+    for index, lines in batches.items():
+        first[index] = await _append(cluster, described.topic_id, index, build_batch(lines), deadline)
     return {"offsets": [[partition, first[partition] + place] for partition, place in order]}
 
 
@@ -129,35 +145,52 @@ async def _described(cluster: VirtualCluster, topic: str, deadline: float) -> Me
         is_coming = described.error_code in _COMING and cluster.broker.config[AUTO_CREATE_TOPICS_ENABLE]
         if not is_coming or trio.current_time() >= deadline:
             break
-        await trio.sleep(LOOK_S)  # several brokers learn of a new topic one after the other
+        await trio.sleep(RETRY_S)  # several brokers learn of a new topic one after the other
     if described.error_code:
         raise ControlError(f"{topic}: {ErrorCode(described.error_code).name}")
     await cluster.until_led(topic)
     return described
 
 
-async def _append(
-    cluster: VirtualCluster, topic_id: Uuid, batches: dict[int, bytes], deadline: float
-) -> dict[int, int]:
-    """Write a batch to each of these partitions; the offsets of their first records."""
-    found = {}
-    for index, batch in batches.items():
-        data = TopicProduceData(
-            topic_id=topic_id, partition_data=[PartitionProduceData(index=index, records=memoryview(batch))]
-        )
-        request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[data])
-        while True:
-            answer = await cluster.client_of(topic_id, index).ask(request, ProduceResponse)
-            partition = answer.responses[0].partition_responses[0]
-            is_moving = partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-            if not is_moving or trio.current_time() >= deadline:
-                break
-            await trio.sleep(LOOK_S)
-        if partition.error_code:
+@operation("trim", "topic", "partition", "offset")
+async def trim(cluster: VirtualCluster, values: Values) -> object:
+    """Delete the records of a partition, or of all, before an offset, by default all; the first offset that is left."""
+    name, index = values.text("topic"), values.integer("partition", None)
+    chosen = [one for one in cluster.partitions_of(name) if index in {None, one.index}]
+    if not chosen:
+        raise NotFoundError(f"There is no topic {name!r}" if index is None else f"There is no partition {name}-{index}")
+    starts = {}
+    for one in chosen:
+        wanted = DeleteRecordsPartition(partition_index=one.index, offset=values.integer("offset", HIGH_WATERMARK))
+        topic = DeleteRecordsTopic(name=name, partitions=[wanted])
+        request = DeleteRecordsRequest(topics=[topic], timeout_ms=10_000)
+        answer = await cluster.client_of(one.topic_id, one.index).ask(request, DeleteRecordsResponse)
+        result = answer.topics[0].partitions[0]
+        if result.error_code:
+            raise ControlError(f"Partition {name}-{one.index}: {ErrorCode(result.error_code).name}")
+        starts[str(one.index)] = result.low_watermark
+    return {"starts": starts}
+
+
+async def _append(cluster: VirtualCluster, topic_id: Uuid, index: int, batch: bytes, deadline: float) -> int:
+    """Write a batch to a partition; the offset of its first record.
+
+    As clients do it tries again while the partition is being opened, which others see later than who has created it,
+    or gets another leader.
+    """
+    data = TopicProduceData(
+        topic_id=topic_id, partition_data=[PartitionProduceData(index=index, records=memoryview(batch))]
+    )
+    request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[data])
+    while True:
+        answer = await cluster.client_of(topic_id, index).ask(request, ProduceResponse)
+        partition = answer.responses[0].partition_responses[0]
+        if not partition.error_code:
+            return partition.base_offset
+        if partition.error_code not in PASSING or trio.current_time() >= deadline:
             name = ErrorCode(partition.error_code).name
             raise ControlError(f"Partition {partition.index}: {name}: {partition.error_message or ''}".rstrip(": "))
-        found[partition.index] = partition.base_offset
-    return found
+        await trio.sleep(RETRY_S)  # nobody is told when a partition is open
 
 
 class _Search:

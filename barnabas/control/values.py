@@ -21,10 +21,10 @@ class Values:
 
     def only(self, known: Iterable[str]) -> None:
         """Refuse names that the operation does not know."""
-        known = tuple(known)
-        unknown = sorted(self._values.keys() - set(known))
+        names = sorted(known)
+        unknown = sorted(self._values.keys() - set(names))
         if unknown:
-            raise ControlError(f"Unknown: {', '.join(unknown)}; known are {', '.join(known) or 'none'}")
+            raise ControlError(f"Unknown: {', '.join(unknown)}; known: {', '.join(names) or 'nothing'}")
 
     @overload
     def text(self, name: str) -> str: ...

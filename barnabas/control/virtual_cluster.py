@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
     from pathlib import Path
 
+    from barnabas.broker.config.options import Secured
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.context import Broker
     from barnabas.broker.replicas.partition import Partition
@@ -56,6 +57,8 @@ class VirtualCluster:
         """Opens a cluster that begins with a snapshot."""
         self.opening: Opening = USUAL
         """What it was opened with."""
+        self.secured: Secured | None = None
+        """The users of SCRAM that it begins with."""
         self.session: Session | None = None
         """What clients reach instead of its broker, if their session is recorded or answered from a recording."""
         self.performed: set[str] = set()
@@ -236,6 +239,7 @@ class VirtualCluster:
         prepared = None if snapshot is None else str(snapshot.copy_to_temporary())
         server = self._make_server(config)
         server.prepared_dir = prepared
+        server.secured = self.secured if snapshot is None else None  # a snapshot has its users
         server.dispatcher = self.traffic.dispatcher
         if replaced is not None:
             server.inherited = replaced.duplicate_listeners()

@@ -10,9 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from barnabas.testing.access import Access
     from barnabas.testing.broker import Broker
     from barnabas.testing.cluster import AsyncCluster, Cluster
-    from barnabas.testing.errors import BrokerError, RefusedError
+    from barnabas.testing.errors import BrokerError, RefusedError, SeedError
     from barnabas.testing.finding import BarnabasLintWarning, Finding
     from barnabas.testing.group import AsyncGroup, Group, GroupState, Member
     from barnabas.testing.kafka_container import KafkaContainer
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from barnabas.testing.topic import AsyncTopic, Topic
 
 __all__ = [
+    "Access",
     "AsyncCluster",
     "AsyncGroup",
     "AsyncTopic",
@@ -34,12 +36,14 @@ __all__ = [
     "Member",
     "Record",
     "RefusedError",
+    "SeedError",
     "Topic",
 ]
 _MODULES = {
+    "access": ["Access"],
     "broker": ["Broker"],
     "cluster": ["AsyncCluster", "Cluster"],
-    "errors": ["BrokerError", "RefusedError"],
+    "errors": ["BrokerError", "RefusedError", "SeedError"],
     "finding": ["BarnabasLintWarning", "Finding"],
     "group": ["AsyncGroup", "Group", "GroupState", "Member"],
     "kafka_container": ["KafkaContainer"],

@@ -1,6 +1,8 @@
 """A broker in a test: `with Broker() as broker:`, and `async with` in asyncio, trio and anyio.
 
-`BARNABAS_CONTROL` (http://TOKEN@HOST:PORT) names a broker that is running already; it is used instead of a new process.
+`BARNABAS_CONTROL` (http://TOKEN@HOST:PORT) names a broker that runs already; it is used instead of a new process.
+One that only `BARNABAS_TEST_BOOTSTRAP_SERVERS` names has no control channel: clients can use it, the kit cannot. It is
+not `BARNABAS_BOOTSTRAP_SERVERS`, which the command line uses: tests must not write there because somebody has set it.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from barnabas.testing.access import Access
 from barnabas.testing.channel import Channel
 from barnabas.testing.cluster import AsyncCluster, Cluster
 from barnabas.testing.errors import BrokerError, RefusedError
@@ -24,6 +27,13 @@ __tracebackhide__ = True
 """For pytest: a failure is shown where the test made it."""
 
 CONTROL = "BARNABAS_CONTROL"
+BOOTSTRAP = "BARNABAS_TEST_BOOTSTRAP_SERVERS"
+LOOPBACK = "127.0.0.1"
+
+
+def running_broker() -> str | None:
+    """The address of a broker that runs already and has no control channel, None if there is none."""
+    return None if os.environ.get(CONTROL) else os.environ.get(BOOTSTRAP) or None
 
 
 class Broker:
@@ -38,12 +48,14 @@ class Broker:
         config: Mapping[str, object] | None = None,
         *,
         port: int = 0,
+        host: str = LOOPBACK,
         timeout: float = TIMEOUT_S,
         brokers: int | None = None,
     ) -> None:
         """`config` are Kafka's broker keys; `timeout` is how long assertions wait, seconds.
 
-        `port` is for one broker: several have free ones. ValueError for both.
+        `host` is what all clusters listen on; clients are told the address that they have dialled. `port` is for one
+        broker: several have free ones. ValueError for both.
         """
         if port and brokers is not None:
             raise ValueError("port is for one broker: several take free ports")
@@ -52,11 +64,12 @@ class Broker:
         self._config = {key: str(value) for key, value in (config or {}).items()}
         self._of_clusters: Mapping[str, str] = {}
         """What a further cluster has to be told, since the process was not started with it."""
+        self._host = host
         self._port = port
         self._timeout = timeout
         self._process: BrokerProcess | None = None
         self._channel: Channel | None = None
-        self._bootstrap = ""
+        self._access = Access("")
 
     def start(self) -> Cluster:
         """Start it; its cluster. BrokerError if it does not start."""
@@ -77,19 +90,26 @@ class Broker:
 
     @property
     def channel(self) -> Channel:
-        """The control channel of a broker that was started."""
-        assert self._channel is not None, "the broker was not started"
+        """The control channel of a broker that was started. BrokerError if it was not."""
+        if self._channel is None:
+            raise BrokerError("The broker does not run: use it in `with Broker() as kafka`, or call start()")
         return self._channel
 
     def use(self, url: str, token: str) -> None:
         """Use a broker that is running already, by its control channel, instead of starting one."""
-        self._channel = Channel(url, token)
-        self._bootstrap = self._channel.call("GET", "/v1/clusters")["clusters"][0]["bootstrap"]
+        channel = Channel(url, token)
+        try:
+            self._access = Access(channel.call("GET", "/v1/clusters")["clusters"][0]["bootstrap"])
+        except BaseException:
+            channel.close()
+            raise
+        self._channel = channel
 
     def open(self, config: Mapping[str, object] | None = None, **more: object) -> Cluster:
         """A further cluster in the same process, with config keys of its own.
 
-        `more`: what else a cluster can be opened with. RefusedError for keys that it cannot start with.
+        `more`: what else a cluster can be opened with: seed, brokers, as_version, auth, tls. RefusedError for what it
+        cannot start with.
         """
         return Cluster(*self._open(config, more))
 
@@ -97,31 +117,41 @@ class Broker:
         """The same, to await."""
         return AsyncCluster(*await in_thread(self._open, config, more))
 
-    def _open(self, config: Mapping[str, object] | None, more: Mapping[str, object]) -> tuple[Link, str]:
+    def _open(self, config: Mapping[str, object] | None, more: Mapping[str, object]) -> tuple[Link, Access]:
         keys = {**self._of_clusters, **{key: str(value) for key, value in (config or {}).items()}}
         opened: dict[str, Any] = self.channel.call("POST", "/v1/clusters", {"config": keys, **more})
-        return Link(self.channel, opened["id"], self._timeout), opened["bootstrap"]
+        access = Access(opened["bootstrap"], opened.get("security"))
+        return Link(self.channel, opened["id"], self._timeout), access
 
-    def _started(self) -> tuple[Link, str]:
+    def _started(self) -> tuple[Link, Access]:
         self._start()
         if self._brokers is None:
-            return Link(self.channel, 0, self._timeout), self._bootstrap
+            return Link(self.channel, 0, self._timeout), self._access
         try:
-            self._opened, bootstrap = self._open(self._config, {"brokers": self._brokers})
+            self._opened, access = self._open(self._config, {"brokers": self._brokers})
         except BaseException:
             self.stop()
             raise
-        return self._opened, bootstrap
+        return self._opened, access
 
     def _start(self) -> None:
+        if self._channel is not None:
+            raise BrokerError("The broker runs already; open() gives further clusters")
         running = os.environ.get(CONTROL)
         if running:
             self._use_running(running)
             return
-        self._process = BrokerProcess(self._config, listen=f"127.0.0.1:{self._port}")
+        if (bootstrap := running_broker()) is not None:
+            raise BrokerError(
+                f"{BOOTSTRAP} names the broker {bootstrap}, which clients can use; a cluster for each test, assertions "
+                f"and faults need its control channel: set {CONTROL}=http://TOKEN@HOST:PORT (barnabas serve --control)"
+            )
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        self._process = BrokerProcess(self._config, listen=f"{host}:{self._port}")
         control = self._process.control
         self._channel = Channel(control["control"], control["token"])
-        self._bootstrap = control["bootstrap"]
+        self._channel.why = self._process.why_ended
+        self._access = Access(control["bootstrap"])
 
     def _use_running(self, control: str) -> None:
         token, _, address = control.removeprefix("http://").rpartition("@")

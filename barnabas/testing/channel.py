@@ -1,14 +1,16 @@
 """The control channel, from the test's side: requests of JSON over HTTP on the loopback, with a token.
 
 It may be used from several threads; each request has a connection of its own while it is waited for, and connections
-are used again. Standard library only.
+are used again, but not those of another process: a fork has copies of them. Standard library only.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections import deque
-from http.client import HTTPConnection, HTTPException
+from collections.abc import Callable
+from http.client import UNAUTHORIZED, HTTPConnection, HTTPException
 from typing import Any, Final
 
 from barnabas.testing.errors import BrokerError, RefusedError
@@ -30,6 +32,9 @@ class Channel:
         self._address = url.removeprefix("http://").rstrip("/")
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         self._idle: deque[HTTPConnection] = deque()
+        self._pid = os.getpid()
+        self.why: Callable[[], str] = str
+        """Says why nobody may answer, "" if that is not known."""
 
     def call(self, method: str, path: str, values: dict[str, Any] | None = None, wait_s: float = 0.0) -> Any:
         """Make a request, which itself may wait `wait_s`; its answer.
@@ -49,9 +54,11 @@ class Channel:
             except (OSError, HTTPException, ValueError) as error:
                 connection.close()
                 if is_fresh or isinstance(error, TimeoutError):
-                    raise BrokerError(f"No answer from the broker at {self.url}: {error}") from error
+                    raise BrokerError(f"No answer from the broker at {self.url}: {error}{self.why()}") from error
                 continue  # it was idle, and closed meanwhile
             self._idle.append(connection)
+            if response.status == UNAUTHORIZED:
+                raise RefusedError(f"The broker at {self.url} has another token")
             if response.status != 200:
                 raise RefusedError(answer.get("error", response.reason))
             return answer
@@ -63,6 +70,9 @@ class Channel:
             self._idle.pop().close()
 
     def _connection(self, *, is_fresh: bool) -> HTTPConnection:
+        if self._pid != os.getpid():
+            self.close()  # this process' copies
+            self._pid = os.getpid()
         if not is_fresh:
             try:
                 return self._idle.pop()

@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from barnabas.testing.access import Access
+
 GROUP = "test"
 
 
 class _Clients:
     """Makes clients, and closes them at the end, the last one first."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        self.bootstrap_servers = bootstrap_servers
+    def __init__(self, access: Access) -> None:
+        self._access = access
         self._made = ExitStack()
 
     def __enter__(self) -> Self:
@@ -64,8 +66,8 @@ class ConfluentClients(_Clients):
         return AdminClient(self._config(config))
 
     def _config(self, config: dict[str, Any]) -> dict[str, Any]:
-        own = {"bootstrap.servers": self.bootstrap_servers, "log_level": 2}
-        return own | {key.replace("_", "."): value for key, value in config.items()}
+        own: dict[str, Any] = {"log_level": 2}
+        return own | self._access.confluent() | {key.replace("_", "."): value for key, value in config.items()}
 
 
 class KafkaPythonClients(_Clients):
@@ -75,7 +77,7 @@ class KafkaPythonClients(_Clients):
         """A producer."""
         from kafka import KafkaProducer
 
-        made = KafkaProducer(**({"bootstrap_servers": self.bootstrap_servers} | config))
+        made = KafkaProducer(**(self._access.kafka_python() | config))
         self._closed_by(lambda: made.close(timeout=5))
         return made
 
@@ -83,7 +85,7 @@ class KafkaPythonClients(_Clients):
         """A consumer that has subscribed to these topics."""
         from kafka import KafkaConsumer
 
-        own = {"bootstrap_servers": self.bootstrap_servers, "group_id": GROUP, "auto_offset_reset": "earliest"}
+        own = {"group_id": GROUP, "auto_offset_reset": "earliest"} | self._access.kafka_python()
         made = KafkaConsumer(*topics, **(own | config))
         self._closed_by(made.close)
         return made
@@ -92,7 +94,7 @@ class KafkaPythonClients(_Clients):
         """An admin client."""
         from kafka import KafkaAdminClient
 
-        made = KafkaAdminClient(**({"bootstrap_servers": self.bootstrap_servers} | config))
+        made = KafkaAdminClient(**(self._access.kafka_python() | config))
         self._closed_by(made.close)
         return made
 
@@ -100,18 +102,18 @@ class KafkaPythonClients(_Clients):
 class AiokafkaClients:
     """Clients of aiokafka, each to be used with `async with`."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        self.bootstrap_servers = bootstrap_servers
+    def __init__(self, access: Access) -> None:
+        self._access = access
 
     def producer(self, **config: Any) -> Any:
         """A producer."""
         from aiokafka import AIOKafkaProducer
 
-        return AIOKafkaProducer(**({"bootstrap_servers": self.bootstrap_servers} | config))
+        return AIOKafkaProducer(**(self._access.aiokafka() | config))
 
     def consumer(self, *topics: str, **config: Any) -> Any:
         """A consumer that subscribes to these topics."""
         from aiokafka import AIOKafkaConsumer
 
-        own = {"bootstrap_servers": self.bootstrap_servers, "group_id": GROUP, "auto_offset_reset": "earliest"}
+        own = {"group_id": GROUP, "auto_offset_reset": "earliest"} | self._access.aiokafka()
         return AIOKafkaConsumer(*topics, **(own | config))

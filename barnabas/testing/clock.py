@@ -40,8 +40,12 @@ class ClockOperations:
         return self._ask("clock_advance", wait_s=ADVANCE_S, seconds=seconds_of(amount))
 
     @operation
-    def jump(self, when: datetime) -> datetime:
-        """Set the date, forward or back; the time between does not pass. Without a time zone it is local time."""
+    def jump(self, when: datetime | str) -> datetime:
+        """Set the date, a text as ISO 8601 has it, forward or back; the time between does not pass.
+
+        Without a time zone it is local time.
+        """
+        when = datetime.fromisoformat(when) if isinstance(when, str) else when
         return self._ask("clock_jump", to_ms=round(when.timestamp() * 1000))
 
     @operation

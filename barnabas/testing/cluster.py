@@ -8,19 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from barnabas.testing.access import Access
 from barnabas.testing.clock import AsyncClock, Clock
 from barnabas.testing.durations import Amount, seconds_of
 from barnabas.testing.faults import AsyncFaults, AsyncHeld, Faults, Held
 from barnabas.testing.finding import Finding
 from barnabas.testing.forms import Async, Sync, in_thread, operation
 from barnabas.testing.group import AsyncGroup, Group
+from barnabas.testing.report import what_is_there
 from barnabas.testing.requests import Request, request_of
+from barnabas.testing.seed_files import Seed, partitions_of, read_seed
 from barnabas.testing.snapshot import AsyncSnapshot, Snapshot, SnapshotOperations
 from barnabas.testing.topic import AsyncTopic, Topic
 
 if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
     from barnabas.testing.link import Link
 
 __tracebackhide__ = True
@@ -44,9 +51,11 @@ class End:
 class ClusterOperations:
     """What can be asked of a cluster."""
 
-    def __init__(self, link: Link, bootstrap_servers: str) -> None:
+    def __init__(self, link: Link, access: Access) -> None:
         self._link = link
-        self.bootstrap_servers = bootstrap_servers
+        self.access = access
+        """What clients need to reach it, for each of the libraries."""
+        self.bootstrap_servers = access.bootstrap_servers
         """HOST:PORT, as clients take it."""
 
     def __repr__(self) -> str:
@@ -64,6 +73,15 @@ class ClusterOperations:
         values = {"api": api, "version": version, "body": dict(body), "broker": broker}
         answer: dict[str, Any] = self._link.perform("request", values)
         return answer
+
+    @operation
+    def load(self, seed: str | Path | Seed) -> None:
+        """Write the records of a seed file, or of one that was read; topics get as many partitions as they need."""
+        for topic, records in (seed if isinstance(seed, dict) else read_seed(Path(seed))).items():
+            count = partitions_of(records)
+            values = {"topic": topic, "partitions": count if count > 1 else None}
+            self._link.perform("create_topic", values)
+            self._link.perform("produce", {"topic": topic, "records": records})
 
     @operation
     def requests(
@@ -107,9 +125,10 @@ class ClusterOperations:
         if found:
             raise AssertionError("\n".join(str(Finding(**one)) for one in found))
 
-    def report(self) -> str:
-        """What a failing test shows of this cluster; "" if there is nothing to show."""
-        return self._link.context().strip()
+    def report(self) -> dict[str, str]:
+        """What a failing test shows of this cluster, by title: what is there, and what clients did."""
+        parts = {"what is there": what_is_there(self._link), "what clients did": self._link.context().strip()}
+        return {title: text for title, text in parts.items() if text}
 
     @operation
     def fence_producer(self, transactional_id: str) -> None:
@@ -146,38 +165,56 @@ class ClusterOperations:
         number: int = self._link.perform("snapshot")["snapshot"]
         return number
 
-    def _fork(self, snapshot: SnapshotOperations | None) -> tuple[Link, str]:
+    def _fork(self, snapshot: SnapshotOperations | None) -> tuple[Link, Access]:
         opened = self._link.perform("fork", {"snapshot": None if snapshot is None else snapshot.number})
-        return self._link.to(opened["id"]), opened["bootstrap"]
+        return self._link.to(opened["id"]), Access(opened["bootstrap"], self.access.security)
 
     @operation
     def close(self) -> None:
-        """Close its connections, and remove it with all that it has."""
+        """Close its connections, and remove it with all that it has: for its clients the broker has gone."""
+        self._close()
+
+    def _close(self) -> None:
         self._link.channel.call("DELETE", f"/v1/clusters/{self._link.number}")
+        self._link.is_closed = True
 
 
 class Cluster(ClusterOperations, Sync):
-    """A cluster, for plain tests."""
+    """A cluster, for plain tests. Leaving its context closes it."""
 
-    def __init__(self, link: Link, bootstrap_servers: str) -> None:
-        super().__init__(link, bootstrap_servers)
+    def __init__(self, link: Link, access: Access) -> None:
+        super().__init__(link, access)
         self._topics: dict[str, Topic] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if not self._link.is_closed:
+            self._close()
 
     def close_with_lint(self, ignore: Sequence[str] = ()) -> list[Finding]:
         """Close it; what its clients did wrong, but for what is ignored, and for what the test itself has caused.
 
-        RefusedError for an unknown rule; the cluster is closed then too.
+        RefusedError for an unknown rule; the cluster is closed then too. Nothing if the test has closed it.
         """
         return self.end(ignore).findings
 
     def end(self, ignore: Sequence[str] | None = ()) -> End:
-        """Close it, and learn all that there is to know at the end; None to ignore all findings."""
+        """Close it, and learn all that there is to know at the end; None to ignore all findings.
+
+        Nothing if the test has closed it.
+        """
+        if self._link.is_closed:
+            return End({})
         values = {"lint": ignore is not None, "ignore": list(ignore or ())}
         return End(self._link.channel.call("DELETE", f"/v1/clusters/{self._link.number}", values))
 
     def to_await(self) -> AsyncCluster:
         """The same cluster with methods to await."""
-        return AsyncCluster(self._link, self.bootstrap_servers)
+        return AsyncCluster(self._link, self.access)
 
     def snapshot(self) -> Snapshot:
         """Everything that the cluster has now: topics, records, groups, offsets, open transactions."""
@@ -185,8 +222,7 @@ class Cluster(ClusterOperations, Sync):
 
     def fork(self, snapshot: Snapshot | None = None) -> Cluster:
         """A further cluster that begins as this one is, or was in a snapshot."""
-        link, bootstrap = self._fork(snapshot)
-        return Cluster(link, bootstrap)
+        return Cluster(*self._fork(snapshot))
 
     def topic(self, name: str) -> Topic:
         """A topic by its name, always the same object; it need not exist yet."""
@@ -214,11 +250,20 @@ class Cluster(ClusterOperations, Sync):
 
 
 class AsyncCluster(ClusterOperations, Async):
-    """A cluster, for tests in asyncio, trio and anyio."""
+    """A cluster, for tests in asyncio, trio and anyio. Leaving its context closes it."""
 
-    def __init__(self, link: Link, bootstrap_servers: str) -> None:
-        super().__init__(link, bootstrap_servers)
+    def __init__(self, link: Link, access: Access) -> None:
+        super().__init__(link, access)
         self._topics: dict[str, AsyncTopic] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if not self._link.is_closed:
+            await in_thread(self._close)
 
     async def snapshot(self) -> AsyncSnapshot:
         """Everything that the cluster has now: topics, records, groups, offsets, open transactions."""

@@ -7,5 +7,9 @@ class BrokerError(RuntimeError):
     """The broker could not be started, or has ended; the text says why."""
 
 
+class SeedError(ValueError):
+    """A seed file cannot be read, or a line of it is no record."""
+
+
 class RefusedError(RuntimeError):
     """The broker refuses what the test asks for; the text is its sentence."""

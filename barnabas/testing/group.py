@@ -46,6 +46,11 @@ class GroupState:
         return f"{self.type} group, {self.state}; " + "; ".join(members + offsets)
 
 
+STATES = frozenset(
+    {"Assigning", "CompletingRebalance", "Dead", "Empty", "NotReady", "PreparingRebalance", "Reconciling", "Stable"}
+)
+"""The states of groups of all types."""
+
 __tracebackhide__ = True
 """For pytest: a failure is shown where the test made it."""
 
@@ -63,12 +68,12 @@ class GroupOperations(GroupChoreography):
     @operation
     def describe(self) -> GroupState:
         """The group as it is now; state Dead if there is none."""
-        return _state_of(self._link.perform("group", {"group": self.name}))
+        return state_of(self._link.perform("group", {"group": self.name}))
 
     @operation
     def committed(self, topic: str, partition: int = 0) -> int | None:
         """The committed offset of a partition, which is that of the next record to read; None if there is none."""
-        return _state_of(self._link.perform("group", {"group": self.name})).offsets.get((topic, partition))
+        return state_of(self._link.perform("group", {"group": self.name})).offsets.get((topic, partition))
 
     @operation
     def assert_committed(
@@ -97,7 +102,9 @@ class GroupOperations(GroupChoreography):
 
     @operation
     def wait_until(self, state: str, *, timeout: float | None = None) -> GroupState:
-        """Wait until the group is in this state, as Kafka calls it: Stable, Empty, Dead, Reconciling …"""
+        """Wait until the group is in this state, as Kafka calls it. ValueError for one that there is not."""
+        if state not in STATES:
+            raise ValueError(f"No group is ever {state!r}; the states are {', '.join(sorted(STATES))}")
         found, is_enough = self._wait({"state": state}, timeout)
         if not is_enough:
             raise AssertionError(f"Group {self.name} is not {state}: {found}{self._link.context(group=self.name)}")
@@ -107,10 +114,11 @@ class GroupOperations(GroupChoreography):
         seconds = self._link.deadline(timeout).seconds
         values = {"group": self.name, "timeout_s": seconds, **wanted}
         answer = self._link.perform("wait_for_group", values, wait_s=seconds)
-        return _state_of(answer), answer["enough"]
+        return state_of(answer), answer["enough"]
 
 
-def _state_of(answer: Mapping[str, Any]) -> GroupState:
+def state_of(answer: Mapping[str, Any]) -> GroupState:
+    """A group from the control channel's JSON."""
     offsets = answer["offsets"]
     return GroupState(
         type=answer["type"],

@@ -40,6 +40,8 @@ class Link:
         self.channel = channel
         self.number = number
         self.timeout = timeout
+        self.is_closed = False
+        """Whether the test has closed the cluster itself."""
 
     def perform(self, name: str, values: dict[str, Any] | None = None, wait_s: float = 0.0) -> Any:
         """Do an operation of the cluster; values that are None are left out. Errors as `Channel.call`."""
@@ -53,6 +55,12 @@ class Link:
     def deadline(self, timeout: float | None) -> Deadline:
         """The deadline of an assertion."""
         return Deadline(self.timeout if timeout is None else timeout)
+
+    def topics(self) -> list[str]:
+        """The topics that there are, but for those of the broker itself."""
+        body = {"topics": None, "allowAutoTopicCreation": False, "includeTopicAuthorizedOperations": False}
+        found = self.perform("request", {"api": "Metadata", "body": body})["topics"]
+        return sorted(one["name"] for one in found if not one["isInternal"])
 
     def context(self, records: Sequence[Record] = (), group: str | None = None) -> str:
         """What a failure shows beside its sentence: the last records, and what clients did last, of a group or all."""

@@ -14,17 +14,23 @@ import pytest
 from barnabas.testing.settings import Settings, declare, settings_of
 
 if TYPE_CHECKING:
+    from barnabas.testing.access import Access
     from barnabas.testing.broker import Broker
     from barnabas.testing.cassettes import CassetteOfTest
     from barnabas.testing.clients import AiokafkaClients, ConfluentClients, KafkaPythonClients
     from barnabas.testing.cluster import AsyncCluster, Cluster
     from barnabas.testing.finding import Finding
+    from barnabas.testing.seed_files import Seed
     from barnabas.testing.sharing import Sharing
 
 _SHARING: pytest.StashKey[Sharing] = pytest.StashKey()
 _BROKER: pytest.StashKey[Broker] = pytest.StashKey()
 _PASSED: pytest.StashKey[bool] = pytest.StashKey()
 _SETTINGS: pytest.StashKey[Settings] = pytest.StashKey()
+_CLUSTER: pytest.StashKey[Cluster] = pytest.StashKey()
+_SEEDS: pytest.StashKey[list[Seed]] = pytest.StashKey()
+
+MARKER = "@pytest.mark.kafka"
 
 MARKER = "@pytest.mark.kafka"
 
@@ -36,8 +42,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_SETTINGS] = settings_of(config)
     config.addinivalue_line(
         "markers",
-        "kafka(topics=None, config=None, ignore_lint=(), cassette=None, **more): topics and config keys of the test's "
-        "cluster, what is not to be reported of its clients, the name of a recording of their session, or True",
+        "kafka(topics=None, config=None, auth=None, tls=False, ignore_lint=(), cassette=None, **more): topics and "
+        "config keys of the test's cluster, how clients log in there, what is not to be reported of them, the name of "
+        "a recording of their session, or True",
     )
 
 
@@ -79,22 +86,25 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report: pytest.TestReport = yield  # type: ignore[assignment]
     if report.when == "call":
         item.stash[_PASSED] = report.passed
-    if report.when == "call" and report.failed:
-        kafka = getattr(item, "funcargs", {}).get("kafka")
-        if kafka is None or type(kafka).__module__ != "barnabas.testing.cluster":
+    if report.when != "teardown" and report.failed:
+        kafka = item.stash.get(_CLUSTER, None)
+        if kafka is None:
             return report  # type: ignore[return-value]
-        if text := kafka.report():
-            report.sections.append(("Barnabas: what clients did", text))
+        report.sections += [(f"Barnabas: {title}", text) for title, text in kafka.report().items()]
+        if (folder := item.config.stash[_SETTINGS].keep_on_failure) is not None:
+            from barnabas.testing.keeping import keep
+
+            report.sections.append(("Barnabas: the cluster", keep(kafka, item.config.rootpath / folder, item.nodeid)))
     return report  # type: ignore[return-value]
 
 
 def _make_broker(config: pytest.Config) -> Broker:
-    from barnabas.testing.broker import Broker
+    from barnabas.testing.broker import LOOPBACK, Broker
     from barnabas.testing.link import TIMEOUT_S
 
     settings = config.stash[_SETTINGS]
     timeout = TIMEOUT_S if settings.timeout is None else settings.timeout
-    return Broker(settings.config, port=settings.port or 0, timeout=timeout)
+    return Broker(settings.config, port=settings.port or 0, host=settings.host or LOOPBACK, timeout=timeout)
 
 
 def _run_broker(config: pytest.Config) -> Broker:
@@ -162,9 +172,12 @@ def kafka(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Iterator[C
         cluster = barnabas_broker.open(**wanted) if cassette is None else cassette.open(barnabas_broker, wanted)
     try:
         if cassette is None or cassette.is_recorded:
+            request.node.stash[_CLUSTER] = cluster
             with _in_one_sentence(f"{MARKER}: "):
                 for name, partitions in topics.items():
                     cluster.topic(name).create(partitions)
+            for seed in _seeds(request.config):
+                cluster.load(seed)
         yield cluster
     finally:
         with _in_one_sentence():
@@ -201,6 +214,15 @@ def _needs(module: str, package: str) -> None:
     pytest.importorskip(module, reason=f"this fixture needs {module}: pip install {package}")
 
 
+def _seeds(config: pytest.Config) -> list[Seed]:
+    """The records of barnabas_load, read once."""
+    if _SEEDS not in config.stash:
+        from barnabas.testing.seed_files import read_seed
+
+        config.stash[_SEEDS] = [read_seed(config.rootpath / name) for name in config.stash[_SETTINGS].load]
+    return config.stash[_SEEDS]
+
+
 def _report_lint(item: pytest.Item, findings: list[Finding], mode: str) -> None:
     """Warn of what the clients of a test did wrong, at the place of the test; with `error` the test fails."""
     if not findings:
@@ -220,21 +242,33 @@ def async_kafka(kafka: Cluster) -> AsyncCluster:
 
 
 @pytest.fixture
-def kafka_bootstrap_servers(kafka: Cluster) -> str:
+def kafka_access(request: pytest.FixtureRequest) -> Access:
+    """What a client needs to reach the test's cluster, or the broker that BARNABAS_TEST_BOOTSTRAP_SERVERS names."""
+    from barnabas.testing.access import Access
+    from barnabas.testing.broker import running_broker
+
+    if (bootstrap := running_broker()) is not None:
+        return Access(bootstrap)
+    kafka: Cluster = request.getfixturevalue("kafka")
+    return kafka.access
+
+
+@pytest.fixture
+def kafka_bootstrap_servers(kafka_access: Access) -> str:
     """HOST:PORT of the test's cluster."""
-    return kafka.bootstrap_servers
+    return kafka_access.bootstrap_servers
 
 
 @pytest.fixture
-def kafka_client_config(kafka: Cluster) -> dict[str, str]:
-    """The configuration of a client of librdkafka or Java for the test's cluster."""
-    return {"bootstrap.servers": kafka.bootstrap_servers}
+def kafka_client_config(kafka_access: Access) -> dict[str, str]:
+    """The configuration of a client of librdkafka for the test's cluster."""
+    return kafka_access.confluent()
 
 
 @pytest.fixture
-def kafka_options(kafka: Cluster) -> dict[str, str]:
+def kafka_options(kafka_access: Access) -> dict[str, str]:
     """Options of Spark's `format("kafka")` for the test's cluster."""
-    return {"kafka.bootstrap.servers": kafka.bootstrap_servers}
+    return kafka_access.spark()
 
 
 @pytest.fixture(scope="session")
@@ -249,29 +283,29 @@ def kafka_spark() -> Iterator[Any]:
 
 
 @pytest.fixture
-def confluent(kafka: Cluster) -> Iterator[ConfluentClients]:
+def confluent(kafka_access: Access) -> Iterator[ConfluentClients]:
     """Clients of confluent-kafka for the test's cluster, closed after the test."""
     _needs("confluent_kafka", "confluent-kafka")
     from barnabas.testing.clients import ConfluentClients
 
-    with ConfluentClients(kafka.bootstrap_servers) as clients:
+    with ConfluentClients(kafka_access) as clients:
         yield clients
 
 
 @pytest.fixture
-def kafka_python(kafka: Cluster) -> Iterator[KafkaPythonClients]:
+def kafka_python(kafka_access: Access) -> Iterator[KafkaPythonClients]:
     """Clients of kafka-python for the test's cluster, closed after the test."""
     _needs("kafka", "kafka-python")
     from barnabas.testing.clients import KafkaPythonClients
 
-    with KafkaPythonClients(kafka.bootstrap_servers) as clients:
+    with KafkaPythonClients(kafka_access) as clients:
         yield clients
 
 
 @pytest.fixture
-def aio(kafka: Cluster) -> AiokafkaClients:
+def aio(kafka_access: Access) -> AiokafkaClients:
     """Clients of aiokafka for the test's cluster; each is started and closed by `async with`."""
     _needs("aiokafka", "aiokafka")
     from barnabas.testing.clients import AiokafkaClients
 
-    return AiokafkaClients(kafka.bootstrap_servers)
+    return AiokafkaClients(kafka_access)

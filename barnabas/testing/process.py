@@ -2,7 +2,8 @@
 
 It runs with an isolated import path and without this machine's variables for Kafka, so nothing of the user's directory
 and shell reaches it, and nothing of it the user's interpreter. It holds one end of a pipe: when the process of the
-tests ends, in whatever way, so does the broker. No file is left then: its log has no name.
+tests ends, in whatever way, so does the broker. No file is left then: its log has no name, and the
+one with the token is removed as soon as it was read.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class BrokerProcess:
 
         `variables` are set in its environment; those of this process that it would read are not.
         """
+        self._owner = os.getpid()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
         command = [sys.executable, "-I", "-m", "barnabas", "serve", "--listen", listen, "--control"]
         command += ["--end-with-stdin", *arguments]
@@ -67,8 +69,7 @@ class BrokerProcess:
         assert self._process.stdout is not None
         while READY not in (line := self._process.stdout.readline()):
             if not line:
-                self._process.wait()
-                said = self.logged()[-LOG_SHOWN:].decode("utf-8", errors="replace").strip()
+                said = self._said()
                 self.stop()
                 raise BrokerError(f"The broker did not start: {said}")
 
@@ -78,14 +79,25 @@ class BrokerProcess:
         return self._process.pid
 
     def logged(self) -> bytes:
-        """What the broker has logged."""
+        """What the broker has logged, until it is ended."""
         descriptor = self._log.fileno()
-        return os.pread(
-            descriptor, os.fstat(descriptor).st_size, 0
-        )  # its own position, which the broker writes at, stays
+        return os.pread(descriptor, os.fstat(descriptor).st_size, 0)  # the broker writes on where it is
+
+    def why_ended(self) -> str:
+        """What a failure says of a process that has ended by itself; "" while it runs."""
+        code = self._process.poll()
+        if code is None or self._log.closed:
+            return ""
+        return f". Its process has ended with exit code {code}; it said last: {self._said() or 'nothing'}"
+
+    def _said(self) -> str:
+        self._process.wait()
+        return self.logged()[-LOG_SHOWN:].decode("utf-8", errors="replace").strip()
 
     def stop(self) -> None:
-        """End it."""
+        """End it. A fork of the process that has started it leaves it alone."""
+        if self._owner != os.getpid():
+            return
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()

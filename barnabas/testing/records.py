@@ -93,9 +93,11 @@ class Wanted:
 
 
 def to_base64(data: Text | None) -> str | None:
-    """Bytes or text for the control channel."""
+    """Bytes or text for the control channel. TypeError for anything else, of which there is no one form in bytes."""
     if data is None:
         return None
+    if not isinstance(data, (str, bytes, bytearray, memoryview)):
+        raise TypeError(f"Keys, values and headers are bytes or texts, not {data!r}; write json.dumps(…) or str(…)")
     return b64encode(data.encode() if isinstance(data, str) else bytes(data)).decode("ascii")
 
 

@@ -12,6 +12,8 @@ PORTS = range(65536)
 _KEYS = {
     "timeout": "how long assertions of the test kit wait, seconds",
     "port": "start the broker with the run, on this port of 127.0.0.1, for tests that expect one there",
+    "host": "the address that clusters listen on, 127.0.0.1; 0.0.0.0 for clients in containers",
+    "keep_on_failure": "save the cluster of each failed test in this directory, for `barnabas serve --data-dir`",
     "lint": "warn of what clients do wrong (the default), or error: fail the test, or off",
     "brokers": "how many brokers each test's cluster has, beside a controller; without it one, which is both",
     "record_mode": "of tests with a cassette: once (the default), none or all",
@@ -29,6 +31,9 @@ class Settings:
     as_version: str | None
     brokers: int | None
     record_mode: str
+    host: str | None
+    keep_on_failure: str | None
+    load: tuple[str, ...]
     config: dict[str, str]
 
 
@@ -41,6 +46,9 @@ def declare(parser: pytest.Parser) -> None:
     text = "config keys of the broker and of every test's cluster, as num.partitions=3"
     parser.addini("barnabas_config", text, type="linelist")
     group.addoption("--barnabas-config", action="append", default=[], metavar="KEY=VALUE", help=text)
+    text = "seed files: the records that every test's cluster begins with, as `barnabas consume --json` writes them"
+    parser.addini("barnabas_load", text, type="linelist")
+    group.addoption("--barnabas-load", action="append", default=[], metavar="FILE", help=text)
 
 
 def settings_of(config: pytest.Config) -> Settings:
@@ -52,13 +60,16 @@ def settings_of(config: pytest.Config) -> Settings:
     if record_mode not in RECORD_MODES:
         raise pytest.UsageError(f"barnabas_record_mode must be once, none or all, not {record_mode!r}")
     return Settings(
-        _timeout(config),
-        _port(config),
-        lint,
-        _text(config, "as_version"),
-        _brokers(config),
-        record_mode,
-        _config_keys(config),
+        timeout=_timeout(config),
+        port=_port(config),
+        lint=lint,
+        as_version=_text(config, "as_version"),
+        brokers=_brokers(config),
+        record_mode=record_mode,
+        host=_text(config, "host"),
+        keep_on_failure=_text(config, "keep_on_failure"),
+        load=(*config.getini("barnabas_load"), *config.getoption("barnabas_load")),
+        config=_config_keys(config),
     )
 
 

@@ -60,6 +60,11 @@ class TopicOperations:
         return found
 
     @operation
+    def trim(self, offset: int | None = None, *, partition: int | None = None) -> None:
+        """Delete the records of a partition, or of all, before an offset, or all: consumers behind it miss them."""
+        self._link.perform("trim", {"topic": self.name, "partition": partition, "offset": offset})
+
+    @operation
     def records(
         self,
         *,
@@ -145,7 +150,10 @@ class TopicOperations:
         expected = f"{count} record{'s'[: count > 1]} of {self.name}{wanted} expected within {seconds:g} s"
         what = f"{expected}, {len(found)} found."
         if not there:
-            return f"{what} The topic has no committed records.{self._link.context()}"
+            topics = self._link.topics()
+            names = f"There is no such topic; there are {', '.join(topics) or 'none'}."
+            none = "The topic has no committed records." if self.name in topics else names
+            return f"{what} {none}{self._link.context()}"
         return f"{what} It has {len(there)} in all.{self._link.context(there)}"
 
 

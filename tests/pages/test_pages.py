@@ -37,7 +37,7 @@ EXCEPTIONS: dict[str, dict[str, int]] = {
     "docs/profiles.md": {"skip": 1},
     "docs/proof.md": {"skip": 1},
     "docs/project-tests.md": {"skip": 2},
-    "docs/testing.md": {"skip": 3},
+    "docs/testing.md": {"slow": 1, "skip": 3},
     "docs/upgrading.md": {"skip": 1},
 }
 """The number of blocks of each page that have a marker with a reason why they are not run by `make test`."""
@@ -74,7 +74,7 @@ def _follow(page: str, root: Path, shared: Path, *, with_slow: bool) -> None:
     else:
         (root / "page").mkdir()
         environment.install(Requirement("barnabas"), wheel)
-    with_spark = any("barnabas pipeline run" in block.text for block in blocks)
+    with_spark = any(word in block.text for block in blocks for word in ("barnabas pipeline run", "kafka_spark"))
     Follower(page, root, environment, shared, _spark_jars() if with_spark else {}, with_slow).follow(blocks)
 
 

@@ -40,3 +40,8 @@ def test_a_failure_says_what_the_group_is(kafka: Cluster) -> None:
         kafka.group("g").assert_committed("orders", 5, timeout=0)
     with pytest.raises(AssertionError, match="Group g is not Stable: there is no such group"):
         kafka.group("g").wait_until("Stable", timeout=0)
+
+
+def test_a_state_that_no_group_has(kafka: Cluster) -> None:
+    with pytest.raises(ValueError, match="No group is ever 'Stabl'; the states are Assigning"):
+        kafka.group("g").wait_until("Stabl")

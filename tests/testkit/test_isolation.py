@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 
 from barnabas.testing import Broker, Cluster, RefusedError
+from tests.testkit.test_plugin import run
 
 
 def test_clusters_share_nothing(barnabas_broker: Broker) -> None:
@@ -48,6 +50,29 @@ def test_a_closed_cluster_is_gone(barnabas_broker: Broker) -> None:
         cluster.topic("orders").records()
     with pytest.raises(RefusedError, match="it was closed, or never opened"):
         cluster.close()
+
+
+def test_a_context_closes_it(barnabas_broker: Broker) -> None:
+    with barnabas_broker.open() as cluster:
+        cluster.topic("orders").produce("x")
+    with barnabas_broker.open() as closed:
+        closed.close()
+    for one in (cluster, closed):
+        with pytest.raises(RefusedError, match="it was closed"):
+            one.topic("orders").records()
+
+
+@pytest.mark.parametrize("mode", ["off", "warn"])
+def test_a_test_may_close_its_own(tmp_path: Path, mode: str) -> None:
+    text = """
+def test_what_the_service_does_without_a_broker(kafka):
+    kafka.close()
+
+def test_the_same_to_await(async_kafka):
+    import asyncio
+    asyncio.run(async_kafka.close())
+"""
+    assert "2 passed" in run(tmp_path, text, "--barnabas-lint", mode)
 
 
 def test_many_clusters_leave_no_memory_behind(barnabas_broker: Broker) -> None:

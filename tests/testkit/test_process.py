@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -13,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from barnabas.testing import Broker, BrokerError, KafkaContainer
+from barnabas.testing import Broker, BrokerError, KafkaContainer, RefusedError
 
 
 def test_a_config_that_no_broker_starts_with() -> None:
@@ -39,23 +40,26 @@ def test_modules_of_the_users_directory_are_not_imported(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_the_broker_ends_with_the_tests_whatever_ends_them(tmp_path: Path, how: signal.Signals) -> None:
+    """And nothing is left of it."""
     code = """
         import sys
         from barnabas.testing import Broker
         broker = Broker()
-        broker.start()
+        broker.start().topic("orders").produce("x")
+        broker.open()
         print(broker._process.pid, flush=True)
         sys.stdin.read()
     """
     command = [sys.executable, "-c", textwrap.dedent(code)]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
-    ) as tests:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, env=environment, text=True) as tests:
         assert tests.stdout is not None
         broker = psutil.Process(int(tests.stdout.readline()))
+        assert list(tmp_path.iterdir())
         tests.send_signal(how)
     broker.wait(20)
+    assert list(tmp_path.iterdir()) == []
     assert not broker.is_running()
     assert list(tmp_path.iterdir()) == [], "no file of it is left"
 
@@ -90,6 +94,42 @@ def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BARNABAS_CONTROL", "http://token@127.0.0.1:1")
     with pytest.raises(BrokerError, match=r"No answer from the broker at http://127\.0\.0\.1:1"):
         Broker().start()
+
+
+def test_a_host_of_ipv6() -> None:
+    if not socket.has_ipv6:
+        pytest.skip("this machine has no IPv6")
+    broker = Broker(host="::1")
+    with broker as kafka, broker.open() as other:
+        for cluster in (kafka, other):
+            assert cluster.bootstrap_servers.startswith("[::1]:")
+            cluster.topic("orders").produce("x")
+
+
+def test_another_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Broker() as running:
+        address = running._link.channel.url.removeprefix("http://")
+        monkeypatch.setenv("BARNABAS_CONTROL", f"http://token@{address}")
+        with pytest.raises(RefusedError, match=rf"The broker at http://{address} has another token"):
+            Broker().start()
+
+
+def test_a_broker_that_has_ended_by_itself() -> None:
+    broker = Broker()
+    with broker as kafka:
+        assert broker._process is not None
+        os.kill(broker._process.pid, signal.SIGKILL)
+        broker._process._process.wait()
+        with pytest.raises(BrokerError, match=r"Its process has ended with exit code -9; it said last: .*INFO"):
+            kafka.topic("orders").records()
+
+
+def test_a_broker_that_runs_is_not_started_again() -> None:
+    broker = Broker()
+    with pytest.raises(BrokerError, match=r"The broker does not run: use it in `with Broker\(\)"):
+        broker.open()
+    with broker, pytest.raises(BrokerError, match="The broker runs already"):
+        broker.start()
 
 
 def test_a_container_by_its_methods() -> None:

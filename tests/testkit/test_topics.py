@@ -107,6 +107,7 @@ def test_a_failure_says_what_is_there(kafka: Cluster) -> None:
         "2 records of orders with key='other' expected within 0 s, 0 found. It has 1 in all.\n"
         "The records:\n  orders-0@0 key='k' value='{\"n\": 1}' h='v'"
     )
+    kafka.topic("none").create()
     with pytest.raises(AssertionError, match="The topic has no committed records"):
         kafka.topic("none").wait_for(timeout=0)
     topic.produce("again", key="k")
@@ -130,3 +131,54 @@ def test_topics_that_cannot_be(kafka: Cluster) -> None:
         },
     )
     assert answer["results"][0]["configs"][0]["value"] == "compact"
+
+
+def test_the_name_of_a_topic_that_there_is_not(kafka: Cluster) -> None:
+    kafka.topic("orders").produce("x")
+    with pytest.raises(AssertionError, match="There is no such topic; there are orders"):
+        kafka.topic("order").wait_for(1, timeout=0.01)
+
+
+@pytest.mark.parametrize("value", [5, {"id": 7}, ["x"]])
+def test_what_has_no_form_in_bytes(kafka: Cluster, value: Any) -> None:
+    with pytest.raises(TypeError, match="are bytes or texts, not"):
+        kafka.topic("orders").produce(value)
+    assert kafka.topic("orders").records() == []
+
+
+def test_records_that_are_trimmed(kafka: Cluster) -> None:
+    topic = kafka.topic("orders")
+    topic.create(2)
+    for value in ("a", "b", "c"):
+        topic.produce(value, partition=0)
+        topic.produce(value, partition=1)
+    topic.trim(1, partition=1)
+    topic.trim(2, partition=0)
+    assert [(one.partition, one.text) for one in topic.records()] == [(0, "c"), (1, "b"), (1, "c")]
+    topic.trim()
+    assert topic.records() == []
+    assert topic.produce("d", partition=0).offset == 3
+    for name, index, sentence in (("none", None, "no topic 'none'"), ("orders", 7, "no partition orders-7")):
+        with pytest.raises(RefusedError, match=f"There is {sentence}"):
+            kafka.topic(name).trim(partition=index)
+    with pytest.raises(RefusedError, match="Partition orders-0: OFFSET_OUT_OF_RANGE"):
+        topic.trim(99, partition=0)
+
+
+def test_a_topic_that_somebody_else_creates_meanwhile(kafka: Cluster) -> None:
+    """Its partitions are opened later than its name is known, and the one who asks then has to try again."""
+    for number in range(50):
+        topic = f"orders-{number}"
+        others = [threading.Thread(target=kafka.topic(topic).create, args=(20,)) for _ in range(2)]
+        for one in others:
+            one.start()
+        kafka.topic(topic).produce("x")
+        for one in others:
+            one.join()
+
+
+def test_a_partition_that_there_is_not(kafka: Cluster) -> None:
+    kafka.topic("orders").create(2)
+    for partition in (2, -1):
+        with pytest.raises(RefusedError, match=f"There is no partition orders-{partition}; it has 2"):
+            kafka.topic("orders").produce("x", partition=partition)

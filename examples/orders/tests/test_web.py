@@ -1,4 +1,4 @@
-"""The web application, called as Django's and FastAPI's test clients do: no server, a request in, a response out."""
+"""The web application, called as Django's test client does: no server, a request in, a response out."""
 
 from __future__ import annotations
 

@@ -65,7 +65,14 @@ ITEM_ERRORS_ONLY: Final = {
     ApiKey.METADATA: frozenset({ErrorCode.REBOOTSTRAP_REQUIRED}),
 }
 """APIs whose top-level error code is for these errors only: others are those of the items."""
-_SAME: Final = {"partition": "partition_index", "index": "partition_index", "topic": "name", "topic_name": "name"}
+_SAME: Final = {
+    "partition": "partition_index",
+    "partition_id": "partition_index",
+    "index": "partition_index",
+    "topic": "name",
+    "topic_name": "name",
+    "user": "name",
+}
 """Names of keys that are the same in a request and its response."""
 _NOT_READ: Final = {"high_watermark": -1, "last_stable_offset": -1, "base_offset": -1, "log_start_offset": -1}
 """What Kafka answers in the items that have failed."""
@@ -86,14 +93,14 @@ class ItemErrors:
             return self._whole()
         if self._route.api_key in CHANGES:
             return self._without_failed(handler, request)
-        if self._route.api_key == ApiKey.FETCH:
+        if self._route.api_key in (ApiKey.FETCH, ApiKey.SHARE_FETCH):
             request = copy(request)
             request.max_wait_ms = 0
         outcome = handler(self._ctx, request)
-        return self._then(outcome, self.put_into)
+        return self._then(outcome, lambda response: self.put_into(response, request))
 
-    def put_into(self, response: Message) -> Message:
-        """Put the error into a response."""
+    def put_into(self, response: Message, request: Any = None) -> Message:
+        """Put the error into a response; items of the request that it leaves out are added."""
         found = list(places(response, self._ctx.broker.image))
         if self._is_whole():
             found = [found[0]]
@@ -106,21 +113,27 @@ class ItemErrors:
                 self._fail(place.struct, place.error or "")
         if self._route.api_key == ApiKey.FETCH and not errors:
             self._add_fetched(response)
+        elif request is not None and not errors and self._wanted.has_items:
+            _, failed = self._divided(request)
+            _joined(response, _answer_to(failed, type(response), self._exists, self._fail))
         return response
 
     def _is_whole(self) -> bool:
         """Whether the error is that of the whole response."""
         has_code = hasattr(self._route.response_class(), "error_code") and self._has_field("error_code")
-        if not has_code or self._wanted.has_items:
+        if not has_code or (self._wanted.has_items and _has_failing_items(self._route.response_class)):
             return False
         only = ITEM_ERRORS_ONLY.get(self._route.api_key)
         return only is None or self._code in only
 
     def _has_field(self, name: str) -> bool:
+        return any(self._exists(one) for one in self._route.response_class.declared if one.name == name)
+
+    def _exists(self, field: Field) -> bool:
+        """Whether the version of the response has a field."""
         from barnabas.wire.fields import parse_versions
 
-        fields = [one for one in self._route.response_class.declared if one.name == name]
-        return any(self._route.api_version in parse_versions(one.versions) for one in fields)
+        return self._route.api_version in parse_versions(field.versions)
 
     def _whole(self) -> Message:
         response = self._route.response_class()
@@ -161,7 +174,7 @@ class ItemErrors:
 
     def _without_failed(self, handler: Handler, request: Any) -> DelayedResponse | Outcome:
         rest, failed = self._divided(request)
-        failures = _answer_to(failed, self._route.response_class, self._code, self._fail)
+        failures = _answer_to(failed, self._route.response_class, self._exists, self._fail)
         if not _has_items(rest):
             return failures  # type: ignore[no-any-return]
         return self._then(handler(self._ctx, rest), lambda response: _joined(response, failures))
@@ -249,18 +262,24 @@ def _same(name: str) -> str:
     return _SAME.get(name, name)
 
 
+def _has_failing_items(response_class: Any) -> bool:
+    """Whether items of a response can have an error of their own: those of heartbeats cannot."""
+    items = [one.struct_class for one in response_class.declared if one.struct_class is not None]
+    return any(any(field.name in ERROR_FIELDS for field in one.declared) or _has_failing_items(one) for one in items)
+
+
 def _has_items(struct: Any) -> bool:
     return any(field.kind == "array" and getattr(struct, field.name) for field in type(struct).declared)
 
 
-def _answer_to(asked: Any, answer_class: Any, code: ErrorCode, fail: Callable[[Any, str], None]) -> Any:
-    """A response, or an item of one, that answers a request or its item with an error."""
+def _answer_to(asked: Any, answer_class: Any, exists: Callable[[Field], bool], fail: Callable[[Any, str], None]) -> Any:
+    """A response, or an item of one, that answers a request or its item with an error, in the fields that exist."""
     answer = answer_class()
     given = _values(asked)
     for field in answer_class.declared:
         if field.kind == "array" and field.element_kind == "struct":
-            items = _items_for(field, asked)
-            setattr(answer, field.name, [_answer_to(one, field.struct_class, code, fail) for one in items])
+            items = _items_for(field, asked) if exists(field) else []
+            setattr(answer, field.name, [_answer_to(one, field.struct_class, exists, fail) for one in items])
         elif field.kind not in {"array", "struct"} and _same(field.name) in given:
             setattr(answer, field.name, given[_same(field.name)])
     errors = [name for name in ERROR_FIELDS if hasattr(answer, name)]
@@ -281,17 +300,33 @@ def _values(asked: Any) -> dict[str, Any]:
 
 
 def _items_for(field: Field, asked: Any) -> list[Any]:
-    """The items of a request that an array of its response answers: those that share the most keys."""
+    """The items of a request that an array of its response answers: those that share the most keys.
+
+    Where none are shared, as in those of ACLs and quotas, the answers are in the order of all items.
+    """
+    arrays = _arrays(asked)
+    names = [one.name for one in field.struct_class.declared]  # type: ignore[union-attr]
+    keys = set(map(_same, names))
+    candidates = arrays + [inner for items in arrays if (inner := [one for item in items for one in _flat(item)])]
+    best = max(candidates, key=lambda items: len(keys & _values(items[0]).keys()), default=[])
+    if best and keys & _values(best[0]).keys():
+        return best
+    return [item for items in arrays for item in items] if set(names) & set(ERROR_FIELDS) else []
+
+
+def _arrays(asked: Any) -> list[list[Any]]:
+    """The arrays of a request or an item that have items."""
     if isinstance(asked, (int, str)):
         return []
-    keys = {_same(one.name) for one in field.struct_class.declared}  # type: ignore[union-attr]
-    best: tuple[int, list[Any]] = (0, [])
-    for one in type(asked).declared:
-        items = getattr(asked, one.name) if one.kind == "array" else None
-        if items:
-            shared = len(keys & _values(items[0]).keys())
-            best = max(best, (shared, items), key=lambda pair: pair[0])
-    return list(best[1])
+    return [
+        list(getattr(asked, one.name))
+        for one in type(asked).declared
+        if one.kind == "array" and getattr(asked, one.name)
+    ]
+
+
+def _flat(item: Any) -> list[Any]:
+    return [one for items in _arrays(item) for one in items]
 
 
 def _joined(response: Any, failures: Any) -> Any:
