@@ -114,10 +114,7 @@ class Broker:
             raise BrokerError("The broker runs already; open() gives further clusters")
         running = os.environ.get(CONTROL)
         if running:
-            token, at, address = running.removeprefix("http://").rpartition("@")
-            if not at:
-                raise BrokerError(f"{CONTROL} must be http://TOKEN@HOST:PORT, not {running}")
-            self.use(f"http://{address}", token)
+            self._use_running(running)
             return
         if (bootstrap := running_broker()) is not None:
             raise BrokerError(
@@ -130,6 +127,14 @@ class Broker:
         self._channel = Channel(control["control"], control["token"])
         self._channel.why = self._process.why_ended
         self._access = Access(control["bootstrap"])
+
+    def _use_running(self, control: str) -> None:
+        token, _, address = control.removeprefix("http://").rpartition("@")
+        if not (token and address):
+            raise BrokerError(f"{CONTROL} must be http://TOKEN@HOST:PORT")
+        if self._port:
+            raise BrokerError(f"{CONTROL} names a broker that runs already, so none is started on port {self._port}")
+        self.use(f"http://{address}", token)
 
     def __enter__(self) -> Cluster:
         return self.start()

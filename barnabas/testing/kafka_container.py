@@ -8,7 +8,6 @@ barnabas.testing.testcontainers` makes it what `testcontainers.kafka` has, for s
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +48,7 @@ class KafkaContainer:
     def start(self, timeout: float = TIMEOUT_S) -> Self:  # noqa: ARG002 - testcontainers' signature
         """Start it; it serves when this returns."""
         if self._process is None:
-            self._process = BrokerProcess({}, listen=f"{HOST}:{self._bind}", environment=self._environment())
+            self._process = BrokerProcess({}, listen=f"{HOST}:{self._bind}", variables=self._variables())
         return self
 
     def stop(self, force: bool = True, delete_volume: bool = True) -> None:  # noqa: ARG002
@@ -58,10 +57,9 @@ class KafkaContainer:
             self._process.stop()
             self._process = None
 
-    def _environment(self) -> Mapping[str, str]:
-        """The environment of a container: without the KAFKA_ variables of this machine, and without its listeners."""
-        own = {name: value for name, value in self.env.items() if name not in OF_CONTAINERS}
-        return {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")} | own
+    def _variables(self) -> Mapping[str, str]:
+        """The variables of the container, without those of its inside."""
+        return {name: value for name, value in self.env.items() if name not in OF_CONTAINERS}
 
     def get_bootstrap_server(self) -> str:
         """HOST:PORT for clients."""
@@ -80,7 +78,7 @@ class KafkaContainer:
     def get_logs(self) -> tuple[bytes, bytes]:
         """What it has logged: stdout, stderr."""
         assert self._process is not None, "the container was not started"
-        return b"", self._process.log
+        return b"", self._process.logged()
 
     def with_env(self, key: str, value: str) -> Self:
         """Set a variable: `KAFKA_NUM_PARTITIONS` is the key num.partitions, as in Kafka's image."""
@@ -122,9 +120,37 @@ class KafkaContainer:
         """The broker is on the loopback."""
         return self
 
+    def with_volume_mapping(self, *_: object, **__: object) -> Self:
+        """The broker has a directory of its own, for its time."""
+        return self
+
+    def with_tmpfs_mount(self, *_: object, **__: object) -> Self:
+        """The broker has a directory of its own, for its time."""
+        return self
+
+    def maybe_emulate_amd64(self) -> Self:
+        """There is no image."""
+        return self
+
+    def waiting_for(self, _: object) -> Self:
+        """It serves when `start` returns."""
+        return self
+
     def with_kwargs(self, **_: Any) -> Self:
         """What Docker is given."""
         return self
+
+    def get_wrapped_container(self) -> Self:
+        """What testcontainers' functions that wait look at: `status` and `reload`."""
+        return self
+
+    @property
+    def status(self) -> str:
+        """As Docker calls it."""
+        return "exited" if self._process is None else "running"
+
+    def reload(self) -> None:
+        """`status` is always up to date."""
 
     def __enter__(self) -> Self:
         return self.start()

@@ -5,7 +5,7 @@ One broker serves the whole run, with pytest-xdist all workers; each test gets a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -184,11 +184,15 @@ def kafka(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Iterator[C
             cluster.load(seed)
         yield cluster
     finally:
-        if mode == "off":
-            with cluster:
-                pass
-        else:
-            _report_lint(request.node, cluster.close_with_lint(ignored), mode)
+        if not cluster.is_closed:  # by the test
+            _close(request.node, cluster, ignored, mode)
+
+
+def _close(item: pytest.Item, cluster: Cluster, ignored: Sequence[str], mode: str) -> None:
+    if mode == "off":
+        cluster.close()
+    else:
+        _report_lint(item, cluster.close_with_lint(ignored), mode)
 
 
 def _seeds(config: pytest.Config) -> list[Seed]:

@@ -1,8 +1,8 @@
 """The broker's process: started from a test, ready before the start returns, ended with the test run.
 
-It runs with an isolated import path, so nothing of the user's directory reaches it, and nothing of it the user's
-interpreter. It holds one end of a pipe: when the process of the tests ends, in whatever way, so does the broker. Its
-log is a file without a name, and the one with the token is removed as soon as it was read, so nothing is left then.
+It runs with an isolated import path and without this machine's variables for Kafka, so nothing of the user's directory
+and shell reaches it, and nothing of it the user's interpreter. It holds one end of a pipe: when the process of the
+tests ends, in whatever way, so does the broker. No file is left then: its log has no name.
 """
 
 from __future__ import annotations
@@ -18,10 +18,15 @@ from typing import Any, Final
 
 from barnabas.testing.errors import BrokerError
 
+__tracebackhide__ = True
+"""For pytest: a failure is shown where the test made it."""
+
 READY: Final = "started on"
 STOP_S: Final = 10.0
 LOG_SHOWN: Final = 4000
-"""Characters of the broker's log that an error shows."""
+"""Bytes of the broker's log that an error shows."""
+NOT_PASSED_ON: Final = ("KAFKA_", "BARNABAS_", "CLUSTER_ID")
+"""Variables that are set for another broker: with its KAFKA_ADVERTISED_LISTENERS clients would go there."""
 
 
 class BrokerProcess:
@@ -32,71 +37,63 @@ class BrokerProcess:
         config: Mapping[str, str],
         arguments: Sequence[str] = (),
         listen: str = "127.0.0.1:0",
-        environment: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         """Start it, and wait until it serves. BrokerError with its own words if it does not.
 
-        `environment` is that of the process; by default that of this one.
+        `variables` are set in its environment; those of this process that it would read are not.
         """
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
         self._owner = os.getpid()
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop
-        with tempfile.TemporaryDirectory(prefix="barnabas-test-") as folder:
-            self.control: dict[str, Any] = self._start(
-                Path(folder) / "control.json", config, arguments, listen, environment
-            )
-
-    def _start(
-        self,
-        file: Path,
-        config: Mapping[str, str],
-        arguments: Sequence[str],
-        listen: str,
-        environment: Mapping[str, str] | None,
-    ) -> dict[str, Any]:
         command = [sys.executable, "-I", "-m", "barnabas", "serve", "--listen", listen, "--control"]
-        command += ["--control-file", str(file), "--end-with-stdin", *arguments]
+        command += ["--end-with-stdin", *arguments]
         for key, value in config.items():
             command += ["--set", f"{key}={value}"]
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-            encoding="utf-8",
-            env=environment,
-            start_new_session=True,  # Ctrl-C is for the tests; the broker ends when they do
-        )
+        with tempfile.TemporaryDirectory(prefix="barnabas-test-") as folder:
+            file = Path(folder) / "control.json"
+            self._process = subprocess.Popen(
+                [*command, "--control-file", str(file)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                text=True,
+                encoding="utf-8",
+                env=_inherited() | dict(variables or {}),
+                start_new_session=True,  # Ctrl-C is for the tests; the broker ends when they do
+            )
+            self._wait_until_ready()
+            self.control: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+
+    def _wait_until_ready(self) -> None:
         assert self._process.stdout is not None
         while READY not in (line := self._process.stdout.readline()):
             if not line:
-                text = self._said()
+                self._process.wait()
+                said = self._said_last()
                 self.stop()
-                raise BrokerError(f"The broker did not start: {text}")
-        control: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        return control
+                raise BrokerError(f"The broker did not start: {said}")
 
     @property
     def pid(self) -> int:
         """The id of the process."""
         return self._process.pid
 
-    @property
-    def log(self) -> bytes:
-        """What the broker has logged, until it is ended."""
+    def logged(self) -> bytes:
+        """What the broker has logged."""
         descriptor = self._log.fileno()
-        return os.pread(descriptor, os.fstat(descriptor).st_size, 0)  # the broker writes on where it is
+        return os.pread(
+            descriptor, os.fstat(descriptor).st_size, 0
+        )  # its own position, which the broker writes at, stays
 
     def why_ended(self) -> str:
         """What a failure says of a process that has ended by itself; "" while it runs."""
         code = self._process.poll()
         if code is None or self._log.closed:
             return ""
-        return f". Its process has ended with exit code {code}; it said last: {self._said() or 'nothing'}"
+        return f". Its process has ended with exit code {code}; it said last: {self._said_last() or 'nothing'}"
 
-    def _said(self) -> str:
-        self._process.wait()
-        return self.log.decode("utf-8", "replace")[-LOG_SHOWN:].strip()
+    def _said_last(self) -> str:
+        return self.logged()[-LOG_SHOWN:].decode("utf-8", errors="replace").strip()
 
     def stop(self) -> None:
         """End it. A fork of the process that has started it leaves it alone."""
@@ -111,3 +108,8 @@ class BrokerProcess:
             self._process.kill()
             self._process.wait()
         self._log.close()
+
+
+def _inherited() -> dict[str, str]:
+    """The environment of this process without what is set for another broker."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(NOT_PASSED_ON)}

@@ -71,7 +71,7 @@ def test_a_broker_with_one_has_the_config_keys_of_the_run(tmp_path: Path, monkey
         monkeypatch.setenv("BARNABAS_CONTROL", f"http://{channel.token}@{channel.url.removeprefix('http://')}")
         assert "1 passed" in run(tmp_path, text, "--barnabas-config", "num.partitions=3")
         monkeypatch.setenv("BARNABAS_CONTROL", channel.url)
-        assert "BARNABAS_CONTROL must be http://TOKEN@HOST:PORT, not http://127" in run(tmp_path, text, code=1)
+        assert "BARNABAS_CONTROL must be http://TOKEN@HOST:PORT" in run(tmp_path, text, code=1)
 
 
 def test_the_host_of_all_clusters(tmp_path: Path) -> None:
