@@ -21,10 +21,10 @@ class Values:
 
     def only(self, known: Iterable[str]) -> None:
         """Refuse names that the operation does not know."""
-        names = sorted(known)
-        unknown = sorted(self._values.keys() - set(names))
+        known = tuple(known)
+        unknown = sorted(self._values.keys() - set(known))
         if unknown:
-            raise ControlError(f"Unknown: {', '.join(unknown)}; known: {', '.join(names) or 'nothing'}")
+            raise ControlError(f"Unknown: {', '.join(unknown)}; known are {', '.join(known) or 'none'}")
 
     @overload
     def text(self, name: str) -> str: ...

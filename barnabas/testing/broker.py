@@ -62,8 +62,6 @@ class Broker:
         self._brokers = brokers
         self._opened: Link | None = None
         self._config = {key: str(value) for key, value in (config or {}).items()}
-        self._of_clusters: Mapping[str, str] = {}
-        """What a further cluster has to be told, since the process was not started with it."""
         self._host = host
         self._port = port
         self._timeout = timeout
@@ -118,7 +116,8 @@ class Broker:
         return AsyncCluster(*await in_thread(self._open, config, more))
 
     def _open(self, config: Mapping[str, object] | None, more: Mapping[str, object]) -> tuple[Link, Access]:
-        keys = {**self._of_clusters, **{key: str(value) for key, value in (config or {}).items()}}
+        keys = dict(self._config) if self._process is None and os.environ.get(CONTROL) else {}
+        keys |= {key: str(value) for key, value in (config or {}).items()}
         opened: dict[str, Any] = self.channel.call("POST", "/v1/clusters", {"config": keys, **more})
         access = Access(opened["bootstrap"], opened.get("security"))
         return Link(self.channel, opened["id"], self._timeout), access
@@ -159,7 +158,6 @@ class Broker:
             raise BrokerError(f"{CONTROL} must be http://TOKEN@HOST:PORT")
         if self._port:
             raise BrokerError(f"{CONTROL} names a broker that runs already, so none is started on port {self._port}")
-        self._of_clusters = self._config
         self.use(f"http://{address}", token)
 
     def __enter__(self) -> Cluster:

@@ -178,6 +178,11 @@ class ClusterOperations:
         self._link.channel.call("DELETE", f"/v1/clusters/{self._link.number}")
         self._link.is_closed = True
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed here; the fixture `kafka` then has nothing to close."""
+        return self._link.is_closed
+
 
 class Cluster(ClusterOperations, Sync):
     """A cluster, for plain tests. Leaving its context closes it."""
@@ -198,7 +203,7 @@ class Cluster(ClusterOperations, Sync):
     def close_with_lint(self, ignore: Sequence[str] = ()) -> list[Finding]:
         """Close it; what its clients did wrong, but for what is ignored, and for what the test itself has caused.
 
-        RefusedError for an unknown rule; the cluster is closed then too. Nothing if the test has closed it.
+        RefusedError for an unknown rule; the cluster is closed then too.
         """
         return self.end(ignore).findings
 
