@@ -32,7 +32,7 @@ logger = logging.getLogger("barnabas.control")
 SPARES: Final = 2
 """Clusters that are started ahead, once the first was asked for: one for each of two test processes."""
 CLOSED_PER_COLLECTION: Final = 100
-"""Closed clusters, of 0.3 MB each, after which garbage is collected: they are full of reference cycles."""
+"""Closed nodes, of 0.3 MB each, after which garbage is collected: they are full of reference cycles."""
 
 
 class Clusters:
@@ -89,8 +89,9 @@ class Clusters:
         cluster = self[number]
         del self._open[number]
         cluster.close()
-        self._closed += 1
-        if self._closed % CLOSED_PER_COLLECTION == 0:
+        self._closed += 1 + (cluster.opening.brokers or 0)
+        if self._closed >= CLOSED_PER_COLLECTION:
+            self._closed = 0
             gc.collect()
 
     async def fork(self, snapshot: Snapshot) -> VirtualCluster:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
+from barnabas.broker.config.keys.general import BROKER_SESSION_TIMEOUT_MS
 from barnabas.broker.net.acceptor import bind
 from barnabas.broker.server import Server
 from barnabas.broker.start_errors import StartError
@@ -37,6 +38,7 @@ from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.storage.unsynced_files import UnsyncedFiles
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.cluster import BrokerHeartbeatRequest
 from barnabas.wire.messages.metadata_records import BrokerEndpoint
 
 if TYPE_CHECKING:
@@ -55,15 +57,17 @@ BACKLOG: Final = 128
 MAX_BROKERS: Final = 9
 FAST: Final = {
     "broker.heartbeat.interval.ms": "200",
-    "broker.session.timeout.ms": "1000",
     "replica.lag.time.max.ms": "2000",
     "replica.fetch.wait.max.ms": "200",
     "offsets.topic.num.partitions": "6",
     "share.coordinator.state.topic.num.partitions": "6",
     "transaction.state.log.num.partitions": "6",
 }
-"""Defaults for tests: a broker that was killed is missed after a second, and not after nine; internal topics, of which
-every broker has a replica, are made quickly, and have coordinators on all brokers nevertheless."""
+"""Defaults for tests: internal topics, of which every broker has a replica, are made quickly, and have coordinators on
+all brokers nevertheless."""
+MISSED_S: Final = 1.0
+"""After so long a broker that was killed is fenced. Sessions have Kafka's nine seconds, unless the config says
+otherwise: nobody is fenced on a machine that is busy."""
 
 KNOWN_S: Final = 10.0
 """How long brokers may take to learn of a change, seconds."""
@@ -217,8 +221,11 @@ class Nodes(VirtualCluster):
         sockets = {node.id: beginning.sockets.get(node.id) or _bound(node.port) for node in self._nodes.values()}
         try:
             await self._announce({node_id: one[LISTENER].getsockname()[1] for node_id, one in sockets.items()})
-            for node_id in state.running:  # so that they need not wait until their last sessions have ended
-                self._controller.broker.active_controller.local.end_session(node_id)
+            for node in self._nodes.values():
+                if node.id in state.running:  # else it would wait until its last session has ended
+                    self._controller.broker.active_controller.local.end_session(node.id)
+                else:
+                    self._nursery.start_soon(self._miss, node)
             for node_id in state.running:
                 await self.start_node(node_id, sockets.pop(node_id))
         finally:
@@ -266,6 +273,7 @@ class Nodes(VirtualCluster):
         server.inherited = sockets or {}
         self.clock.add(server)
         node.ended = trio.Event()
+        self._controller.broker.active_controller.local.end_session(node_id)  # that of before it was killed
         try:
             await self._nursery.start(self._run_node, node, server)
         except StartError as error:
@@ -305,6 +313,25 @@ class Nodes(VirtualCluster):
             raise ControlError(f"Broker {node_id} is not running")
         node.scope.cancel()
         await node.ended.wait()
+        self._nursery.start_soon(self._miss, node)
+
+    async def _miss(self, node: Node) -> None:
+        """Have the controller fence a broker that was killed, unless it is started again before."""
+        controller = self._controller
+        if controller.config[BROKER_SESSION_TIMEOUT_MS] != BROKER_SESSION_TIMEOUT_MS.default:
+            return  # its session ends by itself
+        ended = node.ended
+        await trio.sleep(MISSED_S)
+        broker = controller.broker.image.brokers.get(node.id)
+        if broker is None or broker.fenced or node.ended is not ended:
+            return
+        heartbeat = BrokerHeartbeatRequest(
+            broker_id=node.id,
+            broker_epoch=broker.epoch,
+            current_metadata_offset=controller.broker.image.offset,
+            want_fence=True,
+        )
+        controller.broker.active_controller.request(heartbeat, heartbeat.max_version, _ignore)
 
     def _node(self, node_id: int) -> Node:
         try:
@@ -481,6 +508,10 @@ class Nodes(VirtualCluster):
     def bootstrap(self) -> str:
         """The addresses of all brokers, HOST:PORT with commas."""
         return ",".join(f"{HOST}:{node.port}" for node in self._nodes.values())
+
+
+def _ignore(_: object) -> None:
+    """What follows is seen in the metadata."""
 
 
 def _any_port() -> socket.socket:

@@ -123,7 +123,7 @@ def test_modes(tmp_path: Path) -> None:
     assert file.read_text() == first
     run(tmp_path, text, "--barnabas-record-mode", "all")
     assert file.read_text() != first
-    shown = run(tmp_path, text, "--barnabas-record-mode", "new_episodes", code=1)
+    shown = run(tmp_path, text, "--barnabas-record-mode", "new_episodes", code=4)
     assert "barnabas_record_mode must be once, none or all, not 'new_episodes'" in shown
     assert [one.name for one in file.parent.iterdir()] == ["orders.cassette"]
 

@@ -120,7 +120,7 @@ def test_a_port_that_is_in_use_is_one_line_of_the_run(tmp_path: Path) -> None:
 
 
 WRONG_MARKERS = {
-    'topic={"orders": 1}': "@pytest.mark.kafka: Unknown: topic; known are config, seed, brokers, as_version",
+    'topic={"orders": 1}': "@pytest.mark.kafka: Unknown: topic; known are config, seed, as_version, brokers, ",
     'topics=["orders"]': """@pytest.mark.kafka: topics must be as {"orders": 3}, not ['orders']""",
     'topics={"a b": 1}': "@pytest.mark.kafka: INVALID_TOPIC_EXCEPTION: Topic name is invalid: 'a b'",
     "config=3": """@pytest.mark.kafka: config must be as {"num.partitions": 3}, not 3""",
@@ -287,5 +287,5 @@ def test_clusters_of_several_brokers(tmp_path: Path) -> None:
         tmp_path, "def test_it(kafka): pass\n", "--barnabas-brokers", "10", code=1
     )
     assert "barnabas_brokers must be a number" in run(
-        tmp_path, "def test_it(kafka): pass\n", "--barnabas-brokers", "x", code=1
+        tmp_path, "def test_it(kafka): pass\n", "--barnabas-brokers", "x", code=4
     )
