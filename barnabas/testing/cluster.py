@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.testing.clock import AsyncClock, Clock
 from barnabas.testing.durations import Amount, seconds_of
 from barnabas.testing.faults import AsyncFaults, AsyncHeld, Faults, Held
-from barnabas.testing.finding import Finding
+from barnabas.testing.finding import Finding, rules_of
 from barnabas.testing.forms import Async, Sync, in_thread, operation
 from barnabas.testing.group import AsyncGroup, Group
 from barnabas.testing.requests import Request, request_of
@@ -77,15 +77,15 @@ class ClusterOperations:
         return lines
 
     @operation
-    def lint(self, *, ignore: Sequence[str] = ()) -> list[Finding]:
+    def lint(self, *, ignore: str | Sequence[str] = ()) -> list[Finding]:
         """What the clients have done wrong on the wire; without the rules to ignore. RefusedError for unknown ones."""
-        found = self._link.perform("lint", {"ignore": list(ignore)})["findings"]
+        found = self._link.perform("lint", {"ignore": rules_of(ignore)})["findings"]
         return [Finding(**one) for one in found]
 
     @operation
-    def assert_no_lint(self, *, ignore: Sequence[str] = ()) -> None:
+    def assert_no_lint(self, *, ignore: str | Sequence[str] = ()) -> None:
         """Clients have done nothing wrong on the wire, but for what is ignored."""
-        found = self._link.perform("lint", {"ignore": list(ignore)})["findings"]
+        found = self._link.perform("lint", {"ignore": rules_of(ignore)})["findings"]
         if found:
             raise AssertionError("\n".join(str(Finding(**one)) for one in found))
 
@@ -136,6 +136,12 @@ class ClusterOperations:
     def close(self) -> None:
         """Close its connections, and remove it with all that it has."""
         self._link.channel.call("DELETE", f"/v1/clusters/{self._link.number}")
+        self._link.is_closed = True
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed here; the fixture `kafka` then has nothing to close."""
+        return self._link.is_closed
 
 
 class Cluster(ClusterOperations, Sync):
@@ -145,12 +151,12 @@ class Cluster(ClusterOperations, Sync):
         super().__init__(link, bootstrap_servers)
         self._topics: dict[str, Topic] = {}
 
-    def close_with_lint(self, ignore: Sequence[str] = ()) -> list[Finding]:
+    def close_with_lint(self, ignore: str | Sequence[str] = ()) -> list[Finding]:
         """Close it; what its clients did wrong, but for what is ignored, and for what the test itself has caused.
 
         RefusedError for an unknown rule; the cluster is closed then too.
         """
-        values = {"lint": True, "ignore": list(ignore)}
+        values = {"lint": True, "ignore": rules_of(ignore)}
         found = self._link.channel.call("DELETE", f"/v1/clusters/{self._link.number}", values)["findings"]
         return [Finding(**one) for one in found]
 

@@ -40,6 +40,8 @@ class Link:
         self.channel = channel
         self.number = number
         self.timeout = timeout
+        self.is_closed = False
+        """The test has closed the cluster."""
 
     def perform(self, name: str, values: dict[str, Any] | None = None, wait_s: float = 0.0) -> Any:
         """Do an operation of the cluster; values that are None are left out. Errors as `Channel.call`."""
