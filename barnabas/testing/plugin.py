@@ -150,9 +150,10 @@ def kafka(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Iterator[C
     topics = wanted.pop("topics", None) or {}
     ignored = wanted.pop("ignore_lint", ())
     settings = request.config.stash[_SETTINGS]
+    about = f"{MARKER}: " if wanted else ""
     if settings.as_version is not None:
         wanted.setdefault("as_version", settings.as_version)
-    with _in_one_sentence(f"{MARKER}: " if wanted else ""):
+    with _in_one_sentence(about):
         cluster = barnabas_broker.open(**wanted)
     try:
         with _in_one_sentence(f"{MARKER}: "):
@@ -160,14 +161,8 @@ def kafka(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Iterator[C
                 cluster.topic(name).create(partitions)
         yield cluster
     finally:
-        if cluster.is_closed:
-            pass  # by the test
-        elif settings.lint == "off":
-            cluster.close()
-        else:
-            with _in_one_sentence():
-                findings = cluster.close_with_lint(ignored)
-            _report_lint(request.node, findings, settings.lint)
+        if not cluster.is_closed:  # by the test
+            _close(request.node, cluster, ignored, settings.lint)
 
 
 def _marked(item: pytest.Item) -> dict[str, Any]:
@@ -186,6 +181,17 @@ def _marked(item: pytest.Item) -> dict[str, Any]:
 def _needs(module: str, package: str) -> None:
     """Skip the test if the library of its fixture is not installed."""
     pytest.importorskip(module, reason=f"this fixture needs {module}: pip install {package}")
+
+
+def _close(item: pytest.Item, cluster: Cluster, ignored: str | Sequence[str], lint: str) -> None:
+    """Close the cluster of a test, and report what its clients did wrong."""
+    findings: list[Finding] = []
+    with _in_one_sentence():
+        if lint == "off":
+            cluster.close()
+        else:
+            findings = cluster.close_with_lint(ignored)
+    _report_lint(item, findings, lint)
 
 
 def _report_lint(item: pytest.Item, findings: list[Finding], mode: str) -> None:
