@@ -54,7 +54,7 @@ class Channel:
             except (OSError, HTTPException, ValueError) as error:
                 connection.close()
                 if is_fresh or isinstance(error, TimeoutError):
-                    raise BrokerError(f"No answer from the broker at {self.url}: {error}{self.why()}") from error
+                    raise BrokerError(f"No answer from the broker at {self.url}: {error}{self.why()}") from None
                 continue  # it was idle, and closed meanwhile
             self._idle.append(connection)
             if response.status == UNAUTHORIZED:

@@ -15,7 +15,7 @@ from barnabas.testing.access import Access
 from barnabas.testing.clock import AsyncClock, Clock
 from barnabas.testing.durations import Amount, seconds_of
 from barnabas.testing.faults import AsyncFaults, AsyncHeld, Faults, Held
-from barnabas.testing.finding import Finding
+from barnabas.testing.finding import Finding, rules_of
 from barnabas.testing.forms import Async, Sync, in_thread, operation
 from barnabas.testing.group import AsyncGroup, Group
 from barnabas.testing.report import what_is_there
@@ -113,15 +113,15 @@ class ClusterOperations:
         return lines
 
     @operation
-    def lint(self, *, ignore: Sequence[str] = ()) -> list[Finding]:
+    def lint(self, *, ignore: str | Sequence[str] = ()) -> list[Finding]:
         """What the clients have done wrong on the wire; without the rules to ignore. RefusedError for unknown ones."""
-        found = self._link.perform("lint", {"ignore": list(ignore)})["findings"]
+        found = self._link.perform("lint", {"ignore": rules_of(ignore)})["findings"]
         return [Finding(**one) for one in found]
 
     @operation
-    def assert_no_lint(self, *, ignore: Sequence[str] = ()) -> None:
+    def assert_no_lint(self, *, ignore: str | Sequence[str] = ()) -> None:
         """Clients have done nothing wrong on the wire, but for what is ignored."""
-        found = self._link.perform("lint", {"ignore": list(ignore)})["findings"]
+        found = self._link.perform("lint", {"ignore": rules_of(ignore)})["findings"]
         if found:
             raise AssertionError("\n".join(str(Finding(**one)) for one in found))
 
@@ -200,21 +200,21 @@ class Cluster(ClusterOperations, Sync):
         if not self._link.is_closed:
             self._close()
 
-    def close_with_lint(self, ignore: Sequence[str] = ()) -> list[Finding]:
+    def close_with_lint(self, ignore: str | Sequence[str] = ()) -> list[Finding]:
         """Close it; what its clients did wrong, but for what is ignored, and for what the test itself has caused.
 
         RefusedError for an unknown rule; the cluster is closed then too.
         """
         return self.end(ignore).findings
 
-    def end(self, ignore: Sequence[str] | None = ()) -> End:
+    def end(self, ignore: str | Sequence[str] | None = ()) -> End:
         """Close it, and learn all that there is to know at the end; None to ignore all findings.
 
         Nothing if the test has closed it.
         """
         if self._link.is_closed:
             return End({})
-        values = {"lint": ignore is not None, "ignore": list(ignore or ())}
+        values = {"lint": ignore is not None, "ignore": rules_of(ignore or ())}
         return End(self._link.channel.call("DELETE", f"/v1/clusters/{self._link.number}", values))
 
     def to_await(self) -> AsyncCluster:

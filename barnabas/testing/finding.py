@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -24,3 +25,8 @@ class Finding:
     def __str__(self) -> str:
         who = f" by {self.client_id}" if self.client_id else ""
         return f"{self.rule}{who}: {self.text}. {self.explanation}"
+
+
+def rules_of(ignore: str | Sequence[str]) -> list[str]:
+    """The names of rules to ignore, which may be a single one."""
+    return [ignore] if isinstance(ignore, str) else list(ignore)

@@ -1,0 +1,1 @@
+"""The tests of other projects, unchanged, on the test kit (README.md)."""

@@ -153,6 +153,20 @@ def test_what_the_broker_refuses_is_shown_where_the_test_asked_for_it(tmp_path: 
     assert "barnabas/testing" not in shown
 
 
+def test_what_ends_before_the_test_does_not_spoil_its_end(tmp_path: Path) -> None:
+    """A cluster that the test itself closes; then a broker that is killed: a line for each test that needs it."""
+    text = """
+import os, signal
+def test_it(kafka): kafka.close()
+def test_killed(kafka, barnabas_broker): os.kill(barnabas_broker._process.pid, signal.SIGKILL)
+def test_after(kafka): pass
+"""
+    shown = run(tmp_path, text, code=1)
+    assert "2 passed, 2 errors" in shown
+    assert shown.count("\nNo answer from the broker at http://127.0.0.1:") == 2
+    assert "plugin.py" not in shown
+
+
 def test_variables_for_another_broker_are_not_for_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_ADVERTISED_LISTENERS", "PLAINTEXT://kafka:9092")
     monkeypatch.setenv("KAFKA_NUM_PARTITIONS", "many")
@@ -216,7 +230,7 @@ def unkeyed(kafka, confluent):
 def test_mistake(kafka, confluent):
     unkeyed(kafka, confluent)
 
-@pytest.mark.kafka(ignore_lint=["unkeyed-into-compacted"])
+@pytest.mark.kafka(ignore_lint="unkeyed-into-compacted")
 def test_ignored(kafka, confluent):
     unkeyed(kafka, confluent)
 """
