@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from compat import suite
+from compat.go_program import has_go
 from compat.secure import EVERY, OF_CLIENT, ClientSettings, Combination, Security, combination
 from tests.cli.conftest import run_command
 from tests.clients.secured_broker import SecuredBroker
-from tests.clients.test_franz_go import has_go
 from tests.clients.test_kcat import KCAT
 
 RUN_TIMEOUT_S = 280
