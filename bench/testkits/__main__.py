@@ -1,9 +1,9 @@
 """Measures and checks Barnabas' test kit beside what people use instead, and prints both tables.
 
-    python -m bench.testkits [--products NAMES] [--runs N] [--checks WORDS] [--write]
+    python -m bench.testkits [--products NAMES] [--runs N] [--checks [WORDS]] [--write]
 
 Every run of the times measures each product once, in turn, in a process of its own. Products that are not installed are
-said so. `--write` puts the tables into docs/comparison.md.
+said so. `--write` puts the tables into docs/comparison.md; `--runs 0` and `--checks` without words leave one out.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.testkits", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--products", nargs="+", choices=PRODUCTS, default=list(PRODUCTS), metavar="NAME")
     parser.add_argument("--runs", type=int, default=5, help="how often each product is measured; 0: not")
-    parser.add_argument("--checks", nargs="*", metavar="WORD", help="only checks with one of these in their names")
+    parser.add_argument(
+        "--checks", nargs="*", metavar="WORD", help="only checks with one of these in their names; none: no check"
+    )
     parser.add_argument("--write", action="store_true", help="put the tables into docs/comparison.md")
     return parser.parse_args()
 
@@ -90,14 +92,16 @@ def main() -> int:
         for name, one in all_behaviours().items()
         if options.checks is None or any(word in name for word in options.checks)
     }
-    parts = [times_table(products, figures)] if options.runs else []
+    parts = {}
+    if options.runs:
+        parts["times"] = f"{times_table(products, figures)}\n\n{state_of_the_machine()}"
     if behaviours:
         outcomes = {name: check(PRODUCTS[name], behaviours.values()) for name in here}
-        parts.append(behaviours_table(products, behaviours, outcomes))
-    text = "\n\n".join([*parts, state_of_the_machine()])
-    print(text)
+        parts["behaviours"] = behaviours_table(products, behaviours, outcomes)
+    print("\n\n".join(parts.values()))
     if options.write:
-        write_page(text)
+        for part, text in parts.items():
+            write_page(part, text)
     return 0
 
 

@@ -56,7 +56,7 @@ class ApacheKafka(Product):
 
     def start(self, setup: Setup = Setup.USUAL, keys: Mapping[str, str] | None = None) -> Place:
         if setup in (Setup.LOG_IN, Setup.TLS):
-            return listeners.start(self._stack, KafkaServer, setup, keys)
+            return listeners.start_kafka(self._stack, setup, keys)
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="testkits-"))
         self._server = KafkaServer(Path(folder) / "data", config={**KEYS[setup], **(keys or {})})
         self._stack.enter_context(self._server)

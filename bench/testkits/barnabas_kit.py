@@ -1,7 +1,6 @@
 """Barnabas' test kit: `barnabas.testing.Broker`, a virtual cluster for each test.
 
-Virtual clusters have one listener without security. The checks of log-ins and TLS use `barnabas serve` with further
-listeners: the same broker.
+A virtual cluster has one listener, which is called PLAINTEXT; its config keys say what protocol that has.
 """
 
 from __future__ import annotations
@@ -13,9 +12,16 @@ import psutil
 
 import barnabas
 from barnabas.testing import Broker, Cluster
-from bench.servers import BarnabasServer
+from bench import secured
 from bench.testkits import listeners
 from bench.testkits.product import KEYS, Place, Product, Setup, Test
+
+LOG_IN = {
+    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT",
+    "sasl.enabled.mechanisms": secured.SETTINGS["sasl.enabled.mechanisms"],
+    **{key.replace(".sasl_plaintext.", ".plaintext."): value for key, value in secured.LOG_IN.items()},
+}
+"""Keys of a cluster where clients log in."""
 
 
 class BarnabasKit(Product):
@@ -44,10 +50,17 @@ class BarnabasKit(Product):
         pass
 
     def start(self, setup: Setup = Setup.USUAL, keys: Mapping[str, str] | None = None) -> Place:
-        if setup in (Setup.LOG_IN, Setup.TLS):
-            return listeners.start(self._stack, BarnabasServer, setup, keys)
-        self._broker = Broker({**KEYS[setup], **(keys or {})})
-        return Place(self._stack.enter_context(self._broker).bootstrap_servers)
+        self._broker = Broker(keys)
+        own = self._stack.enter_context(self._broker)
+        if setup is Setup.LOG_IN:
+            return listeners.log_in_place(self._broker.open(LOG_IN).bootstrap_servers)
+        if setup is Setup.TLS:
+            key_store, ca = listeners.certificate(self._stack)
+            stores = {"ssl.keystore.location": str(key_store), "ssl.truststore.location": str(ca)}
+            kinds = {"ssl.keystore.type": "PEM", "ssl.truststore.type": "PEM"}
+            cluster = self._broker.open({"listener.security.protocol.map": "PLAINTEXT:SSL", **kinds, **stores})
+            return listeners.tls_place(cluster.bootstrap_servers, ca)
+        return Place(self._broker.open(KEYS[setup]).bootstrap_servers if KEYS[setup] else own.bootstrap_servers)
 
     def begin(self) -> Test:
         assert self._broker is not None, "not started"

@@ -36,6 +36,8 @@ def creation_errors(clients: Clients) -> None:
         try:
             _create(clients, NewTopic(name, 1, replicas, config=dotted))
         except KafkaException as error:
+            if error.args[0].code() < 0:  # it is not of the broker
+                raise
             return int(error.args[0].code())
         return 0
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -55,13 +54,8 @@ class Kfake(Product):
         )
         options: dict[str, object] = {"configs": dict(keys or {}), "auto": setup is not Setup.NO_AUTO_CREATION}
         if setup is Setup.TLS:
-            from barnabas.secure.authority import Authority
-
-            folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="testkits-")))
-            authority = Authority.new("testkits")
-            (folder / "broker.pem").write_text(authority.broker("testkits", ["127.0.0.1"]))
-            (folder / "ca.pem").write_text(authority.pem)
-            return listeners.tls_place(self._ask(options | {"tls": str(folder / "broker.pem")}), folder / "ca.pem")
+            key_store, ca = listeners.certificate(self._stack)
+            return listeners.tls_place(self._ask(options | {"tls": str(key_store)}), ca)
         if setup is Setup.USUAL or setup is Setup.NO_AUTO_CREATION:
             return Place(self._ask(options))
         log_in = options | {"user": secured.USER, "password": secured.PASSWORD, "acls": setup is Setup.AUTHORIZER}

@@ -1,14 +1,14 @@
-"""A broker with listeners for log-ins and TLS, of Barnabas or of Apache Kafka: the same keys for both."""
+"""Log-ins and TLS: what a broker needs for them, and what its clients do."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 from bench import secured
-from bench.servers import Server
+from bench.real_kafka import KafkaServer
 from bench.testkits.product import Place, Setup
 
 LOG_IN = {
@@ -20,15 +20,27 @@ LOG_IN = {
 """The administrator."""
 
 
-def start(stack: ExitStack, make: Callable[..., Server], setup: Setup, keys: Mapping[str, str] | None = None) -> Place:
-    """Start a server with the listener that the setup needs; the stack ends it and removes its data."""
+def start_kafka(stack: ExitStack, setup: Setup, keys: Mapping[str, str] | None = None) -> Place:
+    """Start Apache Kafka with the listener that the setup needs; the stack ends it and removes its data."""
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="testkits-")))
-    server = make(folder / "data", config={**secured.SETTINGS, **(keys or {})})
+    server = KafkaServer(folder / "data", config={**secured.SETTINGS, **(keys or {})})
     secured.secure(server, folder)
     stack.enter_context(server)
     if setup is Setup.TLS:
         return tls_place(f"{server.host}:{server.ports['SSL']}", secured.ca_file(server))
     return log_in_place(f"{server.host}:{server.ports['SASL_PLAINTEXT']}")
+
+
+def certificate(stack: ExitStack) -> tuple[Path, Path]:
+    """Files with key and certificate of a broker on the loopback address, and with the CA; the stack removes them."""
+    from barnabas.secure.authority import Authority
+
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="testkits-")))
+    authority = Authority.new("testkits")
+    key_store, ca = folder / "broker.pem", folder / "ca.pem"
+    key_store.write_text(authority.broker("testkits", ["127.0.0.1"]))
+    ca.write_text(authority.pem)
+    return key_store, ca
 
 
 def tls_place(bootstrap: str, ca: Path) -> Place:

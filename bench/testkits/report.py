@@ -15,7 +15,6 @@ from bench.testkits.measure import Figures
 from bench.testkits.product import Product
 
 PAGE = ROOT / "docs" / "comparison.md"
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 COLUMNS = {"start s": "start, s", "isolation ms": "isolation, ms", "test ms": "whole test, ms", "memory MB": "MB"}
 NOT_TRIED = Outcome(False, "")
 
@@ -84,9 +83,9 @@ def state_of_the_machine() -> str:
     return f"{machine()}; Python {platform.python_version()}; load average {os.getloadavg()[0]:.1f} at the end"
 
 
-def write_page(text: str) -> None:
-    """Replace what stands between the marks of the page."""
-    page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+def write_page(part: str, text: str) -> None:
+    """Replace what stands between two marks of the page: `<!-- PART: begin -->` and `<!-- PART: end -->`."""
+    begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
+    _, _, after = rest.partition(end)
+    PAGE.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")

@@ -75,10 +75,11 @@ def test_the_table_of_behaviours_counts_and_numbers_the_reasons(two: dict[str, t
 
 def test_the_page_keeps_what_is_beside_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    begin, end = "<!-- times: begin -->", "<!-- times: end -->"
+    page.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
     monkeypatch.setattr(report, "PAGE", page)
-    report.write_page("new")
-    assert page.read_text() == f"before\n{report.BEGIN}\n\nnew\n\n{report.END}\nafter\n"
+    report.write_page("times", "new")
+    assert page.read_text() == f"before\n{begin}\n\nnew\n\n{end}\nafter\n"
 
 
 def test_products_and_checks_have_names_of_their_own() -> None:
