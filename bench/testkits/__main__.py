@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 from collections import defaultdict
@@ -79,6 +80,7 @@ def _options() -> argparse.Namespace:
 def main() -> int:
     """Print both tables."""
     options = _options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the products too
     products = {name: PRODUCTS[name] for name in options.products}
     here = []
     for name, product in products.items():

@@ -27,28 +27,29 @@ def _create(clients: Clients, topic: Any) -> Any:
     return clients.admin.create_topics([topic])[topic.topic].result()
 
 
-@behaviour("CreateTopics refuses what Kafka refuses, each with its error")
+def _creation_error(clients: Clients, name: str, replicas: int = 1, **config: str) -> int:
+    """The code with which the broker refuses to make a topic; 0 if it does not."""
+    dotted = {key.replace("_", "."): value for key, value in config.items()}
+    try:
+        _create(clients, NewTopic(name, 1, replicas, config=dotted))
+    except KafkaException as error:
+        if error.args[0].code() < 0:  # it is not of the broker
+            raise
+        return int(error.args[0].code())
+    return 0
+
+
+@behaviour("CreateTopics refuses a name that exists, and one with a space")
 def creation_errors(clients: Clients) -> None:
-    topic = clients.topic()
-
-    def code(name: str, replicas: int = 1, **config: str) -> int:
-        dotted = {key.replace("_", "."): value for key, value in config.items()}
-        try:
-            _create(clients, NewTopic(name, 1, replicas, config=dotted))
-        except KafkaException as error:
-            if error.args[0].code() < 0:  # it is not of the broker
-                raise
-            return int(error.args[0].code())
-        return 0
-
-    found = [code(topic), code("no spaces"), code(unique("t"), 9), code(unique("t"), retention_ms="never")]
-    wanted = [
-        KafkaError.TOPIC_ALREADY_EXISTS,
-        KafkaError.TOPIC_EXCEPTION,
-        KafkaError.INVALID_REPLICATION_FACTOR,
-        KafkaError.INVALID_CONFIG,
-    ]
+    found = [_creation_error(clients, name) for name in (clients.topic(), "no spaces")]
+    wanted = [KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.TOPIC_EXCEPTION]
     assert found == wanted, f"errors {found} for {wanted}"
+
+
+@behaviour("CreateTopics refuses more replicas than there are brokers")
+def too_many_replicas(clients: Clients) -> None:
+    code = _creation_error(clients, unique("topic"), replicas=9)
+    assert code == KafkaError.INVALID_REPLICATION_FACTOR, f"error {code}"
 
 
 @behaviour("CreatePartitions adds, and refuses to take away")
@@ -89,7 +90,7 @@ def _described(clients: Clients, resource: ConfigResource) -> Any:
     return future.result()
 
 
-@behaviour("Configs of topics are described and changed one by one; a bad value is refused")
+@behaviour("Configs of topics are described, and changed one by one")
 def configs(clients: Clients) -> None:
     topic = clients.topic(retention_ms="1234567")
     found = _described(clients, ConfigResource(ResourceType.TOPIC, topic))
@@ -97,18 +98,25 @@ def configs(clients: Clients) -> None:
     assert (own.value, own.is_default) == ("1234567", False), f"retention.ms {own.value}"
     assert (default.value, default.is_default) == ("1048588", True), f"max.message.bytes {default.value}"
 
-    def change(value: str) -> None:
-        resource = ConfigResource(ResourceType.TOPIC, topic)
-        entry = ConfigEntry("retention.ms", value, incremental_operation=AlterConfigOpType.SET)
-        resource.add_incremental_config(entry)
-        (future,) = clients.admin.incremental_alter_configs([resource]).values()
-        future.result()
-
-    change("7654321")
+    _change(clients, topic, "7654321")
     resource = ConfigResource(ResourceType.TOPIC, topic)
     until(lambda: _described(clients, resource)["retention.ms"].value == "7654321", "the new value")
-    code = error_of(lambda: change("never"))
-    assert code == KafkaError.INVALID_CONFIG, f"error {code}"
+
+
+def _change(clients: Clients, topic: str, retention_ms: str) -> None:
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    entry = ConfigEntry("retention.ms", retention_ms, incremental_operation=AlterConfigOpType.SET)
+    resource.add_incremental_config(entry)
+    (future,) = clients.admin.incremental_alter_configs([resource]).values()
+    future.result()
+
+
+@behaviour("A config with a value that is none is refused, for a new topic and later")
+def bad_config(clients: Clients) -> None:
+    topic = clients.topic()
+    codes = [_creation_error(clients, unique("topic"), retention_ms="never")]
+    codes.append(error_of(lambda: _change(clients, topic, "never")))
+    assert codes == [KafkaError.INVALID_CONFIG] * 2, f"errors {codes}"
 
 
 @behaviour("Configs of the broker are described")

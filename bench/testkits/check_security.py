@@ -59,36 +59,42 @@ def acls(clients: Clients) -> None:
     assert set(deleted.result()) == {other, own}, "other ACLs were deleted"
 
 
-@behaviour("A user of SCRAM-SHA-512 is made, logs in, and is refused with another password", Setup.LOG_IN)
-def scram(clients: Clients) -> None:
+def _login(password: str) -> dict[str, str]:
+    """Settings of alice."""
+    settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}
+    return {**settings, "sasl.username": ALICE, "sasl.password": password}
+
+
+def _make_user(clients: Clients) -> None:
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
     upsertion = UserScramCredentialUpsertion(ALICE, info, PASSWORD.encode())
     clients.admin.alter_user_scram_credentials([upsertion])[ALICE].result()
+
+
+@behaviour("A user of SCRAM-SHA-512 is made, described, and logs in", Setup.LOG_IN)
+def scram(clients: Clients) -> None:
+    _make_user(clients)
     found = clients.admin.describe_user_scram_credentials([ALICE])[ALICE].result()
     mechanisms = [one.mechanism for one in found.scram_credential_infos]
     assert mechanisms == [ScramMechanism.SCRAM_SHA_512], f"mechanisms {mechanisms}"
-
-    def login(password: str) -> dict[str, str]:
-        return {
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "SCRAM-SHA-512",
-            "sasl.username": ALICE,
-            "sasl.password": password,
-        }
-
     topic = clients.topic()
-    place = clients.place
-    with Clients(Place(place.bootstrap, client=login(PASSWORD))) as own:
+    with Clients(Place(clients.place.bootstrap, client=_login(PASSWORD))) as own:
         own.send(topic, b"x")
         assert [one.value() for one in own.read(topic, 1)] == [b"x"], "another record"
+
+
+@behaviour("Who logs in with a wrong password is told so", Setup.LOG_IN)
+def wrong_password(clients: Clients) -> None:
+    _make_user(clients)
     errors: list[KafkaError] = []
-    refused = AdminClient({"bootstrap.servers": place.bootstrap, **login("wrong"), "error_cb": errors.append})
+    settings = {"bootstrap.servers": clients.place.bootstrap, "error_cb": errors.append}
+    refused = AdminClient({**settings, **_login("wrong")})
 
     def is_told() -> bool:
         refused.poll(0.1)
         return any(error.code() == KafkaError._AUTHENTICATION for error in errors)
 
-    until(is_told, "an error of authentication for the wrong password")
+    until(is_told, "an error of authentication")
 
 
 @behaviour("TLS: a client that trusts the CA is served, another one is not", Setup.TLS)
