@@ -153,6 +153,8 @@ class Server:
         self.name = "KafkaServer" if "broker" in config.roles else "ControllerServer"
         """The name of the process in its ready line, as in Kafka."""
         self._temporary_dir: str | None = None
+        self.remove_directory: Callable[[str], object] = _remove
+        """Removes a temporary directory: now, or later, where others are served by the same loop."""
         self.prepared_dir: str | None = None
         """A directory with the data to begin with, in place of a new one; it is removed at the end as that is."""
         self.inherited: dict[str, socket.socket] = {}
@@ -557,16 +559,20 @@ class Server:
                 self.is_clean = False
                 logger.error("Not all logs could be closed: %s. The next start checks them", error)
         else:
-            import shutil
-
             log_dirs.release()
-            shutil.rmtree(self._temporary_dir, ignore_errors=True)
+            self.remove_directory(self._temporary_dir)
         self._flushes.close()
 
     def _close_controller(self) -> int:
         """Close the controller of this process; the broker epoch, -1 if there is none."""
         epoch = -1 if self._remote is not None else self.broker.controller.close()
         return epoch if self._member is None else self.broker.lifecycle.broker_epoch
+
+
+def _remove(directory: str) -> None:
+    import shutil
+
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def advertised_controllers(config: ServerConfig, bound: Iterable[Endpoint]) -> list[Endpoint]:

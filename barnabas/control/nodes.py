@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -27,7 +26,7 @@ from barnabas.cluster.plan import (
 )
 from barnabas.control.errors import ControlError, NotFoundError, WaitedTooLongError
 from barnabas.control.local_client import LocalClient
-from barnabas.control.virtual_cluster import VirtualCluster
+from barnabas.control.virtual_cluster import VirtualCluster, remove_in_thread
 from barnabas.storage.unsynced_files import UnsyncedFiles
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.topics import (
@@ -138,7 +137,7 @@ class Nodes(VirtualCluster):
         finally:
             if has_opened:
                 controller.close(is_killed=True)
-            rmtree(self._folder, ignore_errors=True)
+            await remove_in_thread([str(self._folder)])
         if failure is not None:
             raise StartError(str(failure)) from failure
 

@@ -7,7 +7,9 @@ can use it, and no request is rewritten. It takes about 2 ms of CPU to start one
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
+from shutil import rmtree
 from typing import TYPE_CHECKING
 
 import trio
@@ -125,7 +127,10 @@ class VirtualCluster:
                     self.server.run_in(nursery)
                     nursery.start_soon(self.clock.run)
             finally:
+                directories: list[str] = []
+                self.server.remove_directory = directories.append
                 self.server.close()
+                await remove_in_thread(directories)
             if self._replacement is None:
                 return
             self._replace(self._replacement)
@@ -180,3 +185,10 @@ class VirtualCluster:
         """Close its connections now, and remove its data as soon as its tasks have ended."""
         if self._scope is not None:
             self._scope.cancel()
+
+
+async def remove_in_thread(directories: Iterable[str]) -> None:
+    """Remove directories in a thread: a busy disk takes 0.2 s for the 50 partitions of committed offsets alone."""
+    with trio.CancelScope(shield=True):
+        for directory in directories:
+            await trio.to_thread.run_sync(partial(rmtree, directory, ignore_errors=True))
