@@ -57,12 +57,12 @@ def secure(server: Server, folder: Path) -> None:
     authority = Authority.new("bench")
     key_store = folder / f"{server.name}.pem"
     key_store.write_text(authority.broker("bench", [server.host]))
-    _ca(server).write_text(authority.pem)
+    ca_file(server).write_text(authority.pem)
     server.ports = {"SSL": free_port(), "SASL_PLAINTEXT": free_port()}
     server.config |= {"ssl.keystore.location": str(key_store), **LOG_IN}
 
 
-def _ca(server: Server) -> Path:
+def ca_file(server: Server) -> Path:
     """What clients of a server trust."""
     return server.data_dir.with_name(server.data_dir.name + "-ca.pem")
 
@@ -73,7 +73,7 @@ def _tls_client(target: Target) -> Mapping[str, str]:
     return {
         "bootstrap.servers": f"{server.host}:{server.ports['SSL']}",
         "security.protocol": "ssl",
-        "ssl.ca.location": str(_ca(server)),
+        "ssl.ca.location": str(ca_file(server)),
     }
 
 

@@ -146,6 +146,8 @@ class Server:
         self.name = "KafkaServer" if "broker" in config.roles else "ControllerServer"
         """The name of the process in its ready line, as in Kafka."""
         self._temporary_dir: str | None = None
+        self.remove_directory: Callable[[str], object] = _remove
+        """Removes a temporary directory: now, or later, where others are served by the same loop."""
         self.prepared_dir: str | None = None
         """A directory with the data to begin with, in place of a new one; it is removed at the end as that is."""
         self.inherited: dict[str, socket.socket] = {}
@@ -573,16 +575,20 @@ class Server:
     def _remove_temporary_dir(self) -> None:
         path = self._temporary_dir or self.prepared_dir
         if path is not None:
-            import shutil
-
-            shutil.rmtree(path, ignore_errors=True)
-            if os.path.lexists(path):
-                logger.warning("%s cannot be removed", path)
+            self.remove_directory(path)
 
     def _close_controller(self) -> int:
         """Close the controller of this process; the broker epoch, -1 if there is none."""
         epoch = -1 if self._remote is not None else self.broker.controller.close()
         return epoch if self._member is None else self.broker.lifecycle.broker_epoch
+
+
+def _remove(directory: str) -> None:
+    import shutil
+
+    shutil.rmtree(directory, ignore_errors=True)
+    if os.path.lexists(directory):
+        logger.warning("%s cannot be removed", directory)
 
 
 def advertised_controllers(config: ServerConfig, bound: Iterable[Endpoint]) -> list[Endpoint]:

@@ -33,7 +33,7 @@ from barnabas.control.errors import ControlError, NotFoundError, WaitedTooLongEr
 from barnabas.control.leaders import Leaders
 from barnabas.control.local_client import LocalClient
 from barnabas.control.snapshots import NodesState
-from barnabas.control.virtual_cluster import VirtualCluster, check_whole
+from barnabas.control.virtual_cluster import VirtualCluster, check_whole, remove_in_thread
 from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.storage.unsynced_files import UnsyncedFiles
 from barnabas.wire.configdef import ConfigError
@@ -185,7 +185,8 @@ class Nodes(VirtualCluster):
             if controller is not None:
                 self.clock.remove(controller)
                 controller.close(is_killed=True)
-            _discard(beginning)
+            _close(beginning.sockets)
+            await remove_in_thread([str(beginning.folder)])
         if failure is not None:
             raise failure
 

@@ -21,7 +21,7 @@ from barnabas import __version__  # noqa: E402 - needs the path above
 
 SECTIONS = {
     "Use": [
-        "docs/testing", "docs/cli", "docs/ci", "docs/docker", "docs/migrating-from-compose",
+        "docs/testing", "docs/comparison", "docs/cli", "docs/ci", "docs/docker", "docs/migrating-from-compose",
         "docs/migrating-from-kafka",
         "docs/mixed-clusters", "docs/completion", "docs/profiles", "docs/upgrading", "docs/queues", "docs/pipeline",
         "docs/operations", "docs/securing", "docs/threat-model", "docs/security", "docs/platforms",

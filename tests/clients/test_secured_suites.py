@@ -17,10 +17,10 @@ from barnabas.client.admin import create_topic
 from barnabas.client.users import list_credentials
 from barnabas.wire.errors import ErrorCode, KafkaError
 from compat import suite
+from compat.go_program import has_go
 from compat.secure import EVERY, OF_CLIENT, ClientSettings, Combination, Security, combination
 from tests.cli.conftest import run_command
 from tests.clients.secured_broker import ASK_TIMEOUT_S, SecuredBroker
-from tests.clients.test_franz_go import has_go
 from tests.clients.test_kcat import KCAT
 
 RUN_TIMEOUT_S = 280

@@ -1,0 +1,1 @@
+"""Barnabas' test kit beside what people use instead: `python -m bench.testkits`."""

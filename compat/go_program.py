@@ -1,0 +1,37 @@
+"""Programs in Go: built once from their sources, into `.cache/go`."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from compat.jars import ROOT
+
+OLDEST = (1, 21)
+"""Downloads the toolchain that a go.mod names."""
+
+
+def has_go() -> bool:
+    """Whether Go 1.21 or later is installed."""
+    if not shutil.which("go"):
+        return False
+    output = subprocess.run(["go", "version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"go(\d+)\.(\d+)", output)
+    return found is not None and (int(found[1]), int(found[2])) >= OLDEST
+
+
+def built(folder: Path) -> Path:
+    """The path of the program in a folder, built unless it has been built from the same sources before."""
+    sources = [*sorted(folder.glob("*.go")), folder / "go.mod"]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    program = ROOT / ".cache" / "go" / f"{folder.name}-{digest}"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    with program.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not program.exists():
+            subprocess.run(["go", "build", "-o", str(program), "."], cwd=folder, check=True)
+    return program
