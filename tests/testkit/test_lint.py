@@ -42,6 +42,14 @@ def test_a_flush_for_each_record(kafka: Cluster) -> None:
     kafka.assert_no_lint(ignore=["tiny-batches"])
 
 
+def test_records_that_fill_a_batch_alone_are_no_finding(kafka: Cluster) -> None:
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 0})
+    for _ in range(150):
+        producer.produce("orders", bytes(20_000))
+        producer.flush(10)
+    assert kafka.lint() == []
+
+
 @pytest.mark.kafka(ignore_lint=["commit-per-record"])
 def test_a_commit_for_each_record(kafka: Cluster) -> None:
     topic = kafka.topic("orders")

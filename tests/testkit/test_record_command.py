@@ -140,7 +140,6 @@ def test_clients_are_told_the_address_that_they_have_reached(kafka: Cluster, tmp
         assert player.stop()[0] == 0
 
 
-@pytest.mark.kafka(ignore_lint=["tiny-batches"])
 def test_a_recording_keeps_nothing_in_memory(kafka: Cluster, tmp_path: Path) -> None:
     """90 MB through the proxy after the first 18 MB take no memory that stays."""
     kafka.topic("orders").create()

@@ -20,6 +20,8 @@ TINY_BATCHES: Final = 100
 """Requests in a row with one record each …"""
 TINY_BATCHES_PER_S: Final = 50.0
 """… at this rate at least: slower ones may be single events."""
+FULL_BATCH_BYTES: Final = 16_384
+"""The default of batch.size in Kafka's producer: a record as large fills a batch alone."""
 COMMITS: Final = 50
 COMMITS_PER_S: Final = 20.0
 EMPTY_FETCHES: Final = 100
@@ -115,9 +117,14 @@ def _unbroken(run: Iterable[Entry], belongs: Callable[[Entry], bool]) -> Iterato
         yield stretch
 
 
+def _is_tiny(entry: Entry) -> bool:
+    details = entry.details
+    return details.get("records") == 1 and details.get("bytes", 0) < FULL_BATCH_BYTES and not entry.errors
+
+
 def _tiny_batches(traces: Traces) -> Iterator[Finding]:
     for first, run in _runs(traces.entries, ApiKey.PRODUCE):
-        for stretch in _unbroken(run, lambda one: one.details.get("records") == 1 and not one.errors):
+        for stretch in _unbroken(run, _is_tiny):
             if _fastest(stretch, TINY_BATCHES, TINY_BATCHES_PER_S):
                 topics = ", ".join(dict.fromkeys(topic for one in stretch for topic in one.topics))
                 yield Finding(
