@@ -6,7 +6,9 @@ import socket
 from pathlib import Path
 
 import pytest
+import trio
 
+from barnabas.control.virtual_cluster import remove_in_thread
 from barnabas.testing import Broker, Cluster, RefusedError
 from tests.testkit.test_plugin import run
 
@@ -100,3 +102,17 @@ def test_configs_that_no_cluster_starts_with(barnabas_broker: Broker, config: di
 def test_the_brokers_own_cluster_cannot_be_closed(barnabas_broker: Broker) -> None:
     with pytest.raises(RefusedError, match="ends with its process"):
         barnabas_broker.channel.call("DELETE", "/v1/clusters/0")
+
+
+def test_directories_are_removed_in_a_thread_also_at_the_end(tmp_path: Path) -> None:
+    """The removal is awaited while the process ends: nothing is left behind."""
+    folder = tmp_path / "data"
+    (folder / "orders-0").mkdir(parents=True)
+
+    async def end() -> None:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await remove_in_thread([str(folder)])
+
+    trio.run(end)
+    assert not folder.exists()
