@@ -109,5 +109,7 @@ def test_what_there_is_not(barnabas_broker: Broker) -> None:
         barnabas_broker.open(auth="kerberos")
     with pytest.raises(RefusedError, match="auth and tls are for clusters with one broker"):
         barnabas_broker.open(auth="scram", brokers=3)
+    with pytest.raises(RefusedError, match="a session of clients that log in or speak TLS is not recorded"):
+        barnabas_broker.open(tls=True, record=True)
     with pytest.raises(RefusedError, match="listeners"):
         barnabas_broker.open({"listeners": "PLAINTEXT://127.0.0.1:0"}, auth="scram")
