@@ -9,7 +9,7 @@ import pytest
 from barnabas.broker.loop import Loop
 from barnabas.broker.slices import ACTIVE, SLICE_S, STEPS
 
-STEP_S = SLICE_S / 4
+STEP_S = SLICE_S / 3.5
 
 
 class _Clock:

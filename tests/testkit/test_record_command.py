@@ -23,6 +23,7 @@ from barnabas.testing import Broker, Cluster
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.messages.headers import RequestHeader
 from barnabas.wire.messages.sasl import SaslHandshakeRequest
+from tests.clients.live_group import wait_until
 
 
 class Command:
@@ -165,6 +166,7 @@ def test_a_killed_recording_is_whole_up_to_its_last_request(kafka: Cluster, tmp_
     file = tmp_path / "orders.cassette"
     with recording(kafka.bootstrap_servers, file) as proxy:
         produce(proxy.address, "orders", 1)
+        wait_until(lambda: '"Produce"' in file.read_text(encoding="utf-8"), "the request in the file")  # by a thread
         proxy.process.kill()
         proxy.process.wait()
     assert ApiKey.PRODUCE in {one.api for one in exchanges(file)}
