@@ -1,11 +1,13 @@
 """Operations on groups of every type: state, members with what they are assigned, committed offsets with their lag.
 
-Whoever waits is woken by the records of the group's coordinator: each change of a group is one.
+Whoever waits is woken by the records of the group's coordinator. Each change of a group is one, but for the states of
+a classic group between two generations, which are in memory only: who waits for a state looks again meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -44,6 +46,7 @@ DEAD: Final = "Dead"
 LOADED_S: Final = 5.0
 """How long a coordinator that is being loaded is waited for, seconds."""
 LOOK_S: Final = 0.005
+LOOK_AGAIN_S: Final = 0.02
 
 
 @operation("groups")
@@ -73,6 +76,7 @@ async def wait_for_group(cluster: VirtualCluster, values: Values) -> object:
     committed offset at least].
     """
     name = values.text("group")
+    look_again_s = LOOK_AGAIN_S if values.has("state") else inf
     found: dict[str, Any] = {}
     with trio.move_on_after(values.number("timeout_s", 10.0)):
         while True:
@@ -81,7 +85,8 @@ async def wait_for_group(cluster: VirtualCluster, values: Values) -> object:
             found = await described(cluster, name)
             if _is_as_wished(found, values):
                 return found | {"enough": True}
-            await waiter.wait()
+            with trio.move_on_after(look_again_s):
+                await waiter.wait()
     return (found or await described(cluster, name)) | {"enough": False}
 
 
