@@ -138,10 +138,11 @@ class Reactor:
         timers = self._loop.timers
         next_checkpoint = clock() + CHECKPOINT_S
         linger_s = 0.0
+        rotates = True
         try:
             while True:
                 try:
-                    was_busy = self.turn(linger_s)
+                    was_busy = self.turn(linger_s, rotates=rotates)
                 except Exception:
                     logger.exception("A turn of the event loop failed")
                     await trio.sleep(FAILED_TURN_PAUSE_S)
@@ -152,9 +153,12 @@ class Reactor:
                     continue
                 linger_s = self.linger_s
                 now = clock()
-                if now >= next_checkpoint or timers.is_due(now):
-                    if self._rotation:  # requests wait for the rotation or for other tasks, not for both
-                        self.turn(rotates=False)
+                is_due = now >= next_checkpoint or timers.is_due(now)
+                if is_due and rotates and self._rotation:
+                    rotates = False  # a turn more: requests wait for the rotation or for other tasks, not for both
+                    continue
+                rotates = True
+                if is_due:
                     await trio.lowlevel.checkpoint()
                     next_checkpoint = clock() + CHECKPOINT_S
         finally:

@@ -319,6 +319,31 @@ async def test_other_tasks_run_after_a_time_not_after_a_number_of_turns(turns: T
 
 
 @pytest.mark.trio
+async def test_a_failed_turn_before_other_tasks_does_not_end_the_reactor(
+    turns: Turns, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    peers = [turns.connect() for _ in range(2)]
+    for peer in peers:
+        peer.sendall(requests(20, CHECKPOINT_S * 1000))
+    turn = turns.reactor.turn
+    failures = iter([RuntimeError("a bug")])
+
+    def failing(linger_s: float = 0.0, *, rotates: bool = True) -> bool:
+        if not rotates and (failure := next(failures, None)) is not None:
+            raise failure
+        return turn(linger_s, rotates=rotates)
+
+    monkeypatch.setattr(turns.reactor, "turn", failing)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(turns.reactor.run)
+        with trio.fail_after(20):
+            while len(turns.served) < 40:
+                await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+    assert caplog.text.count("A turn of the event loop failed") == 1
+
+
+@pytest.mark.trio
 async def test_turns_and_slices_alternate_under_constant_traffic(turns: Turns) -> None:
     peer = turns.connect()
     order: list[str] = []

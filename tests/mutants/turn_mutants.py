@@ -60,8 +60,8 @@ TURNS = (
     Mutant(
         "checkpoint-not-by-time",
         "broker/net/reactor.py",
-        "                if now >= next_checkpoint or timers.is_due(now):\n",
-        "                if timers.is_due(now):\n",
+        "                is_due = now >= next_checkpoint or timers.is_due(now)\n",
+        "                is_due = timers.is_due(now)\n",
         _TURNS + "test_other_tasks_run_after_a_time_not_after_a_number_of_turns",
     ),
     Mutant(
