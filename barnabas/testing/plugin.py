@@ -32,8 +32,6 @@ _SEEDS: pytest.StashKey[list[Seed]] = pytest.StashKey()
 
 MARKER = "@pytest.mark.kafka"
 
-MARKER = "@pytest.mark.kafka"
-
 pytest_addoption = declare
 
 
