@@ -207,11 +207,23 @@ def test_kafkas_tool_sees_the_same_group_on_both_coordinators(
         told = []
         for broker in (KAFKA, OURS):
             coordinate(cluster, OFFSETS, group, broker)
-            told.append(
-                sorted(" ".join(line.split()) for line in tools.groups("--describe", "--group", group).splitlines())
-            )
+            told.append(_described(tools, group, committed=f"{group} {topic} 0 30 30 0"))
         assert told[0] == told[1]
-        assert any(line.startswith(f"{group} {topic} 0 30 30 0") for line in told[0])
     finally:
         tools.close()
         reader.consumer.close()
+
+
+def _described(tools: Tools, group: str, committed: str) -> list[str]:
+    """What the tool says of a group, from when its coordinator has the commit.
+
+    A new leader answers up to the high watermark that it knows, which is up to one fetch behind the last leader's.
+    """
+    lines: list[str] = []
+
+    def has_the_commit() -> bool:
+        lines[:] = sorted(" ".join(line.split()) for line in tools.groups("--describe", "--group", group).splitlines())
+        return any(line.startswith(committed) for line in lines)
+
+    wait_for(has_the_commit, f"a line that begins with {committed}")
+    return lines
