@@ -313,7 +313,7 @@ async def test_accepting_pauses_while_there_are_no_descriptors(tmp_path: Path, m
         refusals = []
 
         class Exhausted:
-            def accept(self) -> None:
+            def _accept(self) -> None:
                 refusals.append(1)
                 raise OSError(errno.EMFILE, "Too many open files")
 
