@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from barnabas.broker.limited_log import LimitedLog
     from barnabas.broker.loop import Loop
     from barnabas.broker.net.connection import Connection
+    from barnabas.broker.net.encoded_response import EncodedResponse
     from barnabas.broker.net.log_ins import LogIns
     from barnabas.coord.security.exchange import Exchange
     from barnabas.wire.principal import KafkaPrincipal
@@ -91,6 +92,9 @@ class Listener(Protocol):
     failure_delay_s: float
     max_frame_bytes: int
     log_ins: LogIns
+
+    def handshake_answer(self, version: int) -> EncodedResponse:
+        """The answer to a handshake that has succeeded."""
 
     def exchange(self, mechanism: str) -> Exchange:
         """The server's side of an enabled mechanism."""
@@ -180,13 +184,13 @@ class SaslAuthenticator:
         if self._state is _INITIAL:
             self._state = State.VERSIONS_KNOWN
 
-    def handshake(self, mechanism: str, version: int) -> SaslHandshakeResponse:
+    def handshake(self, mechanism: str, version: int) -> EncodedResponse:
         """Answer SaslHandshake. AuthenticationRefused for a mechanism that is not enabled."""
-        enabled = list(self._listener.settings.mechanisms)
+        enabled = self._listener.settings.mechanisms
         self._has_headers = self._has_headers or version >= 1
         if mechanism not in enabled:
             code = int(ErrorCode.UNSUPPORTED_SASL_MECHANISM)
-            response = SaslHandshakeResponse(error_code=code, mechanisms=enabled)
+            response = SaslHandshakeResponse(error_code=code, mechanisms=list(enabled))
             text = f"Unsupported SASL mechanism {mechanism[:64]}: the listener has {', '.join(enabled)}"
             raise self._refused(text, response)
         if self._previous is not None and self._previous[0] != mechanism:
@@ -195,7 +199,7 @@ class SaslAuthenticator:
             self._state = _TOKENS
             self._exchange = self._listener.exchange(mechanism)
         self._mechanism = mechanism
-        return SaslHandshakeResponse(mechanisms=enabled)
+        return self._listener.handshake_answer(version)
 
     def authenticate(self, token: bytes) -> SaslAuthenticateResponse:
         """Answer SaslAuthenticate. AuthenticationRefused when the client is not let in."""

@@ -65,8 +65,8 @@ _FIRST: Final = re.compile(
     rf"(?P<header>n,(?:a=(?P<authorization_id>(?:[^=,\x00]|=2C|=3D)+))?,)"
     rf"(?P<bare>n=(?P<name>(?:[^=,\x00]|=2C|=3D)+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)(?P<extensions>{_ITEM}))"
 )
-_FINAL: Final = re.compile(
-    rf"(?P<unproved>c=(?P<binding>[A-Za-z0-9+/=]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+){_ITEM}),p=(?P<proof>[A-Za-z0-9+/=]+)"
+_FINAL: Final = re.compile(  # of the proof `_decoded` says whether it is base64
+    rf"(?P<unproved>c=(?P<binding>[A-Za-z0-9+/=]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+){_ITEM}),p=(?P<proof>[^,\x00]+)"
 )
 _SERVER_FIRST: Final = re.compile(
     r"r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+),s=(?P<salt>[A-Za-z0-9+/=]+),i=(?P<iterations>[1-9][0-9]{0,8})"
