@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_CLIENT_SOFTWARE = 3
 FIRST_PRODUCE_VERSION_SHOWN = 0
 """Produce is served from version 3, but reported from 0 as in Kafka 4, for older librdkafka (KAFKA-18659)."""
+_FIRST_VERSION, _LAST_VERSION = served_versions(ApiKey.API_VERSIONS)
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -61,8 +62,7 @@ def _shown(ctx: RequestContext) -> list[ApiKey]:
 
 def refused(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse | None:
     """The answer to a request that is invalid or of a version that is not served; keeps the client's software."""
-    first, last = served_versions(ApiKey.API_VERSIONS)
-    if not first <= ctx.api_version <= last:
+    if not _FIRST_VERSION <= ctx.api_version <= _LAST_VERSION:
         return ApiVersionsResponse(
             error_code=int(ErrorCode.UNSUPPORTED_VERSION), api_keys=[_versions_of(ApiKey.API_VERSIONS)]
         )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Serve = Callable[[Route, "Message", RequestContext], None]
 _KEY: Final = Struct(">hh")
+_SERVED: Final = Admission.SERVED
 
 
 def is_admitted(broker: Broker, routes: Routes, connection: Connection, frame: memoryview, serve: Serve) -> bool:
@@ -40,6 +41,8 @@ def is_admitted(broker: Broker, routes: Routes, connection: Connection, frame: m
         return True  # the dispatcher says what is wrong with it
     api_key, api_version = _KEY.unpack_from(frame)
     admission = authenticator.admit(api_key, connection.now)
+    if admission is _SERVED:
+        return True
     if admission is Admission.EXPIRED:
         connection.is_closing = True
     elif admission is Admission.ILLEGAL:
@@ -58,7 +61,7 @@ def is_admitted(broker: Broker, routes: Routes, connection: Connection, frame: m
             connection.now,
         )
         serve(route, request, context)
-    return admission is Admission.SERVED
+    return False
 
 
 def refuse(

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.network.Processor")
 request_logger = logging.getLogger("kafka.request.logger")
 
+_API_VERSIONS = int(ApiKey.API_VERSIONS)  # a member of an enumeration is looked up by a function of Python
 _REQUEST_HEADER = Struct(">hhih")  # api key, api version, correlation id, length of the client id
 _RESPONSE_HEADER = Struct(">ii")  # size, correlation id
 _FLEXIBLE_RESPONSE_HEADER = Struct(">iib")
@@ -58,7 +59,9 @@ class Dispatcher:
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         """Serve one request; `frame` is valid only until this returns. ProtocolError when it cannot be decoded."""
-        if connection.authenticator is not None and not self._is_admitted(connection, frame):
+        if connection.authenticator is not None and not (self._admits or self._import_admits())(
+            self._broker, self._routes, connection, frame, _serve
+        ):
             return
         quotas = self._broker.client_quotas
         since = 0.0 if quotas is None else quotas.cpu_time()
@@ -66,7 +69,7 @@ class Dispatcher:
             api_key, api_version, correlation_id, client_id_size = _REQUEST_HEADER.unpack_from(frame)
         except Exception:
             raise ProtocolError("a request shorter than its header") from None
-        if api_key == ApiKey.API_VERSIONS:
+        if api_key == _API_VERSIONS:
             route, frame, client_id_size = _api_versions_route(
                 self._routes, api_version, correlation_id, frame, client_id_size
             )
@@ -100,13 +103,12 @@ class Dispatcher:
             request_logger.debug("%s:%d %s %s v%d", *peer, client_id, route.name, api_version)
         _serve(route, request, context)
 
-    def _is_admitted(self, connection: Connection, frame: memoryview) -> bool:
-        """Whether a connection that must authenticate, or has a session with an end, may send this now."""
-        if self._admits is None:
-            from barnabas.broker.apis.authentication import is_admitted
+    def _import_admits(self) -> Callable[..., bool]:
+        """What says whether a connection that must authenticate, or has a session with an end, may send a frame."""
+        from barnabas.broker.apis.authentication import is_admitted
 
-            self._admits = is_admitted
-        return self._admits(self._broker, self._routes, connection, frame, _serve)
+        self._admits = is_admitted
+        return is_admitted
 
 
 def _parse_within(route: Route, frame: memoryview, position: int, max_elements: int, client_id: str | None) -> Message:
@@ -171,7 +173,10 @@ def _deliver(route: Route, request: Message, context: RequestContext, outcome: M
 def _try_to_respond(route: Route, request: Message, context: RequestContext, response: Message) -> None:
     """Send a response, or an error when it cannot be encoded, or the small parts of log files in it not be read."""
     try:
-        _send(route, context, response)
+        if context.usage is None:
+            _respond(context.connection, route, context.correlation_id, response)
+        else:
+            _send(route, context, response)
     except Exception as error:
         _respond_to_failure(route, request, context, error)
 

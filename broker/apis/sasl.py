@@ -21,8 +21,6 @@ from barnabas.wire.messages.sasl import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from barnabas.broker.context import RequestContext
     from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.broker.security.sasl_authenticator import SaslAuthenticator
@@ -36,7 +34,10 @@ def sasl_handshake(ctx: RequestContext, request: SaslHandshakeRequest) -> Messag
     if authenticator is None:
         _log_needless(ctx)
         return SaslHandshakeResponse(error_code=int(ErrorCode.ILLEGAL_SASL_STATE))
-    return _answered(ctx, authenticator, lambda: authenticator.handshake(request.mechanism, ctx.api_version))
+    try:
+        return authenticator.handshake(request.mechanism, ctx.api_version)
+    except AuthenticationRefused as error:
+        return refuse(ctx.broker, ctx.connection, authenticator, error.response)
 
 
 @api(SaslAuthenticateRequest)
@@ -48,7 +49,10 @@ def sasl_authenticate(ctx: RequestContext, request: SaslAuthenticateRequest) -> 
             error_code=int(ErrorCode.ILLEGAL_SASL_STATE),
             error_message="SaslAuthenticate request received after successful authentication",
         )
-    return _answered(ctx, authenticator, lambda: authenticator.authenticate(bytes(request.auth_bytes)))
+    try:
+        return authenticator.authenticate(bytes(request.auth_bytes))
+    except AuthenticationRefused as error:
+        return refuse(ctx.broker, ctx.connection, authenticator, error.response)
 
 
 def _authenticator(ctx: RequestContext) -> SaslAuthenticator | None:
@@ -67,12 +71,3 @@ def _log_needless(ctx: RequestContext) -> None:
             "security.protocol=%s in the client, or use a listener with SASL",
             *(connection.listener, connection.peer_host, connection.peer_port, connection.security_protocol),
         )
-
-
-def _answered(
-    ctx: RequestContext, authenticator: SaslAuthenticator, answer: Callable[[], Message]
-) -> Message | DelayedResponse:
-    try:
-        return answer()
-    except AuthenticationRefused as error:
-        return refuse(ctx.broker, ctx.connection, authenticator, error.response)

@@ -10,7 +10,8 @@ import socket
 import sys
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING
+from socket import SocketType
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.net.poller import READ
 
@@ -36,12 +37,27 @@ RESERVED_DESCRIPTORS = 16
 """Connections are accepted up to `CONNECTIONS_SHARE` of the file descriptors in use; at least so many are left then."""
 
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_INHERITS_OPTIONS: Final = sys.platform == "linux"
+"""Whether an accepted socket has the options of the one that listens, also TCP_NODELAY."""
+_ANY_ADDRESS: Final = ("0.0.0.0", "::")
 
 
 class Listener:
     """A listening socket, the name of its listener, and who serves its connections."""
 
-    __slots__ = ("_log_ins", "dispatch", "is_held", "is_polled", "name", "prepare", "protocol", "socket", "tls")
+    __slots__ = (
+        "_kind",
+        "_local",
+        "_log_ins",
+        "dispatch",
+        "is_held",
+        "is_polled",
+        "name",
+        "prepare",
+        "protocol",
+        "socket",
+        "tls",
+    )
 
     def __init__(
         self,
@@ -63,6 +79,8 @@ class Listener:
         self.prepare: Callable[[Connection], None] | None = None
         """Called with each connection before anything is read from it: SASL."""
         self.tls = tls
+        self._kind = (int(listening.family), int(listening.type), listening.proto)
+        self._local: tuple[str, int] | None = None
         self._log_ins: LogIns | None = None
         self.is_held = False  # by a limit
         self.is_polled = False
@@ -71,6 +89,29 @@ class Listener:
     def authenticates(self) -> bool:
         """Whether clients have to authenticate, if only this node to them."""
         return self.prepare is not None or self.tls is not None
+
+    def begin(self) -> None:
+        """Prepare the socket, which is bound and listens, and learn the address that its connections have here."""
+        self.socket.setblocking(False)
+        if _INHERITS_OPTIONS:
+            _set_options(self.socket)
+        local = self.socket.getsockname()
+        self._local = None if local[0] in _ANY_ADDRESS else (local[0], local[1])
+
+    def accept(self) -> tuple[SocketType, tuple[str, int]]:
+        """The next connection and its peer. OSError if there is none, or it could not be accepted.
+
+        It has no methods of Python: a `socket.socket` costs twice the system call.
+        """
+        fd, peer = self.socket._accept()  # type: ignore[attr-defined]  # what `socket.accept` calls
+        return SocketType(*self._kind, fd), peer
+
+    def local_address(self, accepted: SocketType) -> tuple[str, int]:
+        """The address that a client has connected to."""
+        local = self._local
+        if local is None:  # one of many
+            local = accepted.getsockname()
+        return local[0], local[1]
 
     @property
     def log_ins(self) -> LogIns:
@@ -89,7 +130,7 @@ class Acceptor:
         self,
         loop: Loop,
         poller: Poller,
-        admit: Callable[[Listener, socket.socket, tuple[str, int]], None],
+        admit: Callable[[Listener, SocketType, tuple[str, int]], None],
         connection_count: Callable[[], int],
         hold: Callable[[Listener, float], tuple[float, str] | None],
     ) -> None:
@@ -105,10 +146,11 @@ class Acceptor:
         self.listeners: list[Listener] = []
         self.is_paused = False
         self._next_warning = -inf
+        self._spare: int | None = None
 
     def listen(self, listener: Listener) -> None:
         """Accept from a socket that is already bound and listening."""
-        listener.socket.setblocking(False)
+        listener.begin()
         self.listeners.append(listener)
         self._poll(listener)
 
@@ -118,14 +160,16 @@ class Acceptor:
             return
         now = self._loop.now()
         end = now + ACCEPT_S
+        most = _usable_descriptors()
         for _ in range(ACCEPT_BATCH):
             held = self._hold(listener, now)
             if held is not None:
                 self._hold_back(listener, now, *held)
                 return
             try:
-                self._check_descriptors()
-                accepted, peer = listener.socket.accept()
+                if self._spare is None:
+                    self._take_spare(most)
+                accepted, peer = listener.accept()
             except BlockingIOError:
                 return
             except OSError as error:
@@ -133,13 +177,20 @@ class Acceptor:
                     self.pause(error)
                     return
                 continue  # the peer has disconnected before it was accepted
-            try:
-                self._admit(listener, accepted, peer)
-            except OSError:
-                accepted.close()
+            self._take_in(listener, accepted, peer, most)
             now = self._loop.now()
             if now >= end:
                 return
+
+    def _take_in(self, listener: Listener, accepted: SocketType, peer: tuple[str, int], most: float) -> None:
+        if accepted.fileno() >= most:
+            accepted = self._moved_to_spare(accepted)
+        try:
+            if not _INHERITS_OPTIONS:
+                _set_options(accepted)
+            self._admit(listener, accepted, peer)
+        except OSError:
+            accepted.close()
 
     def _hold_back(self, listener: Listener, now: float, wait_s: float, limit: str) -> None:
         """Accept nothing from a listener for `wait_s` seconds: its clients wait in the system's queue, as in Kafka."""
@@ -171,15 +222,25 @@ class Acceptor:
             self._poller.unregister(listener.socket.fileno())
         listener.is_polled = wanted
 
-    def _check_descriptors(self) -> None:
-        """OSError when the next descriptor is one of those kept for the logs: the connection waits in the backlog."""
-        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if descriptors == resource.RLIM_INFINITY:
-            return
+    def _take_spare(self, most: float) -> None:
+        """Hold a descriptor that a connection may have: so none is looked for before each of them is accepted.
+
+        OSError when the next one is kept for the logs: the connection waits in the backlog.
+        """
         following = os.dup(self._poller.fileno())
-        os.close(following)
-        if following >= min(CONNECTIONS_SHARE * descriptors, descriptors - RESERVED_DESCRIPTORS):
+        if following >= most:
+            os.close(following)
             raise OSError(errno.EMFILE, "the last file descriptors are kept for the logs")
+        self._spare = following
+
+    def _moved_to_spare(self, accepted: SocketType) -> SocketType:
+        """A connection that has got one of the descriptors that are kept: it takes the spare one instead."""
+        spare, self._spare = self._spare, None
+        assert spare is not None
+        family, kind, protocol = accepted.family, accepted.type, accepted.proto
+        os.dup2(accepted.fileno(), spare, inheritable=False)
+        accepted.close()
+        return SocketType(family, kind, protocol, spare)
 
     def pause(self, error: OSError) -> None:
         """Stop polling the listeners for a moment: no connection can be accepted because of `error`."""
@@ -208,6 +269,23 @@ class Acceptor:
                 listener.is_polled = False
             listener.socket.close()
         self.listeners.clear()
+        if self._spare is not None:
+            os.close(self._spare)
+            self._spare = None
+
+
+def _usable_descriptors() -> float:
+    """The first descriptor that no connection may have."""
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if descriptors == resource.RLIM_INFINITY:
+        return inf
+    return min(CONNECTIONS_SHARE * descriptors, descriptors - RESERVED_DESCRIPTORS)
+
+
+def _set_options(of: SocketType) -> None:
+    """The options of a connection: nothing waits to be sent together, and a peer that is gone is noticed."""
+    of.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    of.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 def bind(host: str, port: int, backlog: int | None) -> socket.socket:

@@ -60,7 +60,7 @@ class Channel:
         "socket",
     )
 
-    def __init__(self, accepted: socket.socket, connection: Connection, read_ahead: ReadAhead) -> None:
+    def __init__(self, accepted: socket.SocketType, connection: Connection, read_ahead: ReadAhead) -> None:
         self.socket = accepted
         self.fd = accepted.fileno()
         self.connection = connection
@@ -82,8 +82,11 @@ class Channel:
     def flush(self) -> int:
         """Send what the socket accepts, at most about TURN_BYTES; returns the bytes sent."""
         connection = self.connection
+        out = connection.out
+        if len(out) == 1 and type(out[0]) is bytes:  # one response in one piece, as nearly always
+            return self._send_one(out[0])
         total = 0
-        while connection.out and total < TURN_BYTES and not self.is_reading:
+        while out and total < TURN_BYTES and not self.is_reading:
             try:
                 sent = self._send_some()
             except BlockingIOError:
@@ -91,6 +94,20 @@ class Channel:
             total += sent
             connection.out_bytes -= sent
         return total
+
+    def _send_one(self, response: bytes) -> int:
+        """Send the only chunk of `out`."""
+        try:
+            sent = self.socket.send(response)
+        except BlockingIOError:
+            return 0
+        connection = self.connection
+        connection.out_bytes -= sent
+        if sent == len(response):
+            connection.out.popleft()
+        else:
+            connection.out[0] = memoryview(response)[sent:]
+        return sent
 
     def _send_some(self) -> int:
         """Send a part of `out` with one system call; BlockingIOError when the socket's buffer is full."""

@@ -174,6 +174,8 @@ class Connection:
     @property
     def can_resume(self) -> bool:
         """Whether `resume` has something to do: a request was kept, and nothing holds it back any more."""
+        if self._buffer is None:
+            return False  # nearly always
         return self._has_frame and not (self.is_held or self.out or self.is_closing)
 
     @property

@@ -29,6 +29,11 @@ class _Rate:
         self._available = inf
         self._at = 0.0
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether an event may have to wait."""
+        return self._limit != UNLIMITED
+
     def set_limit(self, limit: int, window_s: float, now: float) -> None:
         """Allow `limit` events per second, and at once those of `window_s` seconds."""
         if limit == self._limit:
@@ -71,12 +76,20 @@ class ConnectionQuotas:
         for name, own in limits.listeners.items():
             rate = self._rates.setdefault(name, _Rate())
             rate.set_limit(own.creation_rate, limits.rate_window_s, now)
+        self._may_hold = (
+            limits.max_connections != UNLIMITED
+            or self._rate.is_limited
+            or any(rate.is_limited for rate in self._rates.values())
+            or any(own.max_connections != UNLIMITED for own in limits.listeners.values())
+        )
 
     def hold(self, listener: str, now: float) -> tuple[float, str] | None:
         """Why `listener` must not accept a connection now: for how many seconds, and the limit; None if it may.
 
         Infinity: until a connection is closed or a limit is changed.
         """
+        if not self._may_hold:
+            return None
         limits = self._limits
         own = self._own(listener)
         if self._of_listener[listener] >= own.max_connections:
@@ -95,6 +108,8 @@ class ConnectionQuotas:
 
     def accepted(self, listener: str) -> None:
         """A connection was accepted, which counts for the rates also if it is closed at once."""
+        if not self._may_hold:
+            return
         rate = self._rates.get(listener)
         if rate is not None:
             rate.count()

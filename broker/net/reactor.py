@@ -18,7 +18,6 @@ How responses are sent is in `broker.net.channel`. A socket is watched for writi
 from __future__ import annotations
 
 import logging
-import socket
 import time
 from collections import deque
 from collections.abc import Callable
@@ -40,6 +39,8 @@ from barnabas.broker.net.unauthenticated import Unauthenticated
 from barnabas.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
+    from socket import SocketType
+
     from barnabas.broker.disk_threads import DiskExecutor
     from barnabas.broker.loop import Loop
     from barnabas.broker.net.limits import Limits
@@ -256,11 +257,15 @@ class Reactor:
         for _ in range(len(self._rotation)):
             channel = self._rotation.popleft()
             channel.is_waiting = False
+            before = now
             if channel.is_unauthenticated:
                 self._go_on(channel, now)
+                now = clock()
+                if now - before < EXPENSIVE_S and channel.connection.on_authenticated is None:
+                    channel.is_heavy = False  # a share of CPU time is not less than a share of time
             else:
                 self._weigh(channel, now)
-            now = clock()
+                now = clock()
             if now >= end:
                 break
 
@@ -292,7 +297,7 @@ class Reactor:
         held = self._quotas.hold(listener.name, now)
         return self._unauthenticated.hold(now) if held is None and listener.authenticates else held
 
-    def _admit(self, listener: Listener, accepted: socket.socket, peer: tuple[str, int]) -> None:
+    def _admit(self, listener: Listener, accepted: SocketType, peer: tuple[str, int]) -> None:
         host = _plain(peer[0])
         quotas = self._quotas
         quotas.accepted(listener.name)
@@ -306,14 +311,12 @@ class Reactor:
             accepted.close()
             return
         accepted.setblocking(False)
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        local = accepted.getsockname()
+        local_host, local_port = listener.local_address(accepted)
         connection = Connection(
             listener.dispatch or self._dispatch,
             listener=listener.name,
             peer=(host, peer[1]),
-            local=(_plain(local[0]), local[1]),
+            local=(_plain(local_host), local_port),
             max_frame_bytes=self._limits.max_frame_bytes,
             buffers=self._unauthenticated.buffers if listener.authenticates else self._buffers,
             on_output=self._on_output,
@@ -339,7 +342,7 @@ class Reactor:
         connection.use_buffers(self._buffers)
         self.acceptor.release_held()
 
-    def _close_later(self, accepted: socket.socket, wait_s: float) -> None:
+    def _close_later(self, accepted: SocketType, wait_s: float) -> None:
         """Close a connection of an address that connects too fast, in so many seconds."""
         if self._refused is None:
             from barnabas.broker.net.refused_sockets import RefusedSockets

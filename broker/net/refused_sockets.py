@@ -25,12 +25,12 @@ class RefusedSockets:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._sockets: set[socket.socket] = set()
+        self._sockets: set[socket.SocketType] = set()
 
     def __len__(self) -> int:
         return len(self._sockets)
 
-    def close_later(self, accepted: socket.socket, wait_s: float) -> None:
+    def close_later(self, accepted: socket.SocketType, wait_s: float) -> None:
         """Close a socket in so many seconds."""
         if len(self._sockets) >= MOST:
             accepted.close()
@@ -39,7 +39,7 @@ class RefusedSockets:
         self._sockets.add(accepted)
         self._loop.timers.at(self._loop.now() + wait_s, lambda: self._close(accepted))
 
-    def _close(self, accepted: socket.socket) -> None:
+    def _close(self, accepted: socket.SocketType) -> None:
         self._sockets.discard(accepted)
         accepted.close()
 

@@ -62,7 +62,7 @@ class TlsListener:
 
     def channel(
         self,
-        accepted: socket.socket,
+        accepted: socket.SocketType,
         connection: Connection,
         read_ahead: ReadAhead,
         rotate: Callable[[Channel], None],
@@ -77,7 +77,7 @@ class IncomingTls:
 
     __slots__ = ("_connection", "_has_begun", "_listener", "_scratch", "_socket", "stream")
 
-    def __init__(self, listener: TlsListener, accepted: socket.socket, connection: Connection) -> None:
+    def __init__(self, listener: TlsListener, accepted: socket.SocketType, connection: Connection) -> None:
         self._listener = listener
         self._scratch = listener.cipher_scratch
         self._socket = accepted

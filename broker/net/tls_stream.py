@@ -45,7 +45,12 @@ class TlsStream:
     )
 
     def __init__(
-        self, plain: socket.socket, context: ssl.SSLContext, *, server_side: bool, server_hostname: str | None = None
+        self,
+        plain: socket.SocketType,
+        context: ssl.SSLContext,
+        *,
+        server_side: bool,
+        server_hostname: str | None = None,
     ) -> None:
         """`server_hostname` is whom a client wants to reach; it is checked if the context checks names."""
         self._socket = plain

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from barnabas.broker.limited_log import LimitedLog
     from barnabas.broker.loop import Loop
     from barnabas.broker.net.connection import Connection
+    from barnabas.broker.net.encoded_response import EncodedResponse
     from barnabas.broker.net.log_ins import LogIns
     from barnabas.coord.security.exchange import Exchange
     from barnabas.wire.principal import KafkaPrincipal
@@ -62,6 +63,17 @@ class Admission(Enum):
     """The session has ended: the connection is closed."""
 
 
+# A member of an enumeration is looked up by a function of Python; these are asked for in each request of a log-in.
+_TOKENS: Final = State.TOKENS
+_COMPLETE: Final = State.COMPLETE
+_INITIAL: Final = State.INITIAL
+_BAD_MECHANISM: Final = State.BAD_MECHANISM
+_SERVED: Final = Admission.SERVED
+_SASL_HANDSHAKE: Final = int(ApiKey.SASL_HANDSHAKE)
+_SASL_AUTHENTICATE: Final = int(ApiKey.SASL_AUTHENTICATE)
+_API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
+
+
 class AuthenticationRefused(Exception):  # noqa: N818 (an answer)
     """The authentication has failed; `response` is the answer, None for none."""
 
@@ -80,6 +92,9 @@ class Listener(Protocol):
     failure_delay_s: float
     max_frame_bytes: int
     log_ins: LogIns
+
+    def handshake_answer(self, version: int) -> EncodedResponse:
+        """The answer to a handshake that has succeeded."""
 
     def exchange(self, mechanism: str) -> Exchange:
         """The server's side of an enabled mechanism."""
@@ -119,7 +134,7 @@ class SaslAuthenticator:
     @property
     def is_complete(self) -> bool:
         """Whether the connection is authenticated, and not in the middle of another authentication."""
-        return self._state is State.COMPLETE
+        return self._state is _COMPLETE
 
     @property
     def failure_delay_s(self) -> float:
@@ -129,19 +144,19 @@ class SaslAuthenticator:
     def admit(self, api_key: int, now: float) -> Admission:
         """Whether a request is served in this state. ProtocolError if the connection is closed because of it."""
         state = self._state
-        if state is State.COMPLETE:
+        if state is _COMPLETE:
             return self._admit_to_session(api_key, now)
-        if state is State.TOKENS:
-            return Admission.SERVED if api_key == ApiKey.SASL_AUTHENTICATE else Admission.ILLEGAL
-        if state is State.BAD_MECHANISM:
-            if api_key == ApiKey.SASL_AUTHENTICATE:
-                return Admission.SERVED  # its token is refused
+        if state is _TOKENS:
+            return _SERVED if api_key == _SASL_AUTHENTICATE else Admission.ILLEGAL
+        if state is _BAD_MECHANISM:
+            if api_key == _SASL_AUTHENTICATE:
+                return _SERVED  # its token is refused
             raise ProtocolError("Unexpected Kafka request during SASL re-authentication with another mechanism")
-        if api_key == ApiKey.SASL_HANDSHAKE and state in _BEFORE_HANDSHAKE:
-            return Admission.SERVED
-        if api_key == ApiKey.API_VERSIONS:
-            if state is State.INITIAL and self._previous is None:
-                return Admission.SERVED
+        if api_key == _SASL_HANDSHAKE and state in _BEFORE_HANDSHAKE:
+            return _SERVED
+        if api_key == _API_VERSIONS:
+            if state is _INITIAL and self._previous is None:
+                return _SERVED
             raise ProtocolError("Unexpected ApiVersions request received during SASL authentication")
         name = ApiKey(api_key).name if api_key in set(ApiKey) else str(api_key)
         connection = self._connection
@@ -158,33 +173,33 @@ class SaslAuthenticator:
             self._previous = (self._mechanism, self._connection.principal)
             self._state = State.INITIAL
             self._has_headers = False
-            return Admission.SERVED
+            return _SERVED
         if now >= self._expires_at:
             self._listener.log_ins.expired_connections_killed += 1
             return Admission.EXPIRED
-        return Admission.SERVED
+        return _SERVED
 
     def versions_answered(self) -> None:
         """The client has the versions: its next request is SaslHandshake."""
-        if self._state is State.INITIAL:
+        if self._state is _INITIAL:
             self._state = State.VERSIONS_KNOWN
 
-    def handshake(self, mechanism: str, version: int) -> SaslHandshakeResponse:
+    def handshake(self, mechanism: str, version: int) -> EncodedResponse:
         """Answer SaslHandshake. AuthenticationRefused for a mechanism that is not enabled."""
-        enabled = list(self._listener.settings.mechanisms)
+        enabled = self._listener.settings.mechanisms
         self._has_headers = self._has_headers or version >= 1
         if mechanism not in enabled:
             code = int(ErrorCode.UNSUPPORTED_SASL_MECHANISM)
-            response = SaslHandshakeResponse(error_code=code, mechanisms=enabled)
+            response = SaslHandshakeResponse(error_code=code, mechanisms=list(enabled))
             text = f"Unsupported SASL mechanism {mechanism[:64]}: the listener has {', '.join(enabled)}"
             raise self._refused(text, response)
         if self._previous is not None and self._previous[0] != mechanism:
-            self._state = State.BAD_MECHANISM
+            self._state = _BAD_MECHANISM
         else:
-            self._state = State.TOKENS
+            self._state = _TOKENS
             self._exchange = self._listener.exchange(mechanism)
         self._mechanism = mechanism
-        return SaslHandshakeResponse(mechanisms=enabled)
+        return self._listener.handshake_answer(version)
 
     def authenticate(self, token: bytes) -> SaslAuthenticateResponse:
         """Answer SaslAuthenticate. AuthenticationRefused when the client is not let in."""
@@ -214,8 +229,7 @@ class SaslAuthenticator:
 
     def _step(self, token: bytes) -> tuple[bytes, int]:
         """The exchange's answer to a token, and the lifetime of the session once it is complete."""
-        again = "authentication" if self._previous is None else "re-authentication"
-        if self._state is State.BAD_MECHANISM:
+        if self._state is _BAD_MECHANISM:
             assert self._previous is not None
             raise self._refused(
                 f"SASL mechanism '{self._mechanism}' requested by client is not supported for re-authentication of "
@@ -230,6 +244,7 @@ class SaslAuthenticator:
         except AuthenticationFailed as error:
             raise self._refused(str(error), None, why=error.why) from error
         except InvalidCredentials as error:
+            again = "authentication" if self._previous is None else "re-authentication"
             self._listener.log.detail("%s: %s", self._mechanism, error)
             raise self._refused(
                 f"Authentication failed during {again} due to invalid credentials with SASL mechanism "
@@ -255,7 +270,7 @@ class SaslAuthenticator:
         else:
             listener.log_ins.successful_authentications += 1
         self._exchange = None
-        self._state = State.COMPLETE
+        self._state = _COMPLETE
         connection.principal = identity.principal
         connection.limit_frames(listener.max_frame_bytes)
         connection.authenticated()
@@ -269,6 +284,8 @@ class SaslAuthenticator:
     def _lifetime_ms(self, identity: Identity) -> int | None:
         """How long the session lasts: as long as the credential, and connections.max.reauth.ms at most."""
         maximum = self._listener.settings.max_reauth_ms[self._mechanism]
+        if maximum <= 0 and identity.expires_ms is None:
+            return None
         limits = [maximum] if maximum > 0 else []
         if identity.expires_ms is not None:
             limits.append(max(0, identity.expires_ms - self._listener.loop.now_ms()))

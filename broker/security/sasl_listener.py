@@ -16,6 +16,7 @@ from barnabas.broker.config.keys.general import DELEGATION_TOKEN_SECRET_KEY
 from barnabas.broker.config.keys.network import CONNECTION_FAILED_AUTHENTICATION_DELAY_MS, SOCKET_REQUEST_MAX_BYTES
 from barnabas.broker.config.sasl_settings import sasl_settings
 from barnabas.broker.limited_log import LimitedLog
+from barnabas.broker.net.encoded_response import EncodedResponse
 from barnabas.broker.net.log_ins import LogIns
 from barnabas.broker.security.sasl_authenticator import SaslAuthenticator
 from barnabas.coord.security.claims import identity_of
@@ -24,6 +25,7 @@ from barnabas.coord.security.plain import PLAIN, PlainExchange
 from barnabas.coord.security.scram import SCRAM_MECHANISMS, ScramMechanism
 from barnabas.coord.security.scram_server import Credential, FakeCredentials, ScramExchange, TokenCredential
 from barnabas.coord.security.tokens import principal_of, token_password
+from barnabas.wire.messages.sasl import SaslHandshakeResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
@@ -70,12 +72,22 @@ class SaslListener:
         self._fakes = FakeCredentials(random_bytes(32))
         self._model: UserScramCredentialRecord | None = None
         self._tokens = self._token_check(executor)
+        self._handshake_answers: dict[int, EncodedResponse] = {}
         self.log_ins = LogIns() if log_ins is None else log_ins
 
     def attach(self, connection: Connection) -> None:
         """Have a new connection authenticate before anything else."""
         connection.authenticator = SaslAuthenticator(self, connection)
         connection.limit_frames(self.settings.max_receive_bytes)
+
+    def handshake_answer(self, version: int) -> EncodedResponse:
+        """The answer to a handshake that has succeeded: the same for all clients, encoded once for each version."""
+        encoded = self._handshake_answers.get(version)
+        if encoded is None:
+            encoded = self._handshake_answers[version] = EncodedResponse()
+            response = SaslHandshakeResponse(mechanisms=list(self.settings.mechanisms))
+            encoded.chunks = response.encode_chunks(version)
+        return encoded
 
     def exchange(self, mechanism: str) -> Exchange:
         """The server's side of an enabled mechanism."""

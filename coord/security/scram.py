@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from base64 import b64decode, b64encode
+from binascii import a2b_base64, b2a_base64
 from typing import Final, NamedTuple
 
 from barnabas.coord.security.exchange import InvalidCredentials
@@ -65,8 +65,8 @@ _FIRST: Final = re.compile(
     rf"(?P<header>n,(?:a=(?P<authorization_id>(?:[^=,\x00]|=2C|=3D)+))?,)"
     rf"(?P<bare>n=(?P<name>(?:[^=,\x00]|=2C|=3D)+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)(?P<extensions>{_ITEM}))"
 )
-_FINAL: Final = re.compile(
-    rf"(?P<unproved>c=(?P<binding>[A-Za-z0-9+/=]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+){_ITEM}),p=(?P<proof>[A-Za-z0-9+/=]+)"
+_FINAL: Final = re.compile(  # of the proof `_decoded` says whether it is base64
+    rf"(?P<unproved>c=(?P<binding>[A-Za-z0-9+/=]+),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+){_ITEM}),p=(?P<proof>[^,\x00]+)"
 )
 _SERVER_FIRST: Final = re.compile(
     r"r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+),s=(?P<salt>[A-Za-z0-9+/=]+),i=(?P<iterations>[1-9][0-9]{0,8})"
@@ -102,7 +102,7 @@ class ServerFirst(NamedTuple):
     iterations: int
 
     def __str__(self) -> str:
-        return f"r={self.nonce},s={b64encode(self.salt).decode()},i={self.iterations}"
+        return f"r={self.nonce},s={str(b2a_base64(self.salt, newline=False), 'ascii')},i={self.iterations}"
 
 
 def parse_client_first(token: bytes) -> ClientFirst:
@@ -110,15 +110,9 @@ def parse_client_first(token: bytes) -> ClientFirst:
     found = _FIRST.fullmatch(_text(token))
     if found is None:
         raise InvalidCredentials("Invalid SCRAM client first message format")
-    extensions = dict(item.split("=", 1) for item in found["extensions"].split(",") if item)
-    return ClientFirst(
-        found["header"],
-        found["bare"],
-        unescaped(found["name"]),
-        unescaped(found["authorization_id"] or ""),
-        found["nonce"],
-        extensions,
-    )
+    header, authorization_id, bare, name, nonce, items = found.groups()
+    extensions = dict(item.split("=", 1) for item in items.split(",") if item) if items else {}
+    return ClientFirst(header, bare, unescaped(name), unescaped(authorization_id or ""), nonce, extensions)
 
 
 def parse_client_final(token: bytes) -> ClientFinal:
@@ -126,7 +120,8 @@ def parse_client_final(token: bytes) -> ClientFinal:
     found = _FINAL.fullmatch(_text(token))
     if found is None:
         raise InvalidCredentials("Invalid SCRAM client final message format")
-    return ClientFinal(found["unproved"], _decoded(found["binding"]), found["nonce"], _decoded(found["proof"]))
+    unproved, binding, nonce, proof = found.groups()
+    return ClientFinal(unproved, _decoded(binding), nonce, _decoded(proof))
 
 
 def parse_server_first(token: bytes) -> ServerFirst:
@@ -164,6 +159,6 @@ def _text(token: bytes) -> str:
 
 def _decoded(text: str) -> bytes:
     try:
-        return b64decode(text, validate=True)
+        return a2b_base64(text, strict_mode=True)
     except ValueError:
         raise InvalidCredentials("a value that is not base64") from None

@@ -8,7 +8,7 @@ extension `tokenauth=true` the name is the id of a delegation token. Source: Kaf
 from __future__ import annotations
 
 import hmac
-from base64 import b64encode
+from binascii import b2a_base64
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -58,6 +58,7 @@ class ScramExchange:
         "_nonce",
         "_owner",
         "_server",
+        "_server_nonce",
         "identity",
     )
 
@@ -72,9 +73,9 @@ class ScramExchange:
         self._mechanism = mechanism
         self._find = find
         self._find_token = find_token
-        self._nonce = b64encode(random_bytes(_NONCE_BYTES)).decode()
+        self._nonce = b2a_base64(random_bytes(_NONCE_BYTES), newline=False).decode()
         self._first: ClientFirst | None = None
-        self._server: ServerFirst | None = None
+        self._server = self._server_nonce = ""  # the server's first message, and what both nonces make in it
         self._credential: Credential | None = None
         self._owner: Identity | None = None
         self.identity: Identity | None = None
@@ -85,13 +86,13 @@ class ScramExchange:
 
     def _begin(self, token: bytes, now_ms: int) -> bytes:
         first = parse_client_first(token)
-        if first.authorization_id not in {"", first.name}:
+        if first.authorization_id and first.authorization_id != first.name:
             raise AuthenticationFailed(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
         credential, is_real = self._find(first.name)
         owner = Identity(KafkaPrincipal(USER_TYPE, first.name))
-        if first.extensions.get(TOKEN_AUTH, "").lower() == "true":
+        if first.extensions and first.extensions.get(TOKEN_AUTH, "").lower() == "true":
             found = self._find_token(first.name)
             is_real = found is not None and found.expires_ms > now_ms
             if found is not None:
@@ -99,28 +100,28 @@ class ScramExchange:
                 owner = Identity(found.owner._replace(is_token_authenticated=True), found.expires_ms)
         self._first, self._credential = first, credential
         self._owner = owner if is_real else None
-        self._server = ServerFirst(first.nonce + self._nonce, credential.salt, credential.iterations)
-        return str(self._server).encode()
+        self._server_nonce = first.nonce + self._nonce
+        self._server = str(ServerFirst(self._server_nonce, credential.salt, credential.iterations))
+        return self._server.encode()
 
     def _end(self, token: bytes) -> bytes:
-        first, server, credential = self._first, self._server, self._credential
+        first, credential = self._first, self._credential
         assert first is not None
-        assert server is not None
         assert credential is not None
         final = parse_client_final(token)
-        if final.nonce != server.nonce:
+        if final.nonce != self._server_nonce:
             raise InvalidCredentials("Invalid client nonce in the final client message.")
-        if final.binding not in {NO_BINDING, first.header.encode()}:
+        if final.binding not in (NO_BINDING, first.header.encode()):
             raise InvalidCredentials("another channel binding than at the beginning")
         mechanism = self._mechanism
-        message = f"{first.bare},{server},{final.unproved}".encode()
+        message = f"{first.bare},{self._server},{final.unproved}".encode()
         client_key = xor(final.proof, mechanism.hmac(credential.stored_key, message))
         is_proved = hmac.compare_digest(mechanism.digest(client_key), credential.stored_key)
         signature = mechanism.hmac(credential.server_key, message)
         if not is_proved or self._owner is None:
             raise InvalidCredentials("Invalid client credentials")
         self.identity = self._owner
-        return b"v=" + b64encode(signature)
+        return b"v=" + b2a_base64(signature, newline=False)
 
 
 class FakeCredentials:

@@ -20,6 +20,7 @@ from barnabas.broker.builder import open_broker
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
 from barnabas.broker.disk_threads import DiskThreads
+from barnabas.broker.net import acceptor
 from barnabas.broker.net import reactor as reactor_module
 from barnabas.broker.net.acceptor import Listener, bind
 from barnabas.broker.net.limits import Limits
@@ -313,7 +314,7 @@ async def test_accepting_pauses_while_there_are_no_descriptors(tmp_path: Path, m
         refusals = []
 
         class Exhausted:
-            def accept(self) -> None:
+            def _accept(self) -> None:
                 refusals.append(1)
                 raise OSError(errno.EMFILE, "Too many open files")
 
@@ -329,6 +330,28 @@ async def test_accepting_pauses_while_there_are_no_descriptors(tmp_path: Path, m
         listener.socket = real
         assert isinstance(await waiting.receive(ApiVersionsResponse, 3), ApiVersionsResponse)
         assert len(refusals) == 1
+
+
+@pytest.mark.trio
+async def test_a_connection_leaves_the_last_descriptors_to_the_logs(tmp_path: Path, monkeypatch) -> None:
+    async with serving(tmp_path) as loopback:
+        first = await loopback.dial()
+        await first.ask(ASK, 3)
+        reactor = loopback.reactor
+        spare = reactor.acceptor._spare
+        descriptors = [spare] if spare is not None else []
+        with monkeypatch.context() as patched:
+            patched.setattr(acceptor, "_usable_descriptors", lambda: 0)
+            last = await loopback.dial()
+            assert isinstance(await last.ask(ASK, 3), ApiVersionsResponse)
+            assert [channel.fd for channel in reactor._channels.values()][1:] == descriptors
+            waiting = await loopback.dial()
+            await waiting.send((ASK, 3))
+            while not reactor.acceptor.is_paused:
+                await first.ask(ASK, 3)
+            assert reactor.connection_count == 2
+        assert isinstance(await waiting.receive(ApiVersionsResponse, 3), ApiVersionsResponse)
+    assert reactor.acceptor._spare is None
 
 
 @pytest.mark.trio
