@@ -14,6 +14,7 @@ import trio
 
 from barnabas.broker.apis.registry import BROKER_APIS, Route
 from barnabas.broker.net.acceptor import bind
+from barnabas.broker.net.task_listener import serve_in_tasks
 from barnabas.cassette.addresses import replace_addresses
 from barnabas.cassette.exchange import decoded_request
 from barnabas.cassette.frames import Frames
@@ -41,31 +42,19 @@ class Player:
         self.replay = replay
         self._listening = bind(*listen, BACKLOG)
         self.address = listen[0], self._listening.getsockname()[1]
-        self._limit = trio.Semaphore(MAX_CONNECTIONS)
 
     async def run(self) -> None:
         """Serve until cancelled."""
-        socket = trio.socket.from_stdlib_socket(self._listening)
-        async with trio.SocketListener(socket) as listener, trio.open_nursery() as nursery:
-            while True:
-                await self._limit.acquire()
-                nursery.start_soon(self._serve, await listener.accept())
+        await serve_in_tasks(self._listening, trio.Semaphore(MAX_CONNECTIONS), self._serve, logger)
 
     async def _serve(self, client: trio.SocketStream) -> None:
-        """One connection; what goes wrong with it concerns no other one."""
+        """One connection."""
+        frames = Frames(client)
         try:
-            async with client:
-                frames = Frames(client)
-                while (frame := await frames.next()) is not None:
-                    await self._answer(client, frame)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # the client has gone
+            while (frame := await frames.next()) is not None:
+                await self._answer(client, frame)
         except (ProtocolError, KafkaError, MissingError) as error:
             logger.warning("A connection is closed: %s", error)
-        except Exception:
-            logger.exception("A connection failed")
-        finally:
-            self._limit.release()
 
     async def _answer(self, client: trio.SocketStream, frame: bytes) -> None:
         header, position = parse_request_header(frame)

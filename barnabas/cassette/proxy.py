@@ -11,12 +11,14 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from barnabas.broker.net.acceptor import bind
+from barnabas.broker.net.task_listener import serve_in_tasks
 from barnabas.cassette.addresses import Address, has_addresses, replace_addresses
 from barnabas.cassette.exchange import Exchange
 from barnabas.cassette.frames import Frames
@@ -90,27 +92,18 @@ class Proxy:
         return port
 
     async def _accept(self, upstream: Address, listening: socket.socket) -> None:
-        async with trio.SocketListener(trio.socket.from_stdlib_socket(listening)) as listener:
-            while True:
-                await self._limit.acquire()
-                self._nursery.start_soon(self._serve, await listener.accept(), upstream)
+        await serve_in_tasks(listening, self._limit, partial(self._serve, upstream), logger)
 
-    async def _serve(self, client: trio.SocketStream, upstream: Address) -> None:
-        """One connection; what goes wrong with it concerns no other one."""
+    async def _serve(self, upstream: Address, client: trio.SocketStream) -> None:
+        """One connection."""
         try:
-            async with client:
-                try:
-                    broker = await trio.open_tcp_stream(*upstream)
-                except OSError as error:
-                    self._tell_once(upstream, error)
-                    return
-                self._unreachable.discard(upstream)
-                async with broker:
-                    await _Session(self, client, broker, next(self._numbers)).run()
-        except Exception:
-            logger.exception("A connection failed")
-        finally:
-            self._limit.release()
+            broker = await trio.open_tcp_stream(*upstream)
+        except OSError as error:
+            self._tell_once(upstream, error)
+            return
+        self._unreachable.discard(upstream)
+        async with broker:
+            await _Session(self, client, broker, next(self._numbers)).run()
 
     def _tell_once(self, upstream: Address, error: OSError) -> None:
         if upstream not in self._unreachable:

@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from barnabas.broker.config.authorizer import super_users
+from barnabas.broker.config.keys.authorizer import SUPER_USERS
+from barnabas.broker.config.keys.general import AUTHORIZER_CLASS_NAME
 from barnabas.broker.config.load import load
 from barnabas.broker.descriptor_limit import raise_descriptor_limit
 from barnabas.broker.net.acceptor import bind
@@ -55,7 +58,6 @@ class Host:
     ) -> None:
         """`address` is the channel's, port 0 for any; `file` is where address and token are written."""
         self._address = address
-        options.sets = _admitting(options.sets)
         self._options = options
         self._file = file
         self._ends_with_stdin = ends_with_stdin
@@ -67,6 +69,7 @@ class Host:
 
     def prepare(self, server: Server) -> None:
         """Replace the surroundings of the process' own broker, before it starts."""
+        _admit(server.config)
         self._own = VirtualCluster(0, server)
 
     async def __call__(self, _server: Server, nursery: trio.Nursery) -> None:
@@ -94,7 +97,9 @@ class Host:
         protocol = options.sets.get("listeners", "PLAINTEXT://").partition("://")[0]
         own = {"listeners": f"{protocol}://{self._host}:0"} | dict(keys)
         sets = {key: value for key, value in options.sets.items() if key not in {"log.dirs", "log.dir"}}
-        return load(_admitting(sets | own), options.environment, options.config_file, options.profile)
+        config = load(sets | own, options.environment, options.config_file, options.profile)
+        _admit(config)
+        return config
 
     @property
     def _host(self) -> str:
@@ -205,12 +210,10 @@ class Host:
         return Security(mechanism, self._certificates if tls else None)
 
 
-def _admitting(sets: Mapping[str, str]) -> dict[str, str]:
-    """Config keys with which an authorizer lets the control channel's own requests do everything."""
-    if not sets.get("authorizer.class.name"):
-        return dict(sets)
-    users = [sets.get("super.users", ""), str(PRINCIPAL)]
-    return {**sets, "super.users": ";".join(filter(None, users))}
+def _admit(config: ServerConfig) -> None:
+    """Have an authorizer, wherever it is configured, let the control channel's own requests do everything."""
+    if config[AUTHORIZER_CLASS_NAME].strip():
+        config.override(SUPER_USERS, ";".join([*super_users(config), str(PRINCIPAL)]))
 
 
 async def _end_with_stdin() -> None:

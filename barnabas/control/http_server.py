@@ -48,7 +48,7 @@ async def serve_control(listening: socket.socket, token: str, answer: Answerer) 
     async def serve(stream: trio.SocketStream) -> None:
         await _Connection(stream, token, answer).run()
 
-    await serve_in_tasks(listening, MAX_CONNECTIONS, serve, logger)
+    await serve_in_tasks(listening, trio.Semaphore(MAX_CONNECTIONS), serve, logger)
 
 
 class _RefusedError(Exception):

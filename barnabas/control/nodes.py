@@ -27,7 +27,7 @@ from barnabas.cluster.plan import (
     controller_keys,
     replication_defaults,
 )
-from barnabas.control.data_copy import copy_data, copy_open_logs
+from barnabas.control.data_copy import EmptyLogs, copy_open_logs, copy_what_has_data
 from barnabas.control.directories import new_directory, new_path, remove
 from barnabas.control.errors import ControlError, NotFoundError, WaitedTooLongError
 from barnabas.control.leaders import Leaders
@@ -136,7 +136,7 @@ class Nodes(VirtualCluster):
     async def run(self, task_status: trio.TaskStatus[None]) -> None:
         """Start it, and serve until it is closed. StartError, ConfigError and ControlError if it cannot start."""
         try:
-            await self._serve_from(self._beginning(self._first), task_status.started)
+            await self._serve_from(await self._beginning(self._first), task_status.started)
             while (beginning := self._next) is not None:
                 self._next = None
                 if self._is_closed:
@@ -155,12 +155,12 @@ class Nodes(VirtualCluster):
         except (StartError, ConfigError, ControlError) as error:
             self._failure = error
 
-    def _beginning(self, snapshot: Snapshot | None, sockets: Mapping[int, Sockets] | None = None) -> Beginning:
+    async def _beginning(self, snapshot: Snapshot | None) -> Beginning:
         """ControlError if the directories cannot be made."""
         if snapshot is not None:
-            folder = snapshot.copy_to_temporary()
+            folder = await snapshot.copy_to_temporary()
             self.clock.set_state(snapshot.clock)
-            return Beginning(folder, snapshot.nodes, sockets or {})
+            return Beginning(folder, snapshot.nodes)
         folder = new_path()
         with new_directory(folder):
             return Beginning(folder)
@@ -359,19 +359,19 @@ class Nodes(VirtualCluster):
         running = tuple(node.id for node in self._nodes.values() if node.server is not None)
         directories = {node_id: self._directory(node_id) for node_id in ids}
         state = NodesState(self._cluster_id, directories, running, self.leaders.now())
-        return self.snapshots.take(self.opening, self.clock.state(), self._copy, state)
+        return await self.snapshots.take(self.opening, self.clock.state(), self._copy, state)
 
-    def _copy(self, target: Path) -> None:
+    def _copy(self, target: Path, empty: EmptyLogs) -> None:
         servers = {OUR_CONTROLLER: self._controller} | {server.config.node_id: server for server in self.running()}
         for node_id in (OUR_CONTROLLER, *self._nodes):
             name = self._directory(node_id)
             (target / name).mkdir(mode=0o700)
             if node_id not in servers:
-                copy_data(self._folder / name, target / name)  # as it was killed
+                copy_what_has_data(self._folder / name, target / name, empty)  # as it was killed
                 continue
             broker = servers[node_id].broker
             epoch = -1 if node_id == OUR_CONTROLLER else broker.lifecycle.broker_epoch
-            copy_open_logs(broker.log_dirs, target / name, epoch)
+            copy_open_logs(broker.log_dirs, target / name, empty, epoch)
 
     async def restore(self, snapshot: Snapshot) -> None:
         """Begin again with what a snapshot has, at the same addresses. Connections are closed.
@@ -382,14 +382,19 @@ class Nodes(VirtualCluster):
         if snapshot.nodes is None or not set(self._nodes) < set(snapshot.nodes.directories):
             raise ControlError(f"The snapshot is not of a cluster of {len(self._nodes)} brokers")
         async with self._restoring:
-            if self._is_closed or self._scope is None:
-                raise NotFoundError(f"Cluster {self.id} has ended")
+            self._check_open()
+            beginning = await self._beginning(snapshot)
+            try:
+                self._check_open()
+            except NotFoundError:
+                _discard(beginning)
+                raise
             servers = {node_id: self._nodes[node_id].server for node_id in snapshot.nodes.running}
             servers[OUR_CONTROLLER] = self._controller
-            beginning = self._beginning(snapshot)
             sockets = {node_id: one.duplicate_listeners() for node_id, one in servers.items() if one is not None}
             self._next = beginning._replace(sockets=sockets)
             self._replaced = trio.Event()
+            assert self._scope is not None
             self._scope.cancel()
             with trio.CancelScope(shield=True):  # the client may go; the next restore has to wait nevertheless
                 await self._replaced.wait()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import trio
+
 from barnabas.control.errors import ControlError
 from barnabas.control.operations import operation
 
@@ -47,7 +49,7 @@ async def save(cluster: VirtualCluster, values: Values) -> object:
     path = Path(values.text("path"))
     if not path.is_absolute():
         raise ControlError("path must be absolute: the broker has another working directory")
-    cluster.snapshots[values.integer("snapshot")].save(path)
+    await trio.to_thread.run_sync(cluster.snapshots[values.integer("snapshot")].save, path)
     return {}
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
-from barnabas.control.data_copy import copy_data
+from barnabas.control.data_copy import EmptyLogs, copy_data
 from barnabas.control.directories import new_directory, new_path, remove
 from barnabas.control.errors import NotFoundError
 
@@ -54,11 +54,15 @@ class Snapshot:
         self.nodes = nodes
         """None: one broker, whose directory the snapshot is."""
 
-    def copy_to_temporary(self) -> Path:
+    async def copy_to_temporary(self) -> Path:
         """A copy for those who remove it at their end. ControlError if it cannot be written: nothing is left then."""
         path = new_path()
-        with new_directory(path):
-            self._copy(path, may_link=True)
+
+        def copy() -> None:
+            with new_directory(path):
+                self._copy(path, may_link=True)
+
+        await trio.to_thread.run_sync(copy)  # what is copied does not change any more
         return path
 
     def save(self, path: Path) -> None:
@@ -93,16 +97,23 @@ class Snapshots:
         except KeyError:
             raise NotFoundError(f"There is no snapshot {number}: it was removed, or never taken") from None
 
-    def take(
-        self, opening: Opening, clock: ClockState, copy: Callable[[Path], None], nodes: NodesState | None = None
+    async def take(
+        self,
+        opening: Opening,
+        clock: ClockState,
+        copy: Callable[[Path, EmptyLogs], None],
+        nodes: NodesState | None = None,
     ) -> int:
         """Take a snapshot of a cluster in which no work is in progress; its number.
 
-        `copy` fills the new directory. ControlError if that cannot be written: nothing is left then.
+        `copy` fills the new directory in this turn, but for logs without data. ControlError if that cannot be written:
+        nothing is left then.
         """
         folder = new_path()
         with new_directory(folder):
-            copy(folder)
+            empty = EmptyLogs()
+            copy(folder, empty)
+            await trio.to_thread.run_sync(empty.make)
         number = next(self._numbers)
         self._snapshots[number] = Snapshot(folder, opening, clock, nodes)
         return number

@@ -16,7 +16,7 @@ import trio
 from barnabas.broker.server import Server
 from barnabas.broker.start_errors import StartError
 from barnabas.control.clock import Clock
-from barnabas.control.data_copy import copy_open_logs
+from barnabas.control.data_copy import EmptyLogs, copy_open_logs
 from barnabas.control.directories import remove
 from barnabas.control.errors import ControlError, NotFoundError
 from barnabas.control.local_client import LocalClient
@@ -163,7 +163,7 @@ class VirtualCluster:
 
     async def run(self, task_status: trio.TaskStatus[None]) -> None:
         """Start it, and serve until it is closed. StartError, ConfigError and ControlError if it cannot start."""
-        self._server = self._start(self._first)
+        self._server = await self._start(self._first)
         self._first = None
         self._started()
         task_status.started()
@@ -208,10 +208,10 @@ class VirtualCluster:
         """Take a snapshot, once no work is in progress; its number. ControlError if it cannot be written."""
         await self.clock.settle()
         seed = None if self._random is None else self._random.getrandbits(64)  # its own ids were given out already
-        return self.snapshots.take(self.opening._replace(seed=seed), self.clock.state(), self._copy)
+        return await self.snapshots.take(self.opening._replace(seed=seed), self.clock.state(), self._copy)
 
-    def _copy(self, target: Path) -> None:
-        copy_open_logs(self.broker.log_dirs, target)
+    def _copy(self, target: Path, empty: EmptyLogs) -> None:
+        copy_open_logs(self.broker.log_dirs, target, empty)
 
     async def restore(self, snapshot: Snapshot) -> None:
         """Begin again with what a snapshot has, at the same address. Connections are closed.
@@ -222,10 +222,9 @@ class VirtualCluster:
         if snapshot.nodes is not None:
             raise ControlError("The snapshot is of a cluster of several brokers, and this one has one")
         async with self._restoring:
-            if self._is_closed:
-                raise NotFoundError(f"Cluster {self.id} has ended")
+            self._check_open()
             try:
-                self._replacement = self._start(snapshot, self.server)
+                self._replacement = await self._start(snapshot, self.server)
             except (StartError, ConfigError) as error:
                 raise ControlError(f"The cluster is as it was, since the snapshot cannot be served: {error}") from error
             self._replaced = trio.Event()
@@ -234,15 +233,21 @@ class VirtualCluster:
             with trio.CancelScope(shield=True):  # the client may go; the next restore has to wait nevertheless
                 await self._replaced.wait()
 
-    def _start(self, snapshot: Snapshot | None, replaced: Server | None = None) -> Server:
+    async def _start(self, snapshot: Snapshot | None, replaced: Server | None = None) -> Server:
         """A server that has started, with what a snapshot has, and at the address of one that it replaces.
 
         StartError, ConfigError and ControlError if it cannot start: then nothing has changed.
         """
         config = self._make_config()
-        prepared = None if snapshot is None else str(snapshot.copy_to_temporary())
+        prepared = None if snapshot is None else await snapshot.copy_to_temporary()
+        try:
+            self._check_open()
+        except NotFoundError:
+            if prepared is not None:
+                remove(prepared)
+            raise
         server = self._make_server(config)
-        server.prepared_dir = prepared
+        server.prepared_dir = None if prepared is None else str(prepared)
         server.secured = self.secured if snapshot is None else None  # a snapshot has its users
         server.dispatcher = self.traffic.dispatcher
         if replaced is not None:
@@ -261,6 +266,10 @@ class VirtualCluster:
             self.clock.set_state(before)
             raise
         return server
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise NotFoundError(f"Cluster {self.id} has ended")
 
     def close(self) -> None:
         """Close its connections now, and remove its data as soon as its tasks have ended."""

@@ -31,6 +31,11 @@ _CLUSTER: pytest.StashKey[Cluster] = pytest.StashKey()
 _SEEDS: pytest.StashKey[list[Seed]] = pytest.StashKey()
 
 MARKER = "@pytest.mark.kafka"
+MARKED = (
+    *("topics", "config", "brokers", "auth", "tls", "as_version"),
+    *("seed", "cassette", "cassette_timing", "ignore_lint"),
+)
+"""The names that the marker takes."""
 
 pytest_addoption = declare
 
@@ -201,6 +206,8 @@ def _marked(item: pytest.Item) -> dict[str, Any]:
         return {}
     if marker.args:
         pytest.fail(f'{MARKER} takes names, as topics={{"orders": 3}}, not {marker.args[0]!r}', pytrace=False)
+    if unknown := [name for name in marker.kwargs if name not in MARKED]:
+        pytest.fail(f"{MARKER}: Unknown: {', '.join(unknown)}; known are {', '.join(MARKED)}", pytrace=False)
     for name, form in (("topics", '{"orders": 3}'), ("config", '{"num.partitions": 3}')):
         if not isinstance(marker.kwargs.get(name) or {}, dict):
             pytest.fail(f"{MARKER}: {name} must be as {form}, not {marker.kwargs[name]!r}", pytrace=False)

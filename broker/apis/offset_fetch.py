@@ -65,7 +65,9 @@ def _distinct_groups(groups: list[OffsetFetchRequestGroup]) -> list[OffsetFetchR
 def offset_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse | DelayedResponse:
     """The offsets of one group (up to v7) or several, answered when they are committed."""
     group_ids = [request.group_id, *(group.group_id for group in request.groups)]
-    return once_committed(_fetch(ctx, request), ctx.broker.group_coordinators.uncommitted(group_ids))
+    groups = ctx.broker.group_coordinators
+    uncommitted = groups.uncommitted(group_ids)
+    return once_committed(_fetch(ctx, request), uncommitted, ctx.broker.loop, groups.write_timeout_s)
 
 
 def _fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:

@@ -150,7 +150,8 @@ def describe_transactions(
     """Describe the transaction of each transactional id, answered when its state is committed."""
     ids = request.transactional_ids
     response = DescribeTransactionsResponse(transaction_states=[_describe(ctx, one) for one in ids])
-    return once_committed(response, ctx.broker.transaction_coordinators.uncommitted(ids))
+    coordinators = ctx.broker.transaction_coordinators
+    return once_committed(response, coordinators.uncommitted(ids), ctx.broker.loop, coordinators.write_timeout_s)
 
 
 def _describe(ctx: RequestContext, transactional_id: str) -> DescribeTransactionsResponseTransactionState:
@@ -205,7 +206,8 @@ def _list(
                 for listed in list_transactions(some, states, producers, request.duration_filter, matches, now_ms)
                 if ctx.is_allowed(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, listed.transactional_id)
             ]
-    return once_committed(response, ctx.broker.transaction_coordinators.all_uncommitted())
+    coordinators = ctx.broker.transaction_coordinators
+    return once_committed(response, coordinators.all_uncommitted(), ctx.broker.loop, coordinators.write_timeout_s)
 
 
 def _matcher(pattern: str | None) -> Callable[[str], bool]:

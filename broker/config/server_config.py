@@ -120,6 +120,11 @@ class ServerConfig:
         self._profile.update(texts)
         self._values.clear()
 
+    def override(self, key: ConfigKey[Any], text: str) -> None:
+        """Set a key as on the command line, over what the user has set."""
+        self.static = {**self.static, key.name: text}
+        self._values.pop(key.name, None)
+
     def set_default_flush_policy(self, *, is_temporary: bool) -> None:
         """Set the default of `barnabas.log.sync`: `os` if the data directory is temporary, otherwise `always`."""
         self.set_default(LOG_SYNC, OS if is_temporary else ALWAYS)

@@ -34,7 +34,7 @@ Body = Callable[[], AsyncGenerator[str, None]]
 
 async def serve_metrics(listening: socket.socket, body: Body) -> None:
     """Answer scrapes on a listening socket until cancelled; the socket is closed then."""
-    await serve_in_tasks(listening, MAX_CONNECTIONS, partial(_serve_one, body), logger)
+    await serve_in_tasks(listening, trio.Semaphore(MAX_CONNECTIONS), partial(_serve_one, body), logger)
 
 
 async def _serve_one(body: Body, stream: trio.SocketStream) -> None:

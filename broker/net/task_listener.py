@@ -1,15 +1,19 @@
-"""Connections that a task of trio serves each, beside the reactor: those of the two HTTP servers.
+"""Connections that a task of trio serves each, beside the reactor: those of the two HTTP servers, and of cassettes.
 
-There are at most so many at a time; further ones wait in the system's queue. What goes wrong in one concerns no other.
+There are at most so many at a time; further ones wait in the system's queue. So they do while no descriptor is left,
+which is said in the log. What goes wrong in one connection concerns no other.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import trio
+
+from barnabas.broker.net.acceptor import WARNING_INTERVAL_S
 
 if TYPE_CHECKING:
     import socket
@@ -23,9 +27,9 @@ Serve: TypeAlias = Callable[[trio.SocketStream], Awaitable[None]]
 """Serves a connection until it is to be closed."""
 
 
-async def serve_in_tasks(listening: socket.socket, most: int, serve: Serve, logger: logging.Logger) -> None:
-    """Serve at most `most` connections at a time until cancelled; the socket is closed then."""
-    limit = trio.Semaphore(most)
+async def serve_in_tasks(listening: socket.socket, limit: trio.Semaphore, serve: Serve, logger: logging.Logger) -> None:
+    """Serve as many connections at a time as `limit` lets in, until cancelled; the socket is closed then."""
+    next_warning = -inf
     async with trio.SocketListener(trio.socket.from_stdlib_socket(listening)) as listener, trio.open_nursery() as tasks:
         while True:
             await limit.acquire()
@@ -33,7 +37,9 @@ async def serve_in_tasks(listening: socket.socket, most: int, serve: Serve, logg
                 stream = await listener.accept()
             except OSError as error:
                 limit.release()
-                logger.debug("A connection cannot be accepted: %s", error)
+                if trio.current_time() >= next_warning:
+                    next_warning = trio.current_time() + WARNING_INTERVAL_S
+                    logger.warning("Cannot accept connections for now: %s", error.strerror)
                 await trio.sleep(ACCEPT_PAUSE_S)
                 continue
             tasks.start_soon(_serve_one, stream, serve, limit, logger)

@@ -12,7 +12,7 @@ from typing import Final
 
 from barnabas.coord.cluster.leader_changes import CHANGED_PER_STEP, Found, LeaderChanges
 from barnabas.coord.cluster.partition_change import Election
-from barnabas.coord.cluster.topic_image import NO_LEADER, TopicImage
+from barnabas.coord.cluster.topic_image import NO_LEADER, PartitionImage, TopicImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import (
     ElectLeadersRequest,
@@ -88,7 +88,7 @@ def _elect(changes: LeaderChanges, name: str, index: int, kind: ElectionType) ->
     if partition is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
     is_preferred = kind is ElectionType.PREFERRED
-    if partition.leader == partition.replicas[0] if is_preferred else partition.leader != NO_LEADER:
+    if not needs_election(partition, kind):
         raise _error(ErrorCode.ELECTION_NOT_NEEDED)
     change = changes.change(Found(topic, index, partition))
     change.election = Election.PREFERRED if is_preferred else Election.UNCLEAN
@@ -97,6 +97,13 @@ def _elect(changes: LeaderChanges, name: str, index: int, kind: ElectionType) ->
         code = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE if is_preferred else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
         raise _error(code)
     return record
+
+
+def needs_election(partition: PartitionImage, kind: ElectionType) -> bool:
+    """Whether a partition has another leader than its preferred one, or, for an unclean election, none."""
+    if kind is ElectionType.PREFERRED:
+        return partition.leader != partition.replicas[0]
+    return partition.leader == NO_LEADER
 
 
 def _error(code: ErrorCode) -> KafkaError:

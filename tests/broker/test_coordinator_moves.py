@@ -145,6 +145,27 @@ class TestFollowers:
         cluster.settle()
         assert fetch(client(cluster, 2), "t") == 7  # it may have been replicated all the same
 
+    def test_an_offset_is_told_when_it_is_committed(self, cluster) -> None:
+        """Nor is the one before told: who asks again after a while hears that the coordinator is not ready."""
+        self.wait(cluster)
+        reading = client(cluster, 1)
+        asked = o.OffsetFetchRequestGroup(
+            group_id="g", topics=[o.OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
+        )
+        for _ in range(2):
+            reading.send(o.OffsetFetchRequest(groups=[asked]), 8)
+            cluster.advance(4.9)
+            assert reading.answers() == []
+            cluster.advance(0.2)
+            (answer,) = reading.answers()
+            assert answer.groups[0].error_code == E.COORDINATOR_LOAD_IN_PROGRESS
+        reading.send(o.OffsetFetchRequest(groups=[asked]), 8)
+        cluster.settle()
+        topic_id = cluster.brokers[1].broker.image.topics[OFFSETS].topic_id
+        cluster.commit(m.PartitionChangeRecord(partition_id=OF_GROUP, topic_id=topic_id, isr=[1]))
+        (answer,) = reading.answers()
+        assert answer.groups[0].topics[0].partitions[0].committed_offset == 7
+
     def test_it_ends_when_the_follower_leaves_the_isr(self, cluster) -> None:
         asking = self.wait(cluster)
         topic_id = cluster.brokers[1].broker.image.topics[OFFSETS].topic_id

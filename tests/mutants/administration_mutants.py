@@ -74,8 +74,8 @@ ADMINISTRATION = (
     Mutant(
         "transactions-listed-before-they-are-durable",
         "broker/apis/transaction_admin.py",
-        "    return once_committed(response, ctx.broker.transaction_coordinators.uncommitted(ids))\n",
-        "    return response\n",
+        "once_committed(response, coordinators.uncommitted(ids)",
+        "once_committed(response, ()",
         "tests/broker/test_transactions.py::test_state_that_is_not_durable_is_not_reported",
     ),
 )

@@ -6,6 +6,7 @@ import asyncio  # noqa: TID251 - aiokafka runs on it
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -13,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from barnabas.testing import Broker, Cluster, RefusedError
 from barnabas.testing.clients import AiokafkaClients, ConfluentClients, KafkaPythonClients
+from barnabas.testing.process import BrokerProcess
 
 WAYS = [("plain", False), ("scram", False), ("scram-sha-256", True), ("scram", True), (None, True)]
 AUTHORIZER = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
@@ -90,6 +92,28 @@ def test_what_a_test_does_itself_needs_no_acl(barnabas_broker: Broker) -> None:
     admin = AdminClient(kafka.access.confluent() | {"log_level": 2})
     assert "orders" not in admin.list_topics(timeout=20).topics, "the user of the clients has no right"
     kafka.close()
+
+
+@pytest.mark.parametrize("how", ["variables", "file"])
+def test_an_authorizer_of_the_environment_or_a_file(how: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    keys = AUTHORIZER | {"super.users": "User:admin"}
+    file = tmp_path / "server.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in keys.items()), encoding="utf-8")
+    variables = {f"KAFKA_{key.upper().replace('.', '_')}": value for key, value in keys.items()}
+    arguments, variables = (["--config", str(file)], {}) if how == "file" else ([], variables)
+    process = BrokerProcess({}, arguments, variables=variables)
+    try:
+        monkeypatch.setenv("BARNABAS_CONTROL", f"http://{process.control['token']}@{process.control['control'][7:]}")
+        broker = Broker()
+        with broker as own, broker.open() as opened:
+            for kafka in (own, opened):
+                kafka.topic("orders").create(2)
+                kafka.topic("orders").produce("x")
+                assert len(kafka.topic("orders").records()) == 1
+                admin = AdminClient(kafka.access.confluent() | {"log_level": 2})
+                assert "orders" not in admin.list_topics(timeout=20).topics
+    finally:
+        process.stop()
 
 
 def test_a_fork_and_a_restored_cluster_know_the_user(barnabas_broker: Broker) -> None:

@@ -19,7 +19,7 @@ from barnabas.wire.messages.offsets import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from barnabas.wire.messages.topics import DeleteTopicsRequest
+from barnabas.wire.messages.topics import DeleteTopicsRequest, ElectLeadersRequest
 from barnabas.wire.messages.transactions import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -30,6 +30,15 @@ CODE = ErrorCode.NOT_COORDINATOR
 
 
 class _Image:
+    """One topic, whose partition 0 is led by its preferred leader; 1 is led by another, and 2 by nobody."""
+
+    topics = {  # noqa: RUF012 - nobody writes it
+        "a": SimpleNamespace(
+            name="a", partitions=dict(enumerate(SimpleNamespace(replicas=(1, 2), leader=one) for one in (1, 2, -1)))
+        ),
+        "b": SimpleNamespace(name="b", partitions={0: SimpleNamespace(replicas=(2, 1), leader=2)}),
+    }
+
     def topic_by_id(self, topic_id: bytes) -> None:
         """There is no topic."""
 
@@ -104,3 +113,20 @@ def test_partitions_of_a_transaction() -> None:
         lambda ctx, request: pytest.fail("it was handled"), old
     )
     assert {key: code for key, code in _found(response).items() if key[0]} == {("a", 0): CODE, ("a", 1): CODE}
+
+
+def test_elections_of_all_partitions_fail_where_there_would_be_one() -> None:
+    """Version 0 has no error of the whole response; Kafka lists all topics, and what needs no election is left out."""
+    request = ElectLeadersRequest(topic_partitions=None)
+    response: Any = _errors(ApiKey.ELECT_LEADERS, 0, Wanted()).instead_of(
+        lambda ctx, request: pytest.fail("it was handled"), request
+    )
+    found = [
+        (one.topic, [(part.partition_id, part.error_code) for part in one.partition_result])
+        for one in response.replica_election_results
+    ]
+    assert found == [("a", [(1, CODE), (2, CODE)]), ("b", [])]
+    later: Any = _errors(ApiKey.ELECT_LEADERS, 2, Wanted()).instead_of(
+        lambda ctx, request: pytest.fail("it was handled"), request
+    )
+    assert (later.error_code, later.replica_election_results) == (CODE, [])

@@ -120,7 +120,8 @@ def test_a_port_that_is_in_use_is_one_line_of_the_run(tmp_path: Path) -> None:
 
 
 WRONG_MARKERS = {
-    'topic={"orders": 1}': "@pytest.mark.kafka: Unknown: topic; known are config, seed, as_version, brokers, ",
+    'topic={"orders": 1}': "@pytest.mark.kafka: Unknown: topic; known are topics, config, brokers, auth, ",
+    "record=True": "@pytest.mark.kafka: Unknown: record; known are topics, ",
     'topics=["orders"]': """@pytest.mark.kafka: topics must be as {"orders": 3}, not ['orders']""",
     'topics={"a b": 1}': "@pytest.mark.kafka: INVALID_TOPIC_EXCEPTION: Topic name is invalid: 'a b'",
     "config=3": """@pytest.mark.kafka: config must be as {"num.partitions": 3}, not 3""",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +186,27 @@ def test_a_broker_that_is_gone(barnabas_broker: Broker, tmp_path: Path) -> None:
     assert code == 0
     assert f"No connection to the broker at {cluster.bootstrap_servers}" in said
     assert "Traceback" not in said
+
+
+def test_a_recording_without_descriptors_goes_on_when_there_are_some(kafka: Cluster, tmp_path: Path) -> None:
+    with recording(kafka.bootstrap_servers, tmp_path / "a") as proxy:
+        host, _, port = proxy.address.rpartition(":")
+        before = psutil.Process(proxy.process.pid).num_fds()
+        with socket.create_connection((host, int(port)), timeout=20):
+            wait_until(lambda: psutil.Process(proxy.process.pid).num_fds() == before + 2, "a connection")
+            limits = resource.prlimit(proxy.process.pid, resource.RLIMIT_NOFILE)
+            used = {int(one.name) for one in Path(f"/proc/{proxy.process.pid}/fd").iterdir()}
+            following = next(number for number in count() if number not in used)
+            resource.prlimit(proxy.process.pid, resource.RLIMIT_NOFILE, (following, limits[1]))
+            with socket.create_connection((host, int(port)), timeout=20):
+                assert proxy.process.stderr is not None
+                said = proxy.process.stderr.readline()
+        assert "Cannot accept connections for now: Too many open files" in said
+        resource.prlimit(proxy.process.pid, resource.RLIMIT_NOFILE, limits)
+        create(proxy.address, "orders")
+        code, rest = proxy.stop()
+    assert code == 0
+    assert "Traceback" not in rest
 
 
 def test_passwords_that_are_sent_without_a_request(kafka: Cluster, tmp_path: Path) -> None:

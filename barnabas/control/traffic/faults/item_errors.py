@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.control.traffic.decoding import decoded
 from barnabas.control.traffic.names import ERROR_FIELDS, PARTITION, TOPIC, TOPIC_ID, Place, places, shape_of
+from barnabas.coord.cluster.leader_elections import ElectionType, needs_election
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.topics import ElectLeadersRequest, ElectLeadersRequestTopicPartitions
 
 if TYPE_CHECKING:
     from barnabas.broker.apis.registry import Handler, Route
     from barnabas.broker.context import RequestContext
     from barnabas.broker.net.delayed_response import Outcome
     from barnabas.control.traffic.faults.rules import Wanted
+    from barnabas.coord.cluster.image import ClusterImage
     from barnabas.wire.fields import Field, StructBase
     from barnabas.wire.schema import Message
 
@@ -181,6 +184,8 @@ class ItemErrors:
 
     def _divided(self, request: Any) -> tuple[Any, Any]:
         """The request without what fails, and with that only."""
+        if self._route.api_key == ApiKey.ELECT_LEADERS and request.topic_partitions is None:
+            request = _elections_of_all(request, self._ctx.broker.image)
         if not self._wanted.has_items:
             empty = copy(request)
             for field in type(request).declared:
@@ -252,6 +257,19 @@ class ItemErrors:
                 item = partition_class(partition_index=one.index)
                 self._fail(item, "error_code")
                 response.responses.append(topic_class(topic=one.topic, topic_id=one.topic_id, partitions=[item]))
+
+
+def _elections_of_all(request: ElectLeadersRequest, image: ClusterImage) -> ElectLeadersRequest:
+    """A request for all partitions with those named that Kafka's answer would have: that need an election."""
+    kind = ElectionType(request.election_type)
+    named = copy(request)
+    named.topic_partitions = [
+        ElectLeadersRequestTopicPartitions(
+            topic=topic.name, partitions=[index for index, one in topic.partitions.items() if needs_election(one, kind)]
+        )
+        for topic in image.topics.values()
+    ]
+    return named
 
 
 def _element(struct_class: type[StructBase], name: str) -> Any:
