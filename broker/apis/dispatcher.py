@@ -106,10 +106,8 @@ class Dispatcher:
         if request_logger.isEnabledFor(logging.DEBUG):
             peer = (connection.peer_host, connection.peer_port)
             request_logger.debug("%s:%d %s %s v%d", *peer, client_id, route.name, api_version)
-        if len(frame) > LARGE_REQUEST_BYTES and route.api_key not in _HANDLED_IN_TURN:
-            _serve_later(route, request, context)
-        else:
-            _serve(route, request, context)
+        is_large = len(frame) > LARGE_REQUEST_BYTES and route.api_key not in _HANDLED_IN_TURN
+        (_serve_later if is_large else _serve)(route, request, context)
 
     def _is_admitted(self, connection: Connection, frame: memoryview) -> bool:
         """Whether a connection that must authenticate, or has a session with an end, may send this now."""
