@@ -19,8 +19,8 @@ from barnabas.wire.decompression import Source, decompressed_steps
 from barnabas.wire.record_search import SearchedRecords
 from barnabas.wire.records import CODEC_MASK, HEADER_SIZE, BatchView
 
-IN_PLACE_UNITS: Final = 6_000
-"""The work of a request that is done in place, in units: about one for a record (3 ms)."""
+IN_PLACE_UNITS: Final = 2_000
+"""The work of a request that is done in place, in units: about one for a record (a millisecond)."""
 
 _STEP_UNITS = 1_500
 _SEGMENT_UNITS = 50  # its time index is loaded

@@ -18,6 +18,7 @@ MAX_HEADERS_OF_A_STEP: Final = 500
 
 _STEP_BYTES = 128 * 1024  # more than one piece: snappy's are small, and each begins with a search for runs
 _STEP_PIECES = 32
+_UNITS_OF_A_PIECE = 8  # also of an empty one: a member of gzip needs a decompressor of its own, which takes 4 µs
 _LONGEST_VARINT = 5
 _LONGEST_START = 32  # length, attributes, timestamp delta, offset delta and the key's length
 
@@ -115,7 +116,7 @@ class PieceReader:
             return False
         self.data = b"".join(added) if added[0] or len(added) > 2 else added[1]
         self.pos = 0
-        self._work.units += len(added) + size // BYTES_PER_UNIT
+        self._work.units += _UNITS_OF_A_PIECE * len(added) + size // BYTES_PER_UNIT
         return True
 
     def fill(self, size: int) -> Generator[None, None, None]:

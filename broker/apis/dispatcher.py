@@ -4,6 +4,9 @@ A KafkaError of a handler is answered, a ProtocolError closes the connection (th
 from the disk: it is logged and answered with KAFKA_STORAGE_ERROR. Any other exception is a bug: it is logged with its
 traceback and answered with UNKNOWN_SERVER_ERROR. A delayed response is kept by its connection, which dispatches no
 further request until it has an outcome; an exception as its outcome is answered in the same way.
+
+Decoding, handling and encoding a request of thousands of elements take a millisecond each. So a large one is only
+decoded in its turn; it is handled between the turns, and its response is encoded there in steps.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from barnabas.wire.errors import KafkaError, ProtocolError, TooManyElements
 from barnabas.wire.runtime import unknown_tags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from barnabas.broker.context import Broker
     from barnabas.broker.net.connection import Connection
@@ -36,6 +39,12 @@ logger = logging.getLogger("kafka.network.Processor")
 request_logger = logging.getLogger("kafka.request.logger")
 
 _API_VERSIONS = int(ApiKey.API_VERSIONS)  # a member of an enumeration is looked up by a function of Python
+
+LARGE_REQUEST_BYTES = 8 * 1024
+"""Larger requests are handled between the turns."""
+_HANDLED_IN_TURN = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.PUSH_TELEMETRY})
+"""Large ones of these are usual and have few elements; batches are in the memory of the frame."""
+
 _REQUEST_HEADER = Struct(">hhih")  # api key, api version, correlation id, length of the client id
 _RESPONSE_HEADER = Struct(">ii")  # size, correlation id
 _FLEXIBLE_RESPONSE_HEADER = Struct(">iib")
@@ -101,7 +110,8 @@ class Dispatcher:
         if request_logger.isEnabledFor(logging.DEBUG):
             peer = (connection.peer_host, connection.peer_port)
             request_logger.debug("%s:%d %s %s v%d", *peer, client_id, route.name, api_version)
-        _serve(route, request, context)
+        is_large = len(frame) > LARGE_REQUEST_BYTES and route.api_key not in _HANDLED_IN_TURN
+        (_serve_later if is_large else _serve)(route, request, context)
 
     def _import_admits(self) -> Callable[..., bool]:
         """What says whether a connection that must authenticate, or has a session with an end, may send a frame."""
@@ -140,14 +150,32 @@ def _serve(route: Route, request: Message, context: RequestContext) -> None:
         _respond_to_failure(route, request, context, error)
     else:
         if isinstance(outcome, DelayedResponse):
-            if context.usage is not None:
-                context.usage.pause()
-            context.connection.delayed = outcome
-            outcome.attach(partial(_deliver, route, request, context))
+            _wait_for(outcome, route, request, context)
         elif outcome is not None:
             _try_to_respond(route, request, context, outcome)
         elif context.usage is not None:
             _unanswered(context)
+
+
+def _serve_later(route: Route, request: Message, context: RequestContext) -> None:
+    """Call the handler between the turns, then encode its response there in steps."""
+    from barnabas.broker.apis.sliced_response import respond_in_steps
+
+    def steps() -> Generator[None, None, Message | DelayedResponse | None]:
+        yield
+        return route.handler(context, request)
+
+    delayed = respond_in_steps(context, steps(), send_before_close=True)
+    assert isinstance(delayed, DelayedResponse)
+    _wait_for(delayed, route, request, context)
+
+
+def _wait_for(delayed: DelayedResponse, route: Route, request: Message, context: RequestContext) -> None:
+    """The connection waits for a delayed response."""
+    if context.usage is not None:
+        context.usage.pause()
+    context.connection.delayed = delayed
+    delayed.attach(partial(_deliver, route, request, context))
 
 
 def _deliver(route: Route, request: Message, context: RequestContext, outcome: Message | Exception | None) -> None:
@@ -182,10 +210,17 @@ def _try_to_respond(route: Route, request: Message, context: RequestContext, res
 
 
 def _respond_to_failure(route: Route, request: Message, context: RequestContext, error: Exception) -> None:
-    """Log an exception unless it is a KafkaError, and send its error; close the connection if that fails too."""
+    """Log an exception unless it is a KafkaError, and send its error.
+
+    A ProtocolError closes the connection, and so does an error that cannot be sent.
+    """
     connection = context.connection
+    what = f"{route.name} v{route.api_version} from {connection.peer_host}:{connection.peer_port}"
+    if isinstance(error, ProtocolError):
+        log_failure(f"{what}, which is closed,", error)
+        connection.is_closing = True
+        return
     try:
-        what = f"{route.name} v{route.api_version} from {connection.peer_host}:{connection.peer_port}"
         _respond_with_error(route, request, context, answer_for(what, error))
     except Exception as failure:
         log_failure(f"Answering {connection.peer_host}:{connection.peer_port}, which is closed,", failure)

@@ -61,7 +61,7 @@ def respond_in_steps(
     slices = ctx.broker.loop.slices
 
     def encode(outcome: Message | Exception | None) -> None:
-        if outcome is None or isinstance(outcome, Exception):
+        if outcome is None or isinstance(outcome, Exception | EncodedResponse):
             delayed.complete(outcome)
         else:
             complete_encoded(ctx, delayed, outcome)

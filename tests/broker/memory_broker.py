@@ -7,7 +7,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, TypeVar, cast
 
-from barnabas.broker.apis.dispatcher import Dispatcher
+from barnabas.broker.apis.dispatcher import LARGE_REQUEST_BYTES, Dispatcher
 from barnabas.broker.builder import open_broker
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
@@ -218,8 +218,11 @@ class Client:
         return found
 
     def ask(self, request: Message, version: int, response_class: type[R]) -> R:
-        """Send a request and return its response, which must not be delayed."""
-        self.send(request, version)
+        """Send a request and return its response, which must not be delayed, except that of a large request."""
+        frame = self.frame(request, version)
+        self.feed(frame)
+        if len(frame) > LARGE_REQUEST_BYTES:
+            self.memory.advance(0)
         (answer,) = self.answers()
         assert isinstance(answer, response_class)
         return cast("R", answer)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 
 import pytest
 
-from barnabas.storage.batch_content import IN_PLACE_UNITS, MOST_RECORDS_TO_COMPACT
+from barnabas.storage.batch_content import IN_PLACE_UNITS, MOST_RECORDS_TO_COMPACT, OPENED_UNITS
 from barnabas.wire import record_check
 from barnabas.wire.compression import compress
 from barnabas.wire.errors import ErrorCode
@@ -20,6 +21,7 @@ from barnabas.wire.messages.produce import (
     TopicProduceData,
 )
 from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
+from tests.hostile.bombs import gzip_of_empty_members
 from tests.raw_batches import bomb, nonsense, raw_batch, record
 
 NONSENSE = nonsense(START_MS)
@@ -204,13 +206,13 @@ def test_validation_stops_when_the_client_is_gone(
     assert end_offset(memory) == 0
 
 
-@pytest.mark.parametrize("level", ["lengths", "full"])
-def test_the_budget_is_that_of_a_request(tmp_path: Path, level: str) -> None:
+@pytest.mark.parametrize(("level", "units"), [("lengths", IN_PLACE_UNITS), ("full", OPENED_UNITS)])
+def test_the_budget_is_that_of_a_request(tmp_path: Path, level: str, units: int) -> None:
     """Many partitions in one request do not make a turn longer: what exceeds the budget is done in slices."""
     memory = MemoryBroker(tmp_path, {"barnabas.produce.validation": level})
     memory.create_topic("t", 20)
     client = memory.client()
-    values = [bytes(1 + index % 50) for index in range(IN_PLACE_UNITS // 4)]  # not of one size
+    values = [bytes(1 + index % 50) for index in range(units // 4)]  # not of one size
     client.send(request(*[(index, batch(*values)) for index in range(20)]), 9)
     assert client.answers() == []
     done = sum(end_offset(memory, index) > 0 for index in range(20))
@@ -219,6 +221,26 @@ def test_the_budget_is_that_of_a_request(tmp_path: Path, level: str) -> None:
     assert [answer.error_code for answer in answers(client)] == [0] * 20
     assert all(end_offset(memory, index) == len(values) for index in range(20))
     memory.close()
+
+
+def test_members_of_gzip_without_content_are_opened_between_the_turns(
+    memory: MemoryBroker, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each needs a decompressor, so it counts as several records."""
+    opened = 0
+    decompressor = zlib.decompressobj
+
+    def counted(bits: int) -> object:
+        nonlocal opened
+        opened += 1
+        return decompressor(bits)
+
+    monkeypatch.setattr(zlib, "decompressobj", counted)
+    client.send(request((0, gzip_of_empty_members(5_000))), 9)
+    assert 0 < opened <= OPENED_UNITS // 4
+    memory.advance(0)
+    assert answers(client)[0].error_code == ErrorCode.INVALID_RECORD
+    assert opened >= 5_000
 
 
 def test_a_partition_that_is_deleted_meanwhile_gets_nothing(memory: MemoryBroker, client: Client) -> None:

@@ -39,6 +39,10 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
         self.regexes: dict[str, ResolvedRegex] = {}
         self.regex_counts: Counter[str] = Counter()
         """How many members subscribe to each regular expression."""
+        self.unresolved_regexes: set[str] = set()
+        """Those that members subscribe to and that are not in `regexes`."""
+        self.unused_regexes: set[str] = set()
+        """Those in `regexes` that no member subscribes to."""
         self.topic_counts: Counter[str] = Counter()
         """How many members subscribe to each topic by its name."""
         self.has_partition_metadata = False
@@ -109,10 +113,33 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
 
     # ---- replay
 
+    def put_regex(self, regex: str, resolved: ResolvedRegex) -> None:
+        """An expression stands for these topics."""
+        self.regexes[regex] = resolved
+        self._sort_regex(regex)
+
+    def remove_regex(self, regex: str) -> None:
+        """An expression is not resolved any more."""
+        self.regexes.pop(regex, None)
+        self._sort_regex(regex)
+
+    def _sort_regex(self, regex: str) -> None:
+        """Keep the two sets: heartbeats ask for them, and must not look at the expressions of all members."""
+        is_wanted, is_resolved = regex in self.regex_counts, regex in self.regexes
+        for names, is_in in (
+            (self.unresolved_regexes, is_wanted and not is_resolved),
+            (self.unused_regexes, is_resolved and not is_wanted),
+        ):
+            if is_in:
+                names.add(regex)
+            else:
+                names.discard(regex)
+
     def _count(self, member: ConsumerMember) -> None:
         self.topic_counts.update(member.subscribed_topics)
         if member.subscribed_regex:
             self.regex_counts[member.subscribed_regex] += 1
+            self._sort_regex(member.subscribed_regex)
         self._own(member.member_id, member.assigned)
         self._own(member.member_id, member.revoking)
 
@@ -120,6 +147,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
         _subtract(self.topic_counts, member.subscribed_topics)
         if member.subscribed_regex:
             _subtract(self.regex_counts, (member.subscribed_regex,))
+            self._sort_regex(member.subscribed_regex)
         self._disown(member.member_id, member.assigned)
         self._disown(member.member_id, member.revoking)
 

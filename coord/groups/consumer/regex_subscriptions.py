@@ -33,27 +33,27 @@ class Update(NamedTuple):
 
 
 def update(group: ConsumerGroup, before: ConsumerMember, member: ConsumerMember) -> Update:
-    """Follow a member's change of its expression. KafkaError INVALID_REGULAR_EXPRESSION."""
-    if member.subscribed_regex == before.subscribed_regex:
-        return Update(group.regexes, needs_resolving=len(group.regexes) < len(group.regex_counts))
-    if member.subscribed_regex and member.subscribed_regex not in group.regex_counts:
-        compiled(member.subscribed_regex)
-    wanted = _wanted(group, before, member)
-    regexes = {regex: resolved for regex, resolved in group.regexes.items() if regex in wanted}
+    """Follow a member's change of its expression. KafkaError INVALID_REGULAR_EXPRESSION.
+
+    A static member with a new id is `before` with what the one had that it replaces.
+    """
+    old, new = before.subscribed_regex, member.subscribed_regex
+    if new == old:
+        return Update(group.regexes, needs_resolving=bool(group.unresolved_regexes))
+    if new and new not in group.regex_counts:
+        compiled(new)
+    given_up = {old} if old and group.regex_counts[old] <= 1 else set()
+    dropped = (group.unused_regexes | given_up) - {new}
+    regexes: Mapping[str, ResolvedRegex] = group.regexes
+    tombstones: list[CoordinatorRecord] = []
+    if dropped:
+        regexes = {regex: resolved for regex, resolved in group.regexes.items() if regex not in dropped}
+        tombstones = [records.regex_tombstone(group.group_id, regex) for regex in group.regexes if regex in dropped]
+    is_resolved = not new or new in group.regexes
     return Update(
         regexes,
         has_changed=True,
-        has_bump=not member.subscribed_regex or member.subscribed_regex in regexes,
-        needs_resolving=any(regex not in regexes for regex in wanted),
-        records=tuple(records.regex_tombstone(group.group_id, regex) for regex in group.regexes if regex not in wanted),
+        has_bump=is_resolved,
+        needs_resolving=not (is_resolved and group.unresolved_regexes <= given_up),
+        records=tuple(tombstones),
     )
-
-
-def _wanted(group: ConsumerGroup, before: ConsumerMember, member: ConsumerMember) -> set[str]:
-    """The expressions that members subscribe to once `member` has replaced `before`."""
-    counts = group.regex_counts.copy()
-    if before.subscribed_regex:  # a static member with a new id replaces the old one
-        counts[before.subscribed_regex] -= 1
-    if member.subscribed_regex:
-        counts[member.subscribed_regex] += 1
-    return {regex for regex, count in counts.items() if count > 0}

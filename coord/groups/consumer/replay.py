@@ -25,7 +25,7 @@ def _put_partition_metadata(group: ConsumerGroup, _: str, _value: r.ConsumerGrou
 
 
 def _put_regex(group: ConsumerGroup, regex: str, value: r.ConsumerGroupRegularExpressionValue) -> None:
-    group.regexes[regex] = ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
+    group.put_regex(regex, ResolvedRegex(frozenset(value.topics), value.version, value.timestamp))
 
 
 def _remove_target_epoch(group: ConsumerGroup, _: str) -> None:
@@ -37,7 +37,7 @@ def _remove_partition_metadata(group: ConsumerGroup, _: str) -> None:
 
 
 def _remove_regex(group: ConsumerGroup, regex: str) -> None:
-    group.regexes.pop(regex, None)
+    group.remove_regex(regex)
 
 
 REPLAY: Replay[ConsumerGroup] = Replay(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.coord.groups.consumer import regex_resolution
+from barnabas.coord.groups.consumer.regex import matching
 from barnabas.coord.groups.consumer.regex_resolution import (
     MATCHES_PER_STEP,
     REFRESH_MAX_S,
@@ -145,6 +147,25 @@ class TestRegularExpressions:
             steps += 1
         assert steps == 4
         assert len(driver.group().regexes["n[0-9]*1"].topics) == 3 * MATCHES_PER_STEP / 10
+
+    def test_of_others_are_not_looked_at_with_each_new_one(self, driver, cluster, monkeypatch):
+        """Else the work for a flood of members with expressions grows with its square."""
+        for number in range(20):
+            driver.beat(f"m{number}", subscribed_topic_regex=f"t|{number}")
+        driver.resolve()
+        matched = []
+        monkeypatch.setattr(
+            regex_resolution, "matching", lambda regex, names: matched.append(regex) or matching(regex, names)
+        )
+        driver.beat("other", subscribed_topic_regex="t|other")
+        driver.resolve()
+        assert matched == ["t|other"]
+        matched.clear()
+        cluster.create("u", 1)
+        driver.changed("u")
+        driver.advance(REFRESH_MIN_S)
+        driver.resolve()
+        assert len(matched) == 21
 
     def test_have_to_match_the_whole_name(self, driver, cluster):
         cluster.create("tt", 1)

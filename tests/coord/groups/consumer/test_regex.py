@@ -8,7 +8,11 @@ from hypothesis import strategies as st
 
 from barnabas.coord.groups.consumer.records import ResolvedRegex
 from barnabas.coord.groups.consumer.regex import compiled, matching
-from barnabas.coord.groups.consumer.regex_resolution import Resolution
+from barnabas.coord.groups.consumer.regex_resolution import (
+    MATCHES_PER_EXPRESSION,
+    MATCHES_PER_STEP,
+    Resolution,
+)
 from barnabas.coord.machine import Moment
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -61,6 +65,15 @@ def test_several_expressions_are_resolved_in_small_steps():
     assert resolve(jobs) == {"orders": {"orders"}, "a(": set(), "my.*": {"my.orders"}}
 
 
+def test_an_expression_counts_as_names_since_it_may_have_to_be_compiled():
+    resolution = Resolution("g", {f"{number}.*": ["orders"] for number in range(1000)}, None)
+    steps = 0
+    while not resolution.is_done:
+        resolution.step(MATCHES_PER_STEP)
+        steps += 1
+    assert steps >= 1000 * MATCHES_PER_EXPRESSION // MATCHES_PER_STEP
+
+
 def test_an_expression_that_makes_others_backtrack_for_ever_is_answered():
     assert matching("(a*)*b", ["a" * 249]) == set()
 
@@ -74,14 +87,16 @@ def test_topics_that_come_and_go_are_taken_in_without_looking_at_the_others():
 
 def test_topics_that_the_member_does_not_see_match_nothing():
     resolution = Resolution("g", {".*": NAMES}, None, lambda name: "eu" not in name)
-    resolution.step(10)
+    while not resolution.is_done:
+        resolution.step(10)
     assert resolution.apply({}, AT)[".*"].topics == set(NAMES) - {"orders-eu"}
 
 
 def test_only_what_has_changed_is_recorded():
     known = {"orders": ResolvedRegex(frozenset({"orders"}), timestamp_ms=1)}
     resolution = Resolution("g", {"orders": ["orders"], "bills": ["orders"]}, {"orders"})
-    resolution.step(10)
+    while not resolution.is_done:
+        resolution.step(10)
     assert resolution.apply(known, AT) == {"bills": ResolvedRegex(frozenset(), timestamp_ms=7)}
 
 
