@@ -511,6 +511,27 @@ class Server:
         """The listening sockets again, by listener, for a server that replaces this one."""
         return {listener.name: listener.socket.dup() for listener in self._listeners}
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nobody has connected, and `move` can give it another address."""
+        plain = all(one.protocol == "PLAINTEXT" and not one.has_accepted for one in self._listeners)
+        return plain and self.config.is_standalone and self._metrics_socket is None
+
+    def leave(self) -> None:
+        """Leave the address, to `move` to another one."""
+        self.reactor.stop_accepting()
+        self._listeners.clear()
+        self.addresses.clear()
+
+    def move(self) -> None:
+        """Serve at another address, as after a restart with another port: whoever knows the old one is refused.
+
+        StartError if there is none.
+        """
+        self._bind()
+        self._accept_clients()
+        self.broker.controller.register_broker(self.addresses)
+
     def _make_temporary_dir(self) -> str:
         path = self.prepared_dir
         if path is None:

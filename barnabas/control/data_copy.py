@@ -37,6 +37,7 @@ def copy_open_logs(log_dirs: LogDirs, target: Path, broker_epoch: int = -1) -> N
     source = Path(log_dirs.dirs[0].path)
     for log in log_dirs.logs.values():
         _write_what_is_in_memory(log)
+    log_dirs.files.publish()
     copy_data(source, target)
     files, logs = UnsyncedFiles(), log_dirs.logs
     offsets = {

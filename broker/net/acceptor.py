@@ -41,7 +41,18 @@ _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 class Listener:
     """A listening socket, the name of its listener, and who serves its connections."""
 
-    __slots__ = ("_log_ins", "dispatch", "is_held", "is_polled", "name", "prepare", "protocol", "socket", "tls")
+    __slots__ = (
+        "_log_ins",
+        "dispatch",
+        "has_accepted",
+        "is_held",
+        "is_polled",
+        "name",
+        "prepare",
+        "protocol",
+        "socket",
+        "tls",
+    )
 
     def __init__(
         self,
@@ -66,6 +77,8 @@ class Listener:
         self._log_ins: LogIns | None = None
         self.is_held = False  # by a limit
         self.is_polled = False
+        self.has_accepted = False
+        """Whether anybody has ever connected."""
 
     @property
     def authenticates(self) -> bool:
@@ -133,6 +146,7 @@ class Acceptor:
                     self.pause(error)
                     return
                 continue  # the peer has disconnected before it was accepted
+            listener.has_accepted = True
             try:
                 self._admit(listener, accepted, peer)
             except OSError:
