@@ -111,8 +111,7 @@ class VirtualCluster:
             return False
         if self._is_closed or self.ended.is_set() or self.broker.halt_reason is not None:
             return False
-        files = self.broker.log_dirs.files
-        return isinstance(files, MemoryFiles) and not files.is_published and self.server.is_untouched
+        return not self.broker.log_dirs.files.is_published and self.server.is_untouched
 
     @property
     def server(self) -> Server:
@@ -289,9 +288,7 @@ def _closed(server: Server) -> list[str]:
     files = server.broker.log_dirs.files
     if isinstance(files, MemoryFiles):
         files.discard()
-        if not files.is_published:
-            return []
-    return directories
+    return directories if files.is_published else []
 
 
 def check_whole(server: Server) -> None:

@@ -18,7 +18,6 @@ from barnabas.broker.config.load import load
 from barnabas.broker.config.server_config import ServerConfig
 from barnabas.control.clusters import Clusters
 from barnabas.control.errors import ControlError, NotFoundError
-from barnabas.control.memory_files import MemoryFiles
 from barnabas.control.opening import Opening
 from barnabas.control.operations import perform
 from barnabas.control.virtual_cluster import VirtualCluster
@@ -73,8 +72,8 @@ class Attempts:
         found = {entry.path for entry in os.scandir(self._folder)} - told
         if but_of is not None:
             log_dirs = but_of.broker.log_dirs
-            files, path = log_dirs.files, log_dirs.dirs[0].path
-            assert (path in found) == (not isinstance(files, MemoryFiles) or files.is_published)
+            path = log_dirs.dirs[0].path
+            assert (path in found) == log_dirs.files.is_published
             found -= {path}
         return found
 
