@@ -41,12 +41,18 @@ def test_it(number{fixture}):
 """
 WITHOUT = "", "assert number >= 0"
 ISOLATED = ", kafka", "assert number >= 0"
-USED = ", kafka", 'kafka.topic("orders").produce("x"); assert kafka.topic("orders").records()'
-KINDS = (WITHOUT, ISOLATED, USED)
+USED = ", kafka", 'topic = kafka.topic("orders"); topic.produce("x"); assert topic.records()'
+SHARED = ", shared", 'topic = shared.topic(f"orders-{number}"); topic.produce("x"); assert topic.records()'
+KINDS = (WITHOUT, ISOLATED, USED, SHARED)
 ROUNDS = 3
 """How often each kind of tests runs, in turn; medians are compared."""
-MEMORY = """
-import os, psutil
+CONFTEST = """
+import os, psutil, pytest
+
+@pytest.fixture(scope="session")
+def shared(barnabas_broker):
+    with barnabas_broker.open() as kafka:
+        yield kafka
 
 def pytest_unconfigure(config):
     if hasattr(config, "workerinput"):
@@ -96,10 +102,12 @@ def main() -> int:
         open_ms(broker, options.opens, use=True)
         time.sleep(SETTLE_S)
         print(f"{2 * options.opens} clusters were opened and closed: {before}; {options.opens} more: {Left.of(pid)}")
-    isolated, used, memory = of_pytest(options.tests)
-    met &= _row(f"what the kit adds to a test, of {options.tests} over {WORKERS} workers", isolated, TEST_GOAL_MS, "ms")
-    _row("the same with a topic made on demand, written to and read", used, None, "ms")
-    met &= _row("memory of the broker at the end of that run", memory, MEMORY_GOAL_MB, "MB")
+    isolated, used, apart, memory = of_pytest(options.tests)
+    print(f"what the kit adds to a test, of {options.tests} over {WORKERS} workers:")
+    met &= _row("- that has a cluster and does not use it", isolated, TEST_GOAL_MS, "ms")
+    _row("- that writes to a topic made on demand, and reads", used, None, "ms")
+    met &= _row("- of that for isolation: more than with one cluster and a topic for each", apart, TEST_GOAL_MS, "ms")
+    met &= _row("memory of the broker at the end of such a run", memory, MEMORY_GOAL_MB, "MB")
     return 0 if met else 1
 
 
@@ -158,17 +166,23 @@ def open_ms(broker: Broker, count: int, *, use: bool) -> float:
     return median(_seconds(one) for _ in range(count)) * 1000
 
 
-def of_pytest(count: int) -> tuple[float, float, float]:
-    """What a run of pytest takes more with the kit, ms a test, unused and used, and the memory of its broker, MB."""
+def of_pytest(count: int) -> tuple[float, float, float, float]:
+    """What a run of pytest takes more with the kit, ms a test, and the memory of its broker, MB.
+
+    With a cluster for each test, unused and used, than without; and used, than with one cluster for all tests.
+    """
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
-        (folder / "conftest.py").write_text(MEMORY)
+        (folder / "conftest.py").write_text(CONFTEST)
         for tests in KINDS:
             _run_pytest(folder, 2 * WORKERS, tests)  # the first run reads files that the others find in memory
         rounds = [[_run_pytest(folder, count, tests) for tests in KINDS] for _ in range(ROUNDS)]
-    without, isolated, used = (median(one[kind][0] for one in rounds) for kind in range(len(KINDS)))
-    memory = max(one[-1][1] for one in rounds)
-    return (isolated - without) * 1000 / count, (used - without) * 1000 / count, memory
+    without, isolated, used, shared = (median(one[kind][0] for one in rounds) for kind in range(len(KINDS)))
+    memory = max(one[KINDS.index(USED)][1] for one in rounds)
+    return (
+        *((took - than) * 1000 / count for took, than in ((isolated, without), (used, without), (used, shared))),
+        memory,
+    )
 
 
 def _run_pytest(folder: Path, count: int, tests: tuple[str, str]) -> tuple[float, float]:

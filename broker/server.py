@@ -12,7 +12,6 @@ import gc
 import logging
 import os
 import signal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -37,6 +36,7 @@ from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.reactor import Reactor
 from barnabas.broker.ready import announce, announce_controller, remove_ready_file
 from barnabas.broker.start_errors import StartError, data_errors, why_not_bound
+from barnabas.broker.temporary_dir import make_temporary_dir, remove_temporary_dir
 from barnabas.storage.files import Files
 from barnabas.storage.layout import LOCK
 from barnabas.wire.configdef import ConfigError
@@ -146,7 +146,7 @@ class Server:
         self.name = "KafkaServer" if "broker" in config.roles else "ControllerServer"
         """The name of the process in its ready line, as in Kafka."""
         self._temporary_dir: str | None = None
-        self.remove_directory: Callable[[str], object] = _remove
+        self.remove_directory: Callable[[str], object] = remove_temporary_dir
         """Removes a temporary directory: now, or later, where others are served by the same loop."""
         self.prepared_dir: str | None = None
         """A directory with the data to begin with, in place of a new one; it is removed at the end as that is."""
@@ -355,7 +355,7 @@ class Server:
             else:
                 from barnabas.broker.controller_builder import open_controller
 
-                endpoints = advertised_controllers(config, self.controller_addresses)
+                endpoints = config.advertised_controllers(self.controller_addresses)
                 self.broker = open_controller(config, paths, endpoints, disk=self._flushes, **self._environment(now))
             dirs = self.broker.log_dirs
             # Where `.LOCK` is found there is no difference between small and capital letters, as on macOS.
@@ -390,7 +390,7 @@ class Server:
         """Open the data of a broker that is also the controller of its cluster."""
         from barnabas.broker.builder import open_combined
 
-        endpoints = advertised_controllers(self.config, self.controller_addresses)
+        endpoints = self.config.advertised_controllers(self.controller_addresses)
         self.broker, self._member = open_combined(
             self.config, paths, self._connect, endpoints, flushes=self._flushes, **self._environment(now)
         )
@@ -511,13 +511,29 @@ class Server:
         """The listening sockets again, by listener, for a server that replaces this one."""
         return {listener.name: listener.socket.dup() for listener in self._listeners}
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nobody has connected, and `move` can give it another address."""
+        plain = all(one.protocol == "PLAINTEXT" and not one.has_accepted for one in self._listeners)
+        return plain and self.config.is_standalone and self._metrics_socket is None
+
+    def leave(self) -> None:
+        """Leave the address, to `move` to another one."""
+        self.reactor.stop_accepting()
+        self._listeners.clear()
+        self.addresses.clear()
+
+    def move(self) -> None:
+        """Serve at another address, as after a restart with another port: whoever knows the old one is refused.
+
+        StartError if there is none.
+        """
+        self._bind()
+        self._accept_clients()
+        self.broker.controller.register_broker(self.addresses)
+
     def _make_temporary_dir(self) -> str:
-        path = self.prepared_dir
-        if path is None:
-            path = f"{os.environ.get('TMPDIR') or '/tmp'}/barnabas-{os.urandom(6).hex()}"  # noqa: S108 - mode 0700
-            with data_errors(path):
-                Path(path).mkdir(0o700)
-        self._temporary_dir = path
+        self._temporary_dir = path = self.prepared_dir or make_temporary_dir()
         return path
 
     async def wait_for_stop(self, signals: AsyncIterator[int]) -> None:
@@ -581,19 +597,3 @@ class Server:
         """Close the controller of this process; the broker epoch, -1 if there is none."""
         epoch = -1 if self._remote is not None else self.broker.controller.close()
         return epoch if self._member is None else self.broker.lifecycle.broker_epoch
-
-
-def _remove(directory: str) -> None:
-    import shutil
-
-    shutil.rmtree(directory, ignore_errors=True)
-    if os.path.lexists(directory):
-        logger.warning("%s cannot be removed", directory)
-
-
-def advertised_controllers(config: ServerConfig, bound: Iterable[Endpoint]) -> list[Endpoint]:
-    """The controller's listeners as others reach them; one on all interfaces by the name of this machine."""
-    advertised = config.advertised_controller_listeners
-    endpoints = [advertised.get(endpoint.name, endpoint) for endpoint in bound]
-    name = os.uname().nodename
-    return [one._replace(host=name) if one.host in {"", "0.0.0.0", "::"} else one for one in endpoints]

@@ -180,6 +180,14 @@ class Files:
         """Truncate the file, or extend it with zeros, to `size` bytes."""
         os.ftruncate(file.fd, size)
 
+    @property
+    def is_published(self) -> bool:
+        """Whether other processes find the files."""
+        return True
+
+    def publish(self) -> None:
+        """Have all files where other processes find them, as they do those of the system. OSError if that fails."""
+
     def sync(self, file: File) -> None:
         """Make the file's data durable. After an error the file's state on disk is unknown: never retry."""
         sync_data(file.fd)

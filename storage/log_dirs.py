@@ -47,7 +47,6 @@ class LogDirs:
     """
 
     __slots__ = (
-        "_files",
         "_found",
         "_held",
         "_missing",
@@ -57,6 +56,7 @@ class LogDirs:
         "deleted_topics",
         "deletions",
         "dirs",
+        "files",
         "futures",
         "ignores_case",
         "logs",
@@ -67,7 +67,7 @@ class LogDirs:
     )
 
     def __init__(self, files: Files, paths: Iterable[str], new_id: Callable[[], bytes]) -> None:
-        self._files = files
+        self.files = files
         self.new_id = new_id
         self.dirs = [LogDir(files, path.rstrip("/") or "/") for path in paths]
         self.logs: dict[TopicPartition, Log] = {}
@@ -135,7 +135,7 @@ class LogDirs:
                     f"{log_dir.cluster_id}) belong to different clusters: remove one of them from log.dirs"
                 )
         for log_dir in self.dirs:
-            if not log_dir.cluster_id and any(map(layout.parse_partition_dir, self._files.list_dirs(log_dir.path))):
+            if not log_dir.cluster_id and any(map(layout.parse_partition_dir, self.files.list_dirs(log_dir.path))):
                 raise DataDirMismatch(
                     f"{log_dir.path} has partitions but no {layout.META_PROPERTIES}, which says whose they are: "
                     "restore the file from a copy, or start once with their cluster id in the environment (CLUSTER_ID)"
@@ -154,14 +154,14 @@ class LogDirs:
                 )
 
     def _find(self, log_dir: LogDir) -> None:
-        for name in self._files.list_dirs(log_dir.path):
+        for name in self.files.list_dirs(log_dir.path):
             if name.endswith(layout.DELETE_DIR_SUFFIX):
-                self._files.remove_tree(f"{log_dir.path}/{name}")
+                self.files.remove_tree(f"{log_dir.path}/{name}")
                 continue
             partition = layout.parse_partition_dir(name)
             if partition is not None:
                 other = self._found.get(partition, log_dir)
-                self._put(partition, other if other is log_dir else newest_copy(self._files, name, other, log_dir))
+                self._put(partition, other if other is log_dir else newest_copy(self.files, name, other, log_dir))
             else:
                 self.futures.find(log_dir, name)
 
@@ -230,7 +230,7 @@ class LogDirs:
         log_dir = self._found.get(key)
         path = f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}" if log_dir is not None else ""
         is_made = made is not None and key in made.made
-        if log_dir is not None and not is_made and not self._files.is_on_same_file_system(path, log_dir.path):
+        if log_dir is not None and not is_made and not self.files.is_on_same_file_system(path, log_dir.path):
             raise DamagedLog(f"{path} is on another file system than its log directory, with which it would be synced")
         other_id = self._other_id(path, topic_id) if log_dir is not None and not is_made else None
         if log_dir is not None and other_id is not None:
@@ -247,7 +247,7 @@ class LogDirs:
             for stale in self._forget_predecessor(log_dir, key):
                 self._write_in(log_dir, stale)
         log = Log.open(
-            self._files,
+            self.files,
             path,
             topic,
             partition,
@@ -269,7 +269,7 @@ class LogDirs:
 
     def new_directories(self) -> NewDirectories:
         """An empty collection of directories to make."""
-        return NewDirectories(self._files)
+        return NewDirectories(self.files)
 
     def place(
         self, topic: str, partition: int, topic_id: bytes, directories: NewDirectories
@@ -307,13 +307,13 @@ class LogDirs:
         """The topic id of a directory if it is known and not `topic_id`."""
         if topic_id == ZERO_UUID:
             return None
-        stored = read_partition_metadata(self._files, f"{path}/{layout.PARTITION_METADATA}")
+        stored = read_partition_metadata(self.files, f"{path}/{layout.PARTITION_METADATA}")
         return None if stored in (ZERO_UUID, topic_id) else stored
 
     def _has_records(self, log_dir: LogDir, key: TopicPartition, path: str) -> bool:
         if log_dir.recovery_points.get(key, 0) > log_dir.log_starts.get(key, 0):
             return True
-        return any(size and name.endswith(layout.LOG_SUFFIX) for name, size in self._files.list_files(path))
+        return any(size and name.endswith(layout.LOG_SUFFIX) for name, size in self.files.list_files(path))
 
     def rename_stray(self, topic: str, partition: int) -> str:
         """Rename the directory of a partition that is not in the metadata as a stray, as Kafka does; the new path.
@@ -324,7 +324,7 @@ class LogDirs:
         log_dir = self._found[key]
         path = f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}"
         renamed = f"{log_dir.path}/{layout.stray_dir_name(topic, partition, self.new_id().hex())}"
-        self._files.rename(path, renamed)
+        self.files.rename(path, renamed)
         self._forget(log_dir, key)
         self.strays.append(renamed)
         return renamed
@@ -373,7 +373,7 @@ class LogDirs:
 
     def has_descriptors(self) -> bool:
         """Whether enough descriptors are left to make a log."""
-        return self._files.has_descriptors(_DESCRIPTORS_FOR_A_LOG)
+        return self.files.has_descriptors(_DESCRIPTORS_FOR_A_LOG)
 
     @property
     def working(self) -> list[LogDir]:
@@ -464,7 +464,7 @@ class LogDirs:
             return
         path = f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}"
         renamed = f"{log_dir.path}/{layout.deleted_dir_name(topic, partition, self.new_id().hex())}"
-        self._files.rename(path, renamed)
+        self.files.rename(path, renamed)
         self._forget(log_dir, key)
         self.deletions.schedule([renamed], now)
 

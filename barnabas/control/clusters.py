@@ -31,6 +31,8 @@ logger = logging.getLogger("barnabas.control")
 
 SPARES: Final = 2
 """Clusters that are started ahead, once the first was asked for: one for each of two test processes."""
+MOST_SPARES: Final = 4
+"""Spares with those that a test has opened and not used, which are given to another test, at another address."""
 CLOSED_PER_COLLECTION: Final = 100
 """Closed nodes, of 0.3 MB each, after which garbage is collected: they are full of reference cycles."""
 
@@ -88,11 +90,26 @@ class Clusters:
             raise ControlError("Cluster 0 is the broker itself, which ends with its process")
         cluster = self[number]
         del self._open[number]
+        if cluster.is_untouched and len(self._spares) < MOST_SPARES:
+            self._give_on(cluster)
+            return
         cluster.close()
         self._closed += 1 + (cluster.opening.brokers or 0)
         if self._closed >= CLOSED_PER_COLLECTION:
             self._closed = 0
             gc.collect()
+
+    def _give_on(self, cluster: VirtualCluster) -> None:
+        """Make a spare of a cluster that nobody has used. A client that connects late to its address finds nobody."""
+        cluster.server.leave()
+        cluster.id = next(self._numbers)
+        try:
+            cluster.server.move()
+        except StartError as error:
+            logger.warning("A cluster cannot be used again: %s", error)
+            cluster.close()
+        else:
+            self._spares.append(cluster)
 
     async def fork(self, snapshot: Snapshot) -> VirtualCluster:
         """Open a cluster that begins with what a snapshot has. ControlError if it cannot start."""

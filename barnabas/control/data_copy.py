@@ -63,6 +63,7 @@ def copy_open_logs(log_dirs: LogDirs, target: Path, empty: EmptyLogs, broker_epo
     source = Path(log_dirs.dirs[0].path)
     for log in log_dirs.logs.values():
         _write_what_is_in_memory(log)
+    log_dirs.files.publish()
     copy_what_has_data(source, target, empty)
     files, logs = UnsyncedFiles(), log_dirs.logs
     offsets = {

@@ -131,19 +131,19 @@ class _Connection:
         if not isinstance(values, dict):
             raise _RefusedError(HTTPStatus.BAD_REQUEST)
         path = request.target.decode("ascii").partition("?")[0]
-        outcome: list[tuple[HTTPStatus, object]] = []
+        outcome: tuple[HTTPStatus, object] | None = None
         async with trio.open_nursery() as nursery:
-
-            async def answer() -> None:
-                outcome.append(await self._answered(request.method.decode("ascii"), path, values))
-                nursery.cancel_scope.cancel()
-
-            nursery.start_soon(answer)
-            await self._until_closed()
+            nursery.start_soon(self._cancel_when_closed, nursery.cancel_scope)
+            outcome = await self._answered(request.method.decode("ascii"), path, values)
             nursery.cancel_scope.cancel()
-        if not outcome:
+        if outcome is None:
             raise trio.BrokenResourceError
-        return outcome[0]
+        return outcome
+
+    async def _cancel_when_closed(self, scope: trio.CancelScope) -> None:
+        """Cancel the answer when the connection is to be closed."""
+        await self._until_closed()
+        scope.cancel()
 
     async def _until_closed(self) -> None:
         """Return when the connection is to be closed; a bounded part of what is sent meanwhile is kept."""

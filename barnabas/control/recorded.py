@@ -64,6 +64,8 @@ def found_in(cluster: VirtualCluster, ignored: Collection[str]) -> list[dict[str
     if unknown:
         raise ControlError(f"There is no rule {', '.join(unknown)}; the rules are {', '.join(EXPLANATIONS)}")
     recorder = cluster.traffic.recorder
+    if not recorder.entries:
+        return []
     connections = recorder.open_connections()
     open_clients = {entry.client_id for entry in recorder.entries if entry.connection in connections}
     found = findings(Traces(tuple(recorder.entries), open_clients, partial(_is_compacted, cluster)))

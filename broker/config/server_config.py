@@ -6,7 +6,8 @@ settings (`load`), the profile, Kafka's defaults. `config[NUM_PARTITIONS]` is an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Any, Final, TypeVar, cast
 
@@ -276,6 +277,13 @@ class ServerConfig:
         names = {name.upper() for name in self[CONTROLLER_LISTENER_NAMES]}
         items = self[ADVERTISED_LISTENERS] or ()
         return {e.name: e for e in parse_endpoints(ADVERTISED_LISTENERS.name, items) if e.name in names}
+
+    def advertised_controllers(self, bound: Iterable[Endpoint]) -> list[Endpoint]:
+        """The controller's listeners as others reach them; one on all interfaces by the name of this machine."""
+        advertised = self.advertised_controller_listeners
+        endpoints = [advertised.get(endpoint.name, endpoint) for endpoint in bound]
+        name = os.uname().nodename
+        return [one._replace(host=name) if one.host in {"", "0.0.0.0", "::"} else one for one in endpoints]
 
     @property
     def controller_listener(self) -> Endpoint | None:

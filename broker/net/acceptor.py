@@ -50,6 +50,7 @@ class Listener:
         "_local",
         "_log_ins",
         "dispatch",
+        "has_accepted",
         "is_held",
         "is_polled",
         "name",
@@ -84,6 +85,8 @@ class Listener:
         self._log_ins: LogIns | None = None
         self.is_held = False  # by a limit
         self.is_polled = False
+        self.has_accepted = False
+        """Whether anybody has ever connected."""
 
     @property
     def authenticates(self) -> bool:
@@ -177,6 +180,7 @@ class Acceptor:
                     self.pause(error)
                     return
                 continue  # the peer has disconnected before it was accepted
+            listener.has_accepted = True
             self._take_in(listener, accepted, peer, most)
             now = self._loop.now()
             if now >= end:

@@ -173,6 +173,8 @@ class LogCleaner:
         from barnabas.broker.replicas.cleaner_process import CleanerProcess  # imported only when there is work
 
         try:
+            if not partition.log.files.is_published:
+                await trio.to_thread.run_sync(partition.log.files.publish)
             process = process or CleanerProcess()
             if await self._clean(process, partition, part):
                 return process

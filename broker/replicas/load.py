@@ -96,8 +96,8 @@ class Load:
 
         def ask() -> None:
             for one in self._log_dirs.working:
-                found = os.statvfs(one.path)
-                used.append(1 - found.f_bavail / max(1, found.f_blocks))
+                size, free = one.volume()
+                used.append(1 - free / max(1, size))
 
         yield ask
         return max(used, default=1.0)

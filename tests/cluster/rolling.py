@@ -22,6 +22,7 @@ from tests.cluster.asking import client
 from tests.cluster.clusters import wait_for
 from tests.cluster.loads import Load
 from tests.cluster.replicas import differences
+from tests.cluster.resent import resent
 
 SETTLE_S = 240.0
 STEPS_BETWEEN = 5
@@ -95,6 +96,7 @@ class Rolling:
         finally:
             for load in loads:
                 load.kill()
+        self._let_resent_pass(next(iter(data_dirs().values())))
         self.outcome.findings += _different(data_dirs())
         self.outcome.findings += [
             Finding("traceback", f"{name}: {text.partition('Traceback')[2][:500]}")
@@ -103,6 +105,13 @@ class Rolling:
         ]
         self.outcome.seconds = time.monotonic() - began
         return self.outcome
+
+    def _let_resent_pass(self, data_dir: Path) -> None:
+        """Count what is a known defect of librdkafka as a note."""
+        for finding in resent(self.outcome.findings, data_dir):
+            self.outcome.findings.remove(finding)
+            self.outcome.loads[0].notes["written again in a new epoch (librdkafka, issue 4953)"] += 1
+            print(f"librdkafka has written a record again in a new epoch: {finding}", flush=True)
 
     def settle(self) -> None:
         """Wait until every replica is in sync, and have the preferred leaders lead."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import trio
+from confluent_kafka import Producer
 
 from barnabas.control.virtual_cluster import remove_in_thread
 from barnabas.testing import Broker, Cluster, RefusedError
@@ -116,3 +118,70 @@ def test_directories_are_removed_in_a_thread_also_at_the_end(tmp_path: Path) -> 
 
     trio.run(end)
     assert not folder.exists()
+
+
+def test_a_cluster_that_nobody_used_is_another_one_for_the_next_test(barnabas_broker: Broker) -> None:
+    """It may be given on, at another address: a client that connects late finds nobody."""
+    for _ in range(10):
+        cluster = barnabas_broker.open()
+        host, port = cluster.bootstrap_servers.rsplit(":", 1)
+        cluster.close()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((host, int(port))).close()
+        with pytest.raises(RefusedError, match="it was closed, or never opened"):
+            cluster.topic("orders").records()
+
+
+def test_clients_find_a_cluster_that_was_given_on(barnabas_broker: Broker) -> None:
+    """The address that it tells is the one that it has now."""
+    for _ in range(6):
+        barnabas_broker.open().close()
+    with barnabas_broker.open() as cluster:
+        producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+        producer.produce("orders", "x")
+        assert producer.flush(20) == 0
+        assert [one.text for one in cluster.topic("orders").records()] == ["x"]
+        body = {"topics": [], "allowAutoTopicCreation": False, "includeTopicAuthorizedOperations": False}
+        (broker,) = cluster.request("Metadata", body)["brokers"]
+        assert f"{broker['host']}:{broker['port']}" == cluster.bootstrap_servers
+
+
+def _connect(cluster: Cluster) -> None:
+    host, port = cluster.bootstrap_servers.rsplit(":", 1)
+    socket.create_connection((host, int(port))).close()
+    cluster.clock.freeze()  # answered after the broker has accepted it
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda cluster: cluster.topic("orders").produce("x"),
+        lambda cluster: cluster.request("ListGroups", {"statesFilter": [], "typesFilter": []}),
+        lambda cluster: cluster.clock.freeze(),
+        lambda cluster: cluster.faults.add("Produce", error="NOT_LEADER_OR_FOLLOWER"),
+        lambda cluster: cluster.snapshot(),
+        lambda cluster: cluster.requests(),
+        _connect,
+    ],
+    ids=["record", "request", "clock", "fault", "snapshot", "requests", "connection"],
+)
+def test_a_cluster_that_was_used_is_not_given_on(barnabas_broker: Broker, use: Callable[[Cluster], object]) -> None:
+    """Each cluster has an id that no other has; one that is given on keeps it."""
+    seen: set[str] = set()
+    for _ in range(6):
+        with barnabas_broker.open() as cluster:
+            seen.add(_cluster_id(cluster))
+            use(cluster)
+    assert len(seen) == 6
+
+
+def test_forks_are_not_given_on(barnabas_broker: Broker) -> None:
+    with barnabas_broker.open() as parent:
+        parent.topic("orders").produce("x")
+        snapshot = parent.snapshot()
+        for _ in range(3):
+            parent.fork(snapshot).close()
+    clusters = [barnabas_broker.open() for _ in range(6)]
+    for cluster in clusters:
+        assert cluster.topic("orders").records() == []
+        cluster.close()
