@@ -116,7 +116,7 @@ FILES = (
     Mutant(
         "partition-on-another-file-system-served",
         "storage/log_dirs.py",
-        "if log_dir is not None and not is_made and not self._files.is_on_same_file_system(path, log_dir.path):",
+        "if log_dir is not None and not is_made and not self.files.is_on_same_file_system(path, log_dir.path):",
         "if False:",
         "tests/storage/test_log_dirs.py::test_a_partition_on_another_file_system_is_not_served",
     ),
