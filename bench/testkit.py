@@ -166,7 +166,7 @@ def open_ms(broker: Broker, count: int, *, use: bool) -> float:
     return median(_seconds(one) for _ in range(count)) * 1000
 
 
-def of_pytest(count: int) -> tuple[float, float, float, float]:
+def of_pytest(count: int, rounds: int = ROUNDS) -> tuple[float, float, float, float]:
     """What a run of pytest takes more with the kit, ms a test, and the memory of its broker, MB.
 
     With a cluster for each test, unused and used, than without; and used, than with one cluster for all tests.
@@ -176,9 +176,9 @@ def of_pytest(count: int) -> tuple[float, float, float, float]:
         (folder / "conftest.py").write_text(CONFTEST)
         for tests in KINDS:
             _run_pytest(folder, 2 * WORKERS, tests)  # the first run reads files that the others find in memory
-        rounds = [[_run_pytest(folder, count, tests) for tests in KINDS] for _ in range(ROUNDS)]
-    without, isolated, used, shared = (median(one[kind][0] for one in rounds) for kind in range(len(KINDS)))
-    memory = max(one[KINDS.index(USED)][1] for one in rounds)
+        runs = [[_run_pytest(folder, count, tests) for tests in KINDS] for _ in range(rounds)]
+    without, isolated, used, shared = (median(one[kind][0] for one in runs) for kind in range(len(KINDS)))
+    memory = max(one[KINDS.index(USED)][1] for one in runs)
     return (
         *((took - than) * 1000 / count for took, than in ((isolated, without), (used, without), (used, shared))),
         memory,
