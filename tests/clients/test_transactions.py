@@ -15,14 +15,29 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, NewTopic
 
 DEADLINE_S = 60.0
+LOST = (KafkaError._TRANSPORT, KafkaError._TIMED_OUT)
+"""What librdkafka says of a request whose connection has ended before its answer."""
 STAY = {"metadata.recovery.strategy": "none"}
 """librdkafka 2.16 else decommissions the only broker when it is down for a moment, and waits for it for ever."""
 
 
 def make_topic(bootstrap, name, partitions=1):
+    """Make a topic, also while brokers are killed: librdkafka does not send an administrative request again."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(name, partitions)])[name].result(30)
-    return name
+    deadline = time.monotonic() + DEADLINE_S
+    is_first = True
+    while True:
+        try:
+            admin.create_topics([NewTopic(name, partitions)])[name].result(30)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code == KafkaError.TOPIC_ALREADY_EXISTS and not is_first:
+                return name  # made by a request whose answer was lost
+            if code not in LOST or time.monotonic() > deadline:
+                raise
+            is_first = False
+        else:
+            return name
 
 
 def transactional(bootstrap, transactional_id, **config):
