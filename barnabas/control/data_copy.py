@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.control.errors import ControlError
 from barnabas.storage import layout
 from barnabas.storage.checkpoints import OffsetCheckpoint
-from barnabas.storage.unsynced_files import UnsyncedFiles
+from barnabas.storage.files import UnsyncedFiles
 
 if TYPE_CHECKING:
     from barnabas.storage.log import Log

@@ -21,8 +21,7 @@ from weakref import WeakSet
 
 from barnabas.broker.context import wall_clock_ms
 from barnabas.control.directories import remove
-from barnabas.storage.files import Buffer, File
-from barnabas.storage.unsynced_files import UnsyncedFiles
+from barnabas.storage.files import Buffer, File, UnsyncedFiles
 
 MOST_BYTES: Final = 1024 * 1024
 """What a cluster keeps in memory at most."""

@@ -35,7 +35,7 @@ from barnabas.control.local_client import LocalClient
 from barnabas.control.snapshots import NodesState
 from barnabas.control.virtual_cluster import VirtualCluster, check_whole, remove_in_thread
 from barnabas.coord.cluster.local_controller import Outcome
-from barnabas.storage.unsynced_files import UnsyncedFiles
+from barnabas.storage.files import UnsyncedFiles
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.cluster import BrokerHeartbeatRequest

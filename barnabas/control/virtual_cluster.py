@@ -23,7 +23,7 @@ from barnabas.control.local_client import LocalClient
 from barnabas.control.memory_files import MemoryFiles
 from barnabas.control.opening import USUAL, Opening
 from barnabas.control.traffic.dispatcher import Traffic
-from barnabas.storage.unsynced_files import UnsyncedFiles
+from barnabas.storage.files import UnsyncedFiles
 from barnabas.wire.configdef import ConfigError
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ import pytest
 
 from barnabas.control import memory_files
 from barnabas.control.memory_files import MemoryFiles
-from barnabas.storage.files import File, Files
-from barnabas.storage.unsynced_files import UnsyncedFiles
+from barnabas.storage.files import File, Files, UnsyncedFiles
 from tests.failing_files import FailingFiles
 
 STEPS = 300
