@@ -16,6 +16,8 @@ from pathlib import Path
 
 Body = Callable[[], int]
 """What a node does; the exit code of its process."""
+RESTORED = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP})
+"""Signals that a node handles as if it had no supervisor."""
 
 
 class Lifeline:
@@ -47,8 +49,11 @@ def fork(body: Body, log: str, in_child: Callable[[], None]) -> int:
     """
     sys.stdout.flush()
     sys.stderr.flush()
+    # The supervisor's handlers are the child's as well until it restores them: a signal to the child would be lost.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, RESTORED)
     pid = os.fork()
     if pid:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         try:
             os.setpgid(pid, pid)  # here and in the child: whichever comes first
         except OSError:
@@ -58,6 +63,7 @@ def fork(body: Body, log: str, in_child: Callable[[], None]) -> int:
     try:
         os.setpgid(0, 0)
         _restore_signals()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         _redirect(log)
         in_child()
         code = body()
@@ -75,7 +81,7 @@ def fork(body: Body, log: str, in_child: Callable[[], None]) -> int:
 
 def _restore_signals() -> None:
     signal.set_wakeup_fd(-1)
-    for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP):
+    for number in RESTORED - {signal.SIGINT}:
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
