@@ -126,12 +126,25 @@ class Leaders:
         return found
 
     def lagging(self) -> str | None:
-        """A partition of which a running replica in sync has not all records, None if there is none."""
+        """A partition of which running replicas in sync have not all records, or they are not committed; else None."""
         for key, led in self.now().items():
             logs = [self._server(node_id).broker.partitions.find(*key) for node_id in led.isr]
-            if len({None if one is None else one.log.log_end_offset for one in logs}) > 1:
+            ends = {None if one is None else one.log.log_end_offset for one in logs}
+            if len(ends) > 1 or self._will_commit(key, led):
                 return f"{key[0]}-{key[1]}"
         return None
+
+    def _will_commit(self, key: Key, led: Led) -> bool:
+        """Whether the next fetches commit records: the replicas in sync have them, all of which run and are enough."""
+        leader = self._server(led.leader)
+        known, partition = _image_of(leader, key), leader.broker.partitions.find(*key)
+        return (
+            known is not None
+            and partition is not None
+            and led.high_watermark < partition.own_end
+            and led.isr.issuperset(known.isr)
+            and len(led.isr) >= partition.min_in_sync
+        )
 
     async def return_to(self, before: Mapping[Key, Led]) -> None:
         """Wait until replicas are in sync that were; preferred ones that led lead again. ControlError."""
