@@ -16,6 +16,7 @@ import sys
 import tempfile
 import uuid
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from bench.ports import free_port
 from bench.servers import ROOT, Server
@@ -109,7 +110,9 @@ class KafkaServer(Server):
             raise RuntimeError(f"Kafka could not format its data directory:\n{done.stdout}{done.stderr}")
 
     def _is_ready(self) -> bool:
-        """Kafka opens its port before it is ready; it is ready when it answers ApiVersions."""
+        """Kafka opens its ports one after the other, and before it is ready: it is, when it answers ApiVersions."""
+        if not all(map(_accepts, self._addresses_of_listeners())):
+            return False
         host, _, port = self.administration.bootstrap.rpartition(":")
         try:
             with socket.create_connection((host, int(port)), timeout=2) as probe:
@@ -117,6 +120,21 @@ class KafkaServer(Server):
                 return len(probe.recv(8)) > 0
         except OSError:
             return False
+
+    def _addresses_of_listeners(self) -> list[tuple[str, int]]:
+        """Host and port of each of its listeners."""
+        lines = self.properties.read_text().splitlines()
+        listeners = next(line for line in lines if line.startswith("listeners=")).removeprefix("listeners=")
+        parts = [urlsplit(one.lower()) for one in listeners.split(",")]
+        return [(one.hostname or self.host, one.port or self.port) for one in parts]
+
+
+def _accepts(address: tuple[str, int]) -> bool:
+    try:
+        with socket.create_connection(address, timeout=2):
+            return True
+    except OSError:
+        return False
 
 
 def main() -> int:
