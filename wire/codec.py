@@ -40,6 +40,14 @@ class ParseWithin(Protocol[M_co]):
     def __call__(self, buf: bytes | bytearray | memoryview, pos: int, budget: int, /) -> tuple[M_co, int]: ...
 
 
+class ParseInSteps(Protocol[M_co]):
+    """As ParseWithin; a generator that yields after each element of an array that has no fixed size."""
+
+    def __call__(
+        self, buf: bytes | bytearray | memoryview, pos: int, budget: int, /
+    ) -> Generator[None, None, tuple[M_co, int]]: ...
+
+
 class Build(Protocol[M_contra]):
     """Encodes a message in chunks; errors as `Message.encode`."""
 
@@ -59,14 +67,24 @@ class BuildInSteps(Protocol[M_contra]):
 class Codec(Generic[M]):
     """Parses and builds one version of a message: `codec.parse(buf, pos)`, `codec.build(message)`.
 
-    `codec.parse_within(buf, pos, budget)` is for peers that are not trusted, `codec.build_in_steps(message)` for
-    messages that take too long to build at once.
+    `codec.parse_within(buf, pos, budget)` is for peers that are not trusted, `codec.parse_in_steps(buf, pos, budget)`
+    and `codec.build_in_steps(message)` for messages that take too long to parse or build at once.
     """
 
-    __slots__ = ("build", "build_in_steps", "interpreted", "message_class", "parse", "parse_within", "version")
+    __slots__ = (
+        "build",
+        "build_in_steps",
+        "interpreted",
+        "message_class",
+        "parse",
+        "parse_in_steps",
+        "parse_within",
+        "version",
+    )
 
     parse: Parse[M]
     parse_within: ParseWithin[M]
+    parse_in_steps: ParseInSteps[M]
     build: Build[M]
     build_in_steps: BuildInSteps[M]
 
@@ -76,6 +94,7 @@ class Codec(Generic[M]):
         self.interpreted = interpreted
         self.parse = self._first_parse
         self.parse_within = self._first_parse_within
+        self.parse_in_steps = self._first_parse_in_steps
         self.build = self._first_build
         self.build_in_steps = self._first_build_in_steps
 
@@ -92,6 +111,13 @@ class Codec(Generic[M]):
         self.parse_within = scope["parse"]
         return self.parse_within(buf, pos, budget)
 
+    def _first_parse_in_steps(
+        self, buf: bytes | bytearray | memoryview, pos: int, budget: int, /
+    ) -> Generator[None, None, tuple[M, int]]:
+        scope = self._parse_code(counts=True, pauses=True).run()
+        self.parse_in_steps = scope["parse"]
+        return self.parse_in_steps(buf, pos, budget)
+
     def _first_build(self, message: M, /) -> list[Chunk]:
         scope = self._build_code().run()
         self.build = scope["build"]
@@ -106,9 +132,9 @@ class Codec(Generic[M]):
         """The generated code, for inspection."""
         return self._parse_code().toString() + self._build_code().toString()
 
-    def _parse_code(self, counts: bool = False) -> ParseGen:
+    def _parse_code(self, counts: bool = False, pauses: bool = False) -> ParseGen:
         views = holds_records(self.message_class.declared)
-        code = ParseGen(views, counts)
+        code = ParseGen(views, counts, pauses)
         code.scope["decode_error"] = self._decode_error
         code.scope["errors"] = (IndexError, struct_error, UnicodeDecodeError, ProtocolError)
         kind = "memoryview" if views else "bytes"
@@ -123,6 +149,7 @@ class Codec(Generic[M]):
                 code.line("raise decode_error(error) from None")
             with code.block("if pos > end:"):
                 code.line("raise decode_error(None)")
+            code.pause()  # also without arrays it is a generator
             code.line("return message, pos")
         return code
 
@@ -145,8 +172,7 @@ class Codec(Generic[M]):
                 code.line("last = b''.join(out)")
             with code.block("except errors as error:"):
                 code.line("raise encode_error(error) from None")
-            if pauses:
-                code.line("yield")  # also without arrays it is a generator
+            code.pause()  # also without arrays it is a generator
             if with_records:
                 with code.block("if last or not chunks:"):
                     code.line("chunks.append(last)")

@@ -84,6 +84,7 @@ class Array(AnyConstruct):
                 reader.read(self.subcon, element)
                 reader.flush()
                 reader.line(f"{items}.append({element})")
+                reader.pause()
 
     def _emitbuild(self, code: Any) -> str:
         writer = writing(code)

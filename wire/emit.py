@@ -37,8 +37,10 @@ else:
 class StatementGen(CodeGen):
     """The common part of both generators: functions, blocks, names, and the objects that the code refers to."""
 
-    def __init__(self) -> None:
+    def __init__(self, pauses: bool) -> None:
         super().__init__()
+        self.pauses = pauses  # whether the function is a generator that yields after each struct of an array
+        self._is_nested = False
         self.scope: dict[str, Any] = {
             name: value for name, value in vars(runtime).items() if callable(value) and not name.startswith("_")
         }
@@ -62,12 +64,21 @@ class StatementGen(CodeGen):
 
     @contextmanager
     def function(self, head: str) -> Iterator[None]:
-        """Emits a separate function; its body is what is emitted inside the `with`."""
-        outer = self._lines, self._depth, self.cells
+        """Emits a separate function; its body is what is emitted inside the `with`.
+
+        Inside another function the code does not pause: functions for tagged fields are no generators.
+        """
+        outer = self._lines, self._depth, self.cells, self.pauses, self._is_nested
         self._lines, self._depth, self.cells = [f"def {head}:"], 1, []
+        self.pauses, self._is_nested = self.pauses and not self._is_nested, True
         yield
         self.append("\n".join(self._lines))
-        self._lines, self._depth, self.cells = outer
+        self._lines, self._depth, self.cells, self.pauses, self._is_nested = outer
+
+    def pause(self) -> None:
+        """Emits a yield, if the code pauses."""
+        if self.pauses:
+            self.line("yield")
 
     def name(self, prefix: str) -> str:
         """A new local name."""
@@ -104,8 +115,8 @@ class ParseGen(StatementGen):
     Code that counts has another one, `budget`: the number of elements that may still be made.
     """
 
-    def __init__(self, views: bool, counts: bool = False) -> None:
-        super().__init__()
+    def __init__(self, views: bool, counts: bool = False, pauses: bool = False) -> None:
+        super().__init__(pauses)
         self.views = views  # whether buf is a memoryview (the message holds records), not bytes
         self.counts = counts
         self.target = ""
@@ -155,26 +166,10 @@ class BuildGen(StatementGen):
     """Generates building code. Its locals: `out` (a list of bytes), `w` (its append) and, with records, `chunks`."""
 
     def __init__(self, pauses: bool = False) -> None:
-        super().__init__()
+        super().__init__(pauses)
         self.source = ""
-        self._is_nested = False
-        self.pauses = pauses  # whether the function is a generator that yields after each struct of an array
         self.shares = False  # whether an array that the structs of another one share is encoded once
         self._loops = 0
-
-    def pause(self) -> None:
-        """Emits a yield, if the code pauses. Functions for tagged fields are no generators."""
-        if self.pauses:
-            self.line("yield")
-
-    @contextmanager
-    def function(self, head: str) -> Iterator[None]:
-        """As in the base class; inside another function the code does not pause."""
-        pauses, self.pauses = self.pauses, self.pauses and not self._is_nested
-        self._is_nested, was_nested = True, self._is_nested
-        with super().function(head):
-            yield
-        self.pauses, self._is_nested = pauses, was_nested
 
     @contextmanager
     def loop(self, head: str) -> Iterator[None]:

@@ -5,8 +5,8 @@ from the disk: it is logged and answered with KAFKA_STORAGE_ERROR. Any other exc
 traceback and answered with UNKNOWN_SERVER_ERROR. A delayed response is kept by its connection, which dispatches no
 further request until it has an outcome; an exception as its outcome is answered in the same way.
 
-Decoding, handling and encoding a request of thousands of elements take a millisecond each. So a large one is only
-decoded in its turn; it is handled between the turns, and its response is encoded there in steps.
+Decoding, handling and encoding a request of thousands of elements take milliseconds each. So all three are done in
+steps between the turns for a large one (`large_requests`).
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ from barnabas.broker.net.connection import SMALL_SLICE_BYTES
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.net.encoded_response import EncodedResponse
 from barnabas.wire.api_keys import ApiKey
-from barnabas.wire.errors import KafkaError, ProtocolError, TooManyElements
+from barnabas.wire.errors import KafkaError, ProtocolError
 from barnabas.wire.runtime import unknown_tags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
 
+    from barnabas.broker.apis.large_requests import LargeRequest
     from barnabas.broker.context import Broker
     from barnabas.broker.net.connection import Connection
+    from barnabas.broker.net.delayed_response import Outcome
     from barnabas.wire.schema import Message
     from barnabas.wire.types import Chunk
 
@@ -41,7 +43,7 @@ request_logger = logging.getLogger("kafka.request.logger")
 _API_VERSIONS = int(ApiKey.API_VERSIONS)  # a member of an enumeration is looked up by a function of Python
 
 LARGE_REQUEST_BYTES = 8 * 1024
-"""Larger requests are handled between the turns."""
+"""Larger requests are served between the turns."""
 _HANDLED_IN_TURN = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.PUSH_TELEMETRY})
 """Large ones of these are usual and have few elements; batches are in the memory of the frame."""
 
@@ -89,17 +91,8 @@ class Dispatcher:
         if client_id_size >= 0:
             position += client_id_size
             client_id = _text(frame, 10, position)
-        try:
-            if len(frame) > self._max_elements:  # a smaller one cannot have as many
-                request = _parse_within(route, frame, position, self._max_elements, client_id)
-            else:
-                if route.request_is_flexible:
-                    position = _after_tagged_fields(frame, position)
-                request, _ = route.request_codec.parse(frame, position)
-        except MemoryError:
-            raise ProtocolError(
-                f"{route.name} v{api_version} of the client {client_id!r}, {len(frame)} bytes, does not fit into memory"
-            ) from None
+        is_large = len(frame) > LARGE_REQUEST_BYTES and route.api_key not in _HANDLED_IN_TURN
+        request = None if is_large else self._parse(route, frame, position, client_id)
         context = RequestContext(
             self._broker, connection, route.api_key, api_version, correlation_id, client_id, connection.now
         )
@@ -110,8 +103,28 @@ class Dispatcher:
         if request_logger.isEnabledFor(logging.DEBUG):
             peer = (connection.peer_host, connection.peer_port)
             request_logger.debug("%s:%d %s %s v%d", *peer, client_id, route.name, api_version)
-        is_large = len(frame) > LARGE_REQUEST_BYTES and route.api_key not in _HANDLED_IN_TURN
-        (_serve_later if is_large else _serve)(route, request, context)
+        if request is None:
+            from barnabas.broker.apis.large_requests import LargeRequest
+
+            large = LargeRequest(route, context, self._max_elements)
+            _wait(large.serve(bytes(frame), position), context, partial(_deliver_large, route, large, context))
+        else:
+            _serve(route, request, context)
+
+    def _parse(self, route: Route, frame: memoryview, position: int, client_id: str | None) -> Message:
+        """The request of a frame; `position` is that after the client id."""
+        try:
+            if len(frame) > self._max_elements:  # a smaller one cannot have as many
+                from barnabas.broker.apis.large_requests import parse_within
+
+                return parse_within(route, frame, position, self._max_elements, client_id)
+            if route.request_is_flexible:
+                position = _after_tagged_fields(frame, position)
+            return route.request_codec.parse(frame, position)[0]
+        except MemoryError:
+            from barnabas.broker.apis.large_requests import no_memory
+
+            raise no_memory(route, client_id, len(frame)) from None
 
     def _import_admits(self) -> Callable[..., bool]:
         """What says whether a connection that must authenticate, or has a session with an end, may send a frame."""
@@ -119,23 +132,6 @@ class Dispatcher:
 
         self._admits = is_admitted
         return is_admitted
-
-
-def _parse_within(route: Route, frame: memoryview, position: int, max_elements: int, client_id: str | None) -> Message:
-    """The request of a frame; `position` is that of the header's tagged fields, which count as elements too."""
-    budget = max_elements
-    try:
-        if route.request_is_flexible:
-            tags, position = unknown_tags(frame, position, len(frame), budget)
-            budget -= len(tags)
-        return route.request_codec.parse_within(frame, position, budget)[0]
-    except IndexError:
-        raise ProtocolError("a request shorter than its header") from None
-    except TooManyElements as error:
-        raise ProtocolError(
-            f"{route.name} v{route.api_version} of the client {client_id!r} has {error.count} {error.name} and "
-            f"{max_elements - error.budget} other elements: {max_elements} are allowed (barnabas.request.max.elements)"
-        ) from None
 
 
 def _serve(route: Route, request: Message, context: RequestContext) -> None:
@@ -150,35 +146,27 @@ def _serve(route: Route, request: Message, context: RequestContext) -> None:
         _respond_to_failure(route, request, context, error)
     else:
         if isinstance(outcome, DelayedResponse):
-            _wait_for(outcome, route, request, context)
+            _wait(outcome, context, partial(_deliver, route, request, context))
         elif outcome is not None:
             _try_to_respond(route, request, context, outcome)
         elif context.usage is not None:
             _unanswered(context)
 
 
-def _serve_later(route: Route, request: Message, context: RequestContext) -> None:
-    """Call the handler between the turns, then encode its response there in steps."""
-    from barnabas.broker.apis.sliced_response import respond_in_steps
-
-    def steps() -> Generator[None, None, Message | DelayedResponse | None]:
-        yield
-        return route.handler(context, request)
-
-    delayed = respond_in_steps(context, steps(), send_before_close=True)
-    assert isinstance(delayed, DelayedResponse)
-    _wait_for(delayed, route, request, context)
-
-
-def _wait_for(delayed: DelayedResponse, route: Route, request: Message, context: RequestContext) -> None:
+def _wait(delayed: DelayedResponse, context: RequestContext, deliver: Callable[[Outcome], None]) -> None:
     """The connection waits for a delayed response."""
     if context.usage is not None:
         context.usage.pause()
     context.connection.delayed = delayed
-    delayed.attach(partial(_deliver, route, request, context))
+    delayed.attach(deliver)
 
 
-def _deliver(route: Route, request: Message, context: RequestContext, outcome: Message | Exception | None) -> None:
+def _deliver_large(route: Route, large: LargeRequest, context: RequestContext, outcome: Outcome) -> None:
+    """Send the outcome of a large request, which has been parsed meanwhile."""
+    _deliver(route, large.request, context, outcome)
+
+
+def _deliver(route: Route, request: Message, context: RequestContext, outcome: Outcome) -> None:
     """Send the outcome of a delayed response; None: the request has no response."""
     connection = context.connection
     if connection.delayed is None:
@@ -217,8 +205,7 @@ def _respond_to_failure(route: Route, request: Message, context: RequestContext,
     connection = context.connection
     what = f"{route.name} v{route.api_version} from {connection.peer_host}:{connection.peer_port}"
     if isinstance(error, ProtocolError):
-        log_failure(f"{what}, which is closed,", error)
-        connection.is_closing = True
+        connection.refuse(error)
         return
     try:
         _respond_with_error(route, request, context, answer_for(what, error))

@@ -9,7 +9,7 @@ they change: it takes a copy of what it iterates over, and of the frame's memory
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.net.delayed_response import DelayedResponse
@@ -21,37 +21,50 @@ if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
 
 R = TypeVar("R", bound=Message | None)
+T = TypeVar("T")
 
 ELEMENTS_OF_A_STEP = 300
-"""How many elements of arrays are encoded in a step: each takes a few microseconds."""
+"""How many elements of arrays are parsed or encoded in a step: each takes a few microseconds."""
 
 
 def _encode(ctx: RequestContext, response: Message) -> Generator[None, None, EncodedResponse]:
     encoded = EncodedResponse()
     encoded.throttle_time_ms = getattr(response, "throttle_time_ms", 0)
-    building = message_for(ctx.api_key)[1].codec(ctx.api_version).build_in_steps(response)
+    encoded.chunks = yield from in_steps(message_for(ctx.api_key)[1].codec(ctx.api_version).build_in_steps(response))
+    return encoded
+
+
+def in_steps(elements: Generator[None, None, T]) -> Generator[None, None, T]:
+    """Do what yields after each element of arrays, and yield after a step; returns what `elements` returns."""
     left = ELEMENTS_OF_A_STEP
     while True:
         try:
-            next(building)
+            next(elements)
         except StopIteration as end:
-            encoded.chunks = end.value
-            return encoded
+            return end.value  # type: ignore[no-any-return]
         left -= 1
         if not left:
             left = ELEMENTS_OF_A_STEP
             yield
 
 
+def _as_it_is(error: Exception) -> Exception:
+    return error
+
+
 def respond_in_steps(
-    ctx: RequestContext, steps: Generator[None, None, R | DelayedResponse], *, send_before_close: bool = False
+    ctx: RequestContext,
+    steps: Generator[None, None, R | DelayedResponse],
+    *,
+    send_before_close: bool = False,
+    answer: Callable[[Exception], Message | Exception] = _as_it_is,
 ) -> R | DelayedResponse:
     """The response that `steps` returns, or a delayed response if it is not done after its first step.
 
     The generator yields after each step of about a millisecond at most, and returns the response, or a delayed response
     that is answered for it. Exceptions of the first step are raised, those of a later step are the outcome of the
-    delayed response. When the client disconnects, the generator is closed. `send_before_close` is that of
-    `DelayedResponse`.
+    delayed response, or what `answer` makes of them. When the client disconnects, the generator is closed.
+    `send_before_close` is that of `DelayedResponse`.
     """
     try:
         next(steps)
@@ -61,12 +74,14 @@ def respond_in_steps(
     slices = ctx.broker.loop.slices
 
     def encode(outcome: Message | Exception | None) -> None:
+        if isinstance(outcome, Exception):
+            outcome = answer(outcome)
         if outcome is None or isinstance(outcome, Exception | EncodedResponse):
             delayed.complete(outcome)
         else:
             complete_encoded(ctx, delayed, outcome)
 
-    work = slices.start(steps, lambda outcome: delayed.follow(outcome, encode), delayed.complete)
+    work = slices.start(steps, lambda outcome: delayed.follow(outcome, encode), delayed.guard(encode))
     delayed.on_cancel = work.cancel
     return delayed
 

@@ -24,6 +24,7 @@ from barnabas.wire.principal import ANONYMOUS
 if TYPE_CHECKING:
     from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.broker.net.frame_buffers import FrameBuffers
+    from barnabas.wire.errors import ProtocolError
     from barnabas.wire.principal import KafkaPrincipal
     from barnabas.wire.types import Chunk
 
@@ -76,6 +77,7 @@ class Connection:
         "on_authenticated",
         "on_close",
         "on_output",
+        "on_refused",
         "out",
         "out_bytes",
         "peer_host",
@@ -95,9 +97,11 @@ class Connection:
         on_output: Callable[[Connection], None],
         clock: Callable[[], float],
         security_protocol: str = "PLAINTEXT",
+        on_refused: Callable[[Connection, ProtocolError], None] | None = None,
     ) -> None:
         """`dispatch` serves one frame; `on_output` is called when there is something to send outside of a read.
 
+        `on_refused` is called with a frame's error that is found after `dispatch`, which raises the others.
         `clock` is the monotonic clock, seconds.
         """
         self._dispatch = dispatch
@@ -108,6 +112,7 @@ class Connection:
         self._max_frame_bytes = max_frame_bytes
         self._buffers = buffers
         self.on_output = on_output
+        self.on_refused = on_refused
         self.on_close: list[Callable[[], None]] = []  # called once, after the delayed response was cancelled
         self.on_authenticated: Callable[[Connection], None] | None = None  # called once
         self.clock = clock
@@ -125,6 +130,12 @@ class Connection:
         self._reserved = 0
         self._is_admitted = True  # whether the frame that has begun fits into queued.max.request.bytes
         self.delayed: DelayedResponse | None = None  # that the dispatched request waits for
+
+    def refuse(self, error: ProtocolError) -> None:
+        """Close the connection, outside of `dispatch`, because of what its peer has sent."""
+        self.is_closing = True
+        if self.on_refused is not None:
+            self.on_refused(self, error)
 
     def limit_frames(self, max_frame_bytes: int) -> None:
         """Set the largest size of the frames that follow."""

@@ -322,6 +322,7 @@ class Reactor:
             on_output=self._on_output,
             clock=self._loop.now,
             security_protocol=listener.protocol,
+            on_refused=self._on_refused,
         )
         if listener.prepare is not None:
             listener.prepare(connection)
@@ -419,6 +420,12 @@ class Reactor:
             peer = (connection.peer_host, connection.peer_port)
             logger.error("The connection from %s:%d failed", *peer, exc_info=error)
         self._close(channel)
+
+    def _on_refused(self, connection: Connection, error: ProtocolError) -> None:
+        """A connection is to be closed because of what its peer has sent."""
+        channel = self._channels.get(connection)
+        if channel is not None:
+            self._refuse(channel, error)
 
     def _refuse(self, channel: Channel, error: ProtocolError) -> None:
         connection = channel.connection

@@ -15,6 +15,7 @@ from barnabas.broker.context import Broker
 from barnabas.broker.net.connection import Connection
 from barnabas.broker.net.frame_buffers import FrameBuffers
 from barnabas.storage.files import Files
+from barnabas.wire.errors import ProtocolError
 from barnabas.wire.frame import api_versions_response_version, encode_request, parse_response_header
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.records import BatchBuilder
@@ -165,12 +166,18 @@ class Client:
             buffers=self.buffers,
             on_output=self._on_output,
             clock=lambda: memory.clock.now,
+            on_refused=self._on_refused,
         )
+        self.refused = ""
+        """Why the connection is to be closed, if that was found outside of `feed`."""
         self.sent: list[tuple[int, int, int]] = []  # API key, version, correlation id
         self.inbox = bytearray()
 
     def _on_output(self, _: Connection) -> None:
         self.outputs += 1
+
+    def _on_refused(self, _: Connection, error: ProtocolError) -> None:
+        self.refused = str(error)
 
     def frame(self, request: Message, version: int) -> bytes:
         """The bytes of a request, whose response is expected in order."""

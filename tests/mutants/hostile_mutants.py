@@ -66,17 +66,17 @@ HOSTILE = (
     ),
     Mutant(
         "tagged-fields-of-a-header-not-counted",
-        "broker/apis/dispatcher.py",
-        "            budget -= len(tags)\n",
-        "            pass\n",
+        "broker/apis/large_requests.py",
+        "    return position, budget - len(tags)\n",
+        "    return position, budget\n",
         "tests/broker/test_request_limits.py::test_tagged_fields_of_header_and_body_count",
     ),
     Mutant(
         "budget-kept-from-request-to-request",
         "broker/apis/dispatcher.py",
-        "                request = _parse_within(route, frame, position, self._max_elements, client_id)\n",
-        "                request = _parse_within(route, frame, position, self._max_elements, client_id)\n"
-        "                self._max_elements -= 80\n",
+        "                return parse_within(route, frame, position, self._max_elements, client_id)\n",
+        "                self._max_elements -= 80\n"
+        "                return parse_within(route, frame, position, self._max_elements + 80, client_id)\n",
         "tests/broker/test_request_limits.py::test_each_request_has_its_own_budget",
     ),
     Mutant(

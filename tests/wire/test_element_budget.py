@@ -6,9 +6,14 @@ import pytest
 
 from barnabas.wire.errors import TooManyElements
 from barnabas.wire.fields import StructBase
-from barnabas.wire.messages.offsets import OffsetCommitRequest, OffsetCommitRequestTopic
+from barnabas.wire.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from barnabas.wire.runtime import unknown_tags
 from barnabas.wire.varint import encode_unsigned_varint
+from tests.steps import counted
 from tests.wire.recorded import vectors
 
 
@@ -39,9 +44,12 @@ def test_every_message_is_read_within_its_number_of_elements_and_not_within_one_
         message, end = codec.parse(one.data)
         count = _elements(message)
         assert codec.parse_within(one.data, 0, count) == (message, end)
+        assert counted(codec.parse_in_steps(one.data, 0, count))[0] == (message, end)
         if count:
             with pytest.raises(TooManyElements):
                 codec.parse_within(one.data, 0, count - 1)
+            with pytest.raises(TooManyElements):
+                counted(codec.parse_in_steps(one.data, 0, count - 1))
             refused += 1
             nested += count > _elements_of_the_top(message)
     assert refused > 500
@@ -54,6 +62,14 @@ def test_nothing_is_made_of_an_array_that_is_too_long() -> None:
     with pytest.raises(TooManyElements) as refused:
         OffsetCommitRequest.codec(9).parse_within(data, 0, 999)
     assert (refused.value.count, refused.value.budget, refused.value.name) == (1000, 999, "topics")
+
+
+def test_there_is_a_step_for_each_element() -> None:
+    topics = [OffsetCommitRequestTopic(name="t", partitions=[OffsetCommitRequestPartition()] * 50) for _ in range(20)]
+    message = OffsetCommitRequest(group_id="g", topics=topics)
+    (read, _), steps = counted(OffsetCommitRequest.codec(9).parse_in_steps(message.encode(9), 0, 20 * 51))
+    assert read == message
+    assert steps == 20 * 51 + 1
 
 
 def test_unknown_tagged_fields_are_counted() -> None:

@@ -27,7 +27,7 @@ class _Codec:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._codec, name)
-        if name not in ("parse", "parse_within", "build"):
+        if name not in ("parse", "parse_within", "parse_in_steps", "build"):
             return found
 
         def call(*args: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Iterator
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from barnabas.wire.connection import NEED_DATA, Connection, Event
 from barnabas.wire.errors import KafkaError, ProtocolError
@@ -16,10 +16,10 @@ from barnabas.wire.frame import parse_request_header
 from barnabas.wire.json_form import from_json, to_json
 from barnabas.wire.registry import all_messages
 from barnabas.wire.schema import Message
-from barnabas.wire.types import Chunk
 from tests.fuzz.targets import Input
 from tests.wire.recorded import exchanges, vectors
 
+T = TypeVar("T")
 MAX_BYTES = 2048
 ELEMENTS = 10_000
 STREAM, HEADER = 65_534, 65_535
@@ -51,11 +51,21 @@ def check(data: bytes) -> None:
         return
     message_class, version = cases()[number % len(cases())]
     codec = message_class.codec(version)
-    try:
-        message, _ = codec.parse_within(given.rest, 0, ELEMENTS)
-    except (ProtocolError, KafkaError):
+    parsed, refused = _outcome(lambda: codec.parse_within(given.rest, 0, ELEMENTS))
+    assert _outcome(lambda: _all_steps(codec.parse_in_steps(given.rest, 0, ELEMENTS))) == (parsed, refused), (
+        f"{codec} parses in steps in another way"
+    )
+    if parsed is None:
         return
-    _check_message(codec, message)
+    _check_message(codec, parsed[0])
+
+
+def _outcome(parse: Callable[[], tuple[Message, int]]) -> tuple[tuple[Message, int] | None, str]:
+    """What was parsed, or why nothing was."""
+    try:
+        return parse(), ""
+    except (ProtocolError, KafkaError) as error:
+        return None, str(error)
 
 
 def _stream(data: bytes) -> None:
@@ -86,7 +96,7 @@ def _check_message(codec: Any, message: Message) -> None:
     assert b"".join(codec.build(read)) == encoded, f"{codec} is not the same after JSON"
 
 
-def _all_steps(steps: Generator[None, None, list[Chunk]]) -> list[Chunk]:
+def _all_steps(steps: Generator[None, None, T]) -> T:
     while True:
         try:
             next(steps)

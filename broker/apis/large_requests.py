@@ -1,0 +1,108 @@
+"""Requests of many elements: parsed and handled between the turns in steps, and their responses are encoded so.
+
+A request may have `barnabas.request.max.elements` elements, of which each takes a few microseconds. The connection
+waits as for any delayed response. What cannot be parsed closes it, as if its turn had found that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.apis.sliced_response import in_steps, respond_in_steps
+from barnabas.broker.guarded import answer_for
+from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.wire.errors import ProtocolError, TooManyElements
+from barnabas.wire.runtime import unknown_tags
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from barnabas.broker.apis.registry import Route
+    from barnabas.broker.context import RequestContext
+    from barnabas.wire.schema import Message
+
+
+class LargeRequest:
+    """One request that is served between the turns."""
+
+    def __init__(self, route: Route, context: RequestContext, max_elements: int) -> None:
+        self.request: Message = route.request_codec.message_class()
+        """The request, which has no fields until it is parsed."""
+        self._route = route
+        self._context = context
+        self._max_elements = max_elements
+
+    def serve(self, frame: bytes, position: int) -> DelayedResponse:
+        """Serve the request of a frame; `position` is that after the client id."""
+        delayed = respond_in_steps(
+            self._context, self._steps(frame, position), send_before_close=True, answer=self._answer
+        )
+        assert isinstance(delayed, DelayedResponse)
+        return delayed
+
+    def _steps(self, frame: bytes, position: int) -> Generator[None, None, Message | DelayedResponse | None]:
+        yield
+        self.request = yield from self._parse(frame, position)
+        yield
+        return self._route.handler(self._context, self.request)
+
+    def _parse(self, frame: bytes, position: int) -> Generator[None, None, Message]:
+        route, client_id, budget = self._route, self._context.client_id, self._max_elements
+        try:
+            if route.request_is_flexible:
+                position, budget = _after_tagged_fields(frame, position, budget)
+            parsed: tuple[Message, int] = yield from in_steps(
+                route.request_codec.parse_in_steps(frame, position, budget)
+            )
+            return parsed[0]
+        except IndexError:
+            raise ProtocolError("a request shorter than its header") from None
+        except TooManyElements as error:
+            raise _too_many(route, client_id, self._max_elements, error) from None
+        except MemoryError:
+            raise no_memory(route, client_id, len(frame)) from None
+
+    def _answer(self, error: Exception) -> Message | Exception:
+        """The response for an error: as long as the request, it is encoded in steps too."""
+        if isinstance(error, ProtocolError):
+            return error
+        connection = self._context.connection
+        what = f"{self._route.name} v{self._route.api_version} from {connection.peer_host}:{connection.peer_port}"
+        answer = answer_for(what, error)
+        return self._route.error_response(self.request, answer) or answer
+
+
+def parse_within(route: Route, frame: memoryview, position: int, max_elements: int, client_id: str | None) -> Message:
+    """The request of a frame; `position` is that of the header's tagged fields, which count as elements too.
+
+    ProtocolError if it has more elements, or cannot be decoded.
+    """
+    budget = max_elements
+    try:
+        if route.request_is_flexible:
+            position, budget = _after_tagged_fields(frame, position, budget)
+        return route.request_codec.parse_within(frame, position, budget)[0]
+    except IndexError:
+        raise ProtocolError("a request shorter than its header") from None
+    except TooManyElements as error:
+        raise _too_many(route, client_id, max_elements, error) from None
+
+
+def _after_tagged_fields(frame: bytes | memoryview, position: int, budget: int) -> tuple[int, int]:
+    """The position after the header's tagged fields, and what is left of the budget."""
+    tags, position = unknown_tags(frame, position, len(frame), budget)
+    return position, budget - len(tags)
+
+
+def _too_many(route: Route, client_id: str | None, max_elements: int, error: TooManyElements) -> ProtocolError:
+    return ProtocolError(
+        f"{route.name} v{route.api_version} of the client {client_id!r} has {error.count} {error.name} and "
+        f"{max_elements - error.budget} other elements: {max_elements} are allowed (barnabas.request.max.elements)"
+    )
+
+
+def no_memory(route: Route, client_id: str | None, size: int) -> ProtocolError:
+    """The error of a request for whose elements there is no memory."""
+    return ProtocolError(
+        f"{route.name} v{route.api_version} of the client {client_id!r}, {size} bytes, does not fit into memory"
+    )
