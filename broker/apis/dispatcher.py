@@ -6,7 +6,7 @@ traceback and answered with UNKNOWN_SERVER_ERROR. A delayed response is kept by 
 further request until it has an outcome; an exception as its outcome is answered in the same way.
 
 Decoding, handling and encoding a request of thousands of elements take milliseconds each. So all three are done in
-steps between the turns for a large one (`large_requests`).
+steps between the turns for one with many elements (`large_requests`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from barnabas.broker.apis.large_requests import LargeRequest, no_memory, parse_within
 from barnabas.broker.apis.registry import BROKER, ROUTES, Route, Routes
 from barnabas.broker.config.keys.own import REQUEST_MAX_ELEMENTS
 from barnabas.broker.context import RequestContext
@@ -24,13 +25,12 @@ from barnabas.broker.net.connection import SMALL_SLICE_BYTES
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.net.encoded_response import EncodedResponse
 from barnabas.wire.api_keys import ApiKey
-from barnabas.wire.errors import KafkaError, ProtocolError
+from barnabas.wire.errors import KafkaError, ProtocolError, TooManyElements
 from barnabas.wire.runtime import unknown_tags
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from barnabas.broker.apis.large_requests import LargeRequest
     from barnabas.broker.context import Broker
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.delayed_response import Outcome
@@ -43,9 +43,9 @@ request_logger = logging.getLogger("kafka.request.logger")
 _API_VERSIONS = int(ApiKey.API_VERSIONS)  # a member of an enumeration is looked up by a function of Python
 
 LARGE_REQUEST_BYTES = 8 * 1024
-"""Larger requests are served between the turns."""
-_HANDLED_IN_TURN = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.PUSH_TELEMETRY})
-"""Large ones of these are usual and have few elements; batches are in the memory of the frame."""
+"""Only larger requests may have many elements."""
+FEW_ELEMENTS = 250
+"""Large requests with more elements are served between the turns."""
 
 _REQUEST_HEADER = Struct(">hhih")  # api key, api version, correlation id, length of the client id
 _RESPONSE_HEADER = Struct(">ii")  # size, correlation id
@@ -91,8 +91,10 @@ class Dispatcher:
         if client_id_size >= 0:
             position += client_id_size
             client_id = _text(frame, 10, position)
-        is_large = len(frame) > LARGE_REQUEST_BYTES and route.api_key not in _HANDLED_IN_TURN
-        request = None if is_large else self._parse(route, frame, position, client_id)
+        if len(frame) > LARGE_REQUEST_BYTES:
+            request = self._parse_few(route, frame, position, client_id)
+        else:
+            request = self._parse(route, frame, position, client_id)
         context = RequestContext(
             self._broker, connection, route.api_key, api_version, correlation_id, client_id, connection.now
         )
@@ -104,10 +106,8 @@ class Dispatcher:
             peer = (connection.peer_host, connection.peer_port)
             request_logger.debug("%s:%d %s %s v%d", *peer, client_id, route.name, api_version)
         if request is None:
-            from barnabas.broker.apis.large_requests import LargeRequest
-
             large = LargeRequest(route, context, self._max_elements)
-            _wait(large.serve(bytes(frame), position), context, partial(_deliver_large, route, large, context))
+            _wait(large.serve(frame, position), context, partial(_deliver_large, route, large, context))
         else:
             _serve(route, request, context)
 
@@ -115,15 +115,26 @@ class Dispatcher:
         """The request of a frame; `position` is that after the client id."""
         try:
             if len(frame) > self._max_elements:  # a smaller one cannot have as many
-                from barnabas.broker.apis.large_requests import parse_within
-
                 return parse_within(route, frame, position, self._max_elements, client_id)
             if route.request_is_flexible:
                 position = _after_tagged_fields(frame, position)
             return route.request_codec.parse(frame, position)[0]
         except MemoryError:
-            from barnabas.broker.apis.large_requests import no_memory
+            raise no_memory(route, client_id, len(frame)) from None
 
+    def _parse_few(self, route: Route, frame: memoryview, position: int, client_id: str | None) -> Message | None:
+        """The request of a large frame, None if it has many elements, or tagged fields in its header."""
+        try:
+            if route.request_is_flexible:
+                if frame[position]:
+                    return None
+                position += 1
+            return route.request_codec.parse_within(frame, position, FEW_ELEMENTS)[0]
+        except TooManyElements:
+            return None
+        except IndexError:
+            raise ProtocolError("a request shorter than its header") from None
+        except MemoryError:
             raise no_memory(route, client_id, len(frame)) from None
 
     def _import_admits(self) -> Callable[..., bool]:

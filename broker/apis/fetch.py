@@ -63,7 +63,7 @@ def _whole_request_failed(request: FetchRequest, error: KafkaError) -> FetchResp
 _READ: Final = int(Operation.READ)  # a plain number is found faster
 CONSUMER: Final = -1
 """The replica id of clients."""
-PARTITIONS_OF_A_STEP = 500
+PARTITIONS_OF_A_STEP = 200
 """Each takes a few microseconds."""
 
 

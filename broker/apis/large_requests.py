@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.sliced_response import in_steps, respond_in_steps
 from barnabas.broker.guarded import answer_for
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ProtocolError, TooManyElements
 from barnabas.wire.runtime import unknown_tags
 
@@ -32,21 +33,26 @@ class LargeRequest:
         self._context = context
         self._max_elements = max_elements
 
-    def serve(self, frame: bytes, position: int) -> DelayedResponse:
-        """Serve the request of a frame; `position` is that after the client id."""
+    def serve(self, frame: memoryview, position: int) -> DelayedResponse:
+        """Serve the request of a frame, which is copied; `position` is that after the client id."""
+        # Offsets are written into the batches of a Produce.
+        copy = memoryview(bytearray(frame)) if self._route.api_key == ApiKey.PRODUCE else bytes(frame)
+        has_effect = self._route.api_key != ApiKey.FETCH
         delayed = respond_in_steps(
-            self._context, self._steps(frame, position), send_before_close=True, answer=self._answer
+            self._context, self._steps(copy, position), send_before_close=has_effect, answer=self._answer
         )
         assert isinstance(delayed, DelayedResponse)
         return delayed
 
-    def _steps(self, frame: bytes, position: int) -> Generator[None, None, Message | DelayedResponse | None]:
+    def _steps(
+        self, frame: bytes | memoryview, position: int
+    ) -> Generator[None, None, Message | DelayedResponse | None]:
         yield
         self.request = yield from self._parse(frame, position)
         yield
         return self._route.handler(self._context, self.request)
 
-    def _parse(self, frame: bytes, position: int) -> Generator[None, None, Message]:
+    def _parse(self, frame: bytes | memoryview, position: int) -> Generator[None, None, Message]:
         route, client_id, budget = self._route, self._context.client_id, self._max_elements
         try:
             if route.request_is_flexible:

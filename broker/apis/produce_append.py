@@ -6,13 +6,14 @@ by `produce_late`, and its connection waits for that. When the response is sent:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.current_leaders import MOVED, endpoints_of, leader_of
 from barnabas.broker.apis.produce_response import (
     NO_LEADER,
     Appends,
+    Errors,
     LateAppend,
     Verify,
     failed,
@@ -20,6 +21,7 @@ from barnabas.broker.apis.produce_response import (
     rejected,
     respond,
 )
+from barnabas.broker.apis.sliced_response import respond_in_steps
 from barnabas.storage.batch_content import RecordValidationError, UnfinishedCheck
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import (
@@ -44,6 +46,11 @@ FIRST_VERSION_WITH_TOPIC_IDS = 13
 ADMIN_CLIENT_ID = "__admin_client"
 NO_TRANSACTIONAL_ID = "The records are transactional, but the request has no transactional id."
 
+FEW_ELEMENTS = 250
+"""The batches of more topics and partitions are appended in steps."""
+PARTITIONS_OF_A_STEP = 100
+"""Each takes up to ten microseconds."""
+
 _ATTRIBUTES_AT = 22  # the low byte of a batch's attributes
 _TRANSACTIONAL_BIT = 0x10
 
@@ -58,12 +65,43 @@ def append_all(
 
     `verify` is called before batches are appended that were validated in slices, see `produce_late`.
     """
+    topics = request.topic_data
+    if len(topics) + sum([len(topic.partition_data) for topic in topics]) > FEW_ELEMENTS:
+        keep_records(request)
+        return respond_in_steps(ctx, _append_in_steps(ctx, request, refused, verify), send_before_close=True)
     responses = []
     appends = Appends()
-    for topic in request.topic_data:
+    for topic in topics:
         answers = [_append(ctx, request, topic, data, refused, appends) for data in topic.partition_data]
         responses.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
-    response = ProduceResponse(responses=responses)
+    return _appended(ctx, request, ProduceResponse(responses=responses), appends, verify)
+
+
+def _append_in_steps(
+    ctx: RequestContext, request: ProduceRequest, refused: Errors, verify: Verify | None
+) -> Generator[None, None, ProduceResponse | DelayedResponse | None]:
+    """`append_all` for many partitions."""
+    response = ProduceResponse(responses=[])
+    appends = Appends()
+    left = PARTITIONS_OF_A_STEP
+    for topic in request.topic_data:
+        answers: list[PartitionProduceResponse] = []
+        response.responses.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
+        )
+        for data in topic.partition_data:
+            answers.append(_append(ctx, request, topic, data, refused, appends))
+            left -= 1
+            if not left:
+                left = PARTITIONS_OF_A_STEP
+                yield
+    return _appended(ctx, request, response, appends, verify)
+
+
+def _appended(
+    ctx: RequestContext, request: ProduceRequest, response: ProduceResponse, appends: Appends, verify: Verify | None
+) -> ProduceResponse | DelayedResponse | None:
+    """The response when each batch has been appended, refused, or found to take long."""
     if appends.leaders:
         response.node_endpoints = endpoints_of(ctx, appends.leaders, ProduceResponseNodeEndpoint)
     if appends.late:
@@ -123,6 +161,14 @@ def _moved(
         answer.current_leader = ProduceResponseLeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
         appends.leaders = {*appends.leaders, leader}
     return answer
+
+
+def keep_records(request: ProduceRequest) -> None:
+    """Copy the records out of the frame, whose memory is used again."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if data.records is not None:
+                data.records = memoryview(bytearray(data.records))  # type: ignore[arg-type]
 
 
 def is_transactional(records: memoryview) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from barnabas.broker.apis.produce_append import append_all, find
+from barnabas.broker.apis.produce_append import append_all, find, keep_records
 from barnabas.broker.apis.produce_response import Errors, LateAppend
 from barnabas.broker.apis.transaction_verification import (
     NO_COORDINATOR,
@@ -58,7 +58,7 @@ def produce_in_transaction(ctx: RequestContext, request: ProduceRequest) -> Outc
     )
     if outcomes:
         return outcomes[0] if not isinstance(outcomes[0], DelayedResponse) else delayed
-    _keep_records(request)
+    keep_records(request)
     return delayed
 
 
@@ -124,11 +124,3 @@ def _produce_error(code: ErrorCode, api_version: int) -> KafkaError:
     if code in NO_COORDINATOR or must_wait:
         answer = ErrorCode.NOT_ENOUGH_REPLICAS  # older clients retry without a metadata request first
     return KafkaError(answer, "The partition could not be found in the transaction.")
-
-
-def _keep_records(request: ProduceRequest) -> None:
-    """Copy the records: the buffer that the request was read from is reused."""
-    for topic in request.topic_data:
-        for data in topic.partition_data:
-            if data.records is not None:
-                data.records = memoryview(bytearray(data.records))  # type: ignore[arg-type]

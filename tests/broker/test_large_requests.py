@@ -11,7 +11,7 @@ import pytest
 from barnabas.broker.apis import registry
 from barnabas.broker.apis.dispatcher import LARGE_REQUEST_BYTES
 from barnabas.wire.api_keys import ApiKey
-from barnabas.wire.errors import ErrorCode
+from barnabas.wire.errors import ErrorCode, ProtocolError
 from barnabas.wire.messages.acls import AclCreation, CreateAclsRequest
 from barnabas.wire.messages.groups import DescribeGroupsRequest
 from barnabas.wire.messages.list_offsets import (
@@ -22,6 +22,7 @@ from barnabas.wire.messages.list_offsets import (
 )
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from barnabas.wire.varint import encode_unsigned_varint
 from tests.broker.memory_broker import MemoryBroker
 
 LATEST = -1
@@ -94,21 +95,39 @@ def test_a_bug_of_its_handler_is_answered_and_logged(
     ]
 
 
-@pytest.mark.parametrize(
-    ("cut", "error"),
-    [
-        (slice(-3), "ListOffsetsRequest v9: partitions has 2000 elements, more than the remaining bytes can hold"),
-        (slice(14), "a request shorter than its header"),
-    ],
-)
-def test_one_that_cannot_be_decoded_closes_its_connection(memory: MemoryBroker, cut: slice, error: str) -> None:
-    client = memory.client(client_id="x" * LARGE_REQUEST_BYTES if cut.stop == 14 else "test")
-    frame = client.frame(offsets(MANY), 9)[4:]
-    body = frame[cut] if cut.stop != 14 else frame[: 10 + LARGE_REQUEST_BYTES]
+def test_one_that_is_truncated_closes_its_connection(memory: MemoryBroker) -> None:
+    client = memory.client()
+    body = client.frame(DescribeGroupsRequest(groups=["a group"] * MANY), 5)[4:-9]
     client.feed(len(body).to_bytes(4, "big") + body)
+    assert not client.connection.is_closing
     memory.advance(0)
-    assert client.refused == error
+    assert client.refused == "DescribeGroupsRequest v5: the message is truncated"
     assert client.connection.is_closing
+
+
+def test_one_that_has_only_a_client_id_is_refused(memory: MemoryBroker) -> None:
+    client = memory.client(client_id="x" * LARGE_REQUEST_BYTES)
+    body = client.frame(offsets(MANY), 9)[4 : 14 + LARGE_REQUEST_BYTES]
+    with pytest.raises(ProtocolError, match="a request shorter than its header"):
+        client.feed(len(body).to_bytes(4, "big") + body)
+
+
+def test_many_tagged_fields_in_a_header_are_read_in_steps(memory: MemoryBroker) -> None:
+    client = memory.client()
+    frame = client.frame(offsets(1), 9)
+    tags = b"".join(encode_unsigned_varint(tag) + b"\0" for tag in range(MANY * 2))
+    body = frame[4:18] + encode_unsigned_varint(MANY * 2) + tags + frame[19:]
+    client.feed(len(body).to_bytes(4, "big") + body)
+    assert client.answers() == []
+    memory.advance(0)
+    (answer,) = client.answers()
+    assert isinstance(answer, ListOffsetsResponse)
+
+
+def test_a_long_one_with_few_elements_is_answered_in_its_turn(memory: MemoryBroker) -> None:
+    client = memory.client()
+    client.send(DescribeGroupsRequest(groups=["g" * 2 * LARGE_REQUEST_BYTES]), 5)
+    assert len(client.answers()) == 1
 
 
 def test_one_with_too_many_elements_closes_its_connection(tmp_path: Path) -> None:

@@ -104,8 +104,8 @@ DISK_FAULTS = (
     Mutant(
         "lack-of-memory-for-a-request-not-handled",
         "broker/apis/dispatcher.py",
-        "        except MemoryError:\n            raise ProtocolError(",
-        "        except ZeroDivisionError:\n            raise ProtocolError(",
+        "            return route.request_codec.parse(frame, position)[0]\n        except MemoryError:\n",
+        "            return route.request_codec.parse(frame, position)[0]\n        except ZeroDivisionError:\n",
         "tests/crash/test_faults.py::test_a_lack_of_memory_breaks_no_promise",
     ),
 )
