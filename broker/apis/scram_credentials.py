@@ -28,7 +28,7 @@ def alter_user_scram_credentials(ctx: RequestContext, request: AlterUserScramCre
     controller = ctx.broker.controller
     return change_metadata(
         ctx,
-        lambda: controller.local.alter_user_scram_credentials(request),
+        lambda: controller.local.alter_user_scram_credentials_in_steps(request),
         items=len(request.deletions) + len(request.upsertions),
     )
 

@@ -224,6 +224,7 @@ class Controller:
         if isinstance(outcome, Generator):
             outcome = yield from outcome
         if outcome.records:
+            yield None
             self._check_room(outcome.records)
             delta = yield from self._log.write(outcome.records)
             yield from self.loader.publish(delta)

@@ -21,7 +21,7 @@ from barnabas.coord.cluster.node_records import ELR_FEATURE, SUPPORTED_FEATURES
 from barnabas.coord.cluster.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
 from barnabas.coord.cluster.topic_changes import NO_TOPIC_ID, TopicChanges, TopicDefaults, duplicates
 from barnabas.coord.cluster.topic_settings import TopicSettings
-from barnabas.coord.security.scram_changes import alter_credentials
+from barnabas.coord.security.scram_changes import alter_credentials_in_steps
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.acls import (
     CreateAclsRequest,
@@ -301,11 +301,12 @@ class LocalController:
 
     # Credentials
 
-    def alter_user_scram_credentials(
+    def alter_user_scram_credentials_in_steps(
         self, request: AlterUserScramCredentialsRequest
-    ) -> Outcome[AlterUserScramCredentialsResponse]:
-        """AlterUserScramCredentials (51)."""
-        return Outcome(*alter_credentials(self.image.scram, request, self.image.metadata_version))
+    ) -> Generator[None, None, Outcome[AlterUserScramCredentialsResponse]]:
+        """AlterUserScramCredentials (51), in the steps of `create_topics_in_steps`."""
+        image = self.image
+        return Outcome(*(yield from alter_credentials_in_steps(image.scram, request, image.metadata_version)))
 
     def describe_configs(self, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
         """DescribeConfigs (32) of all resource types but broker loggers, which the broker handles."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from barnabas.wire.decompression import Buffer
 
 
-RECORDS_PER_STEP: Final = 100
+RECORDS_PER_STEP: Final = 25
 """The number of records that are encoded in one step."""
 
 

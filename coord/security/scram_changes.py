@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Final, TypeAlias
 
 from barnabas.coord.security.scram import MAX_ITERATIONS, SCRAM_BY_ID, SCRAM_MECHANISMS
@@ -26,6 +26,7 @@ from barnabas.wire.messages.sasl import (
     ScramCredentialUpsertion,
 )
 from barnabas.wire.schema import Message
+from barnabas.wire.steps import result_of
 
 Credentials: TypeAlias = Mapping[tuple[str, int], UserScramCredentialRecord]
 """The records by user and id of the mechanism."""
@@ -40,6 +41,13 @@ def alter_credentials(
     credentials: Credentials, request: AlterUserScramCredentialsRequest, metadata_version: int
 ) -> tuple[list[Message], AlterUserScramCredentialsResponse]:
     """The records of a request, and its response."""
+    return result_of(alter_credentials_in_steps(credentials, request, metadata_version))
+
+
+def alter_credentials_in_steps(
+    credentials: Credentials, request: AlterUserScramCredentialsRequest, metadata_version: int
+) -> Generator[None, None, tuple[list[Message], AlterUserScramCredentialsResponse]]:
+    """`alter_credentials`; yields after each change, which takes some hashes. The image must not change meanwhile."""
     named = Counter(one.name for one in _changes(request))
     records: list[Message] = []
     errors: dict[str, KafkaError] = {}
@@ -57,6 +65,7 @@ def alter_credentials(
             records.append(record)
         except KafkaError as error:
             errors[one.name] = error
+        yield
     changed = [AlterUserScramCredentialsResult(user=name, error_message=None) for name in named if name not in errors]
     return records, AlterUserScramCredentialsResponse(results=changed + [_failed(*one) for one in errors.items()])
 
