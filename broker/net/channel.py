@@ -49,6 +49,7 @@ class Channel:
         "_in_cache_to",
         "_read_ahead",
         "_slice_sent",
+        "busy_visits",
         "connection",
         "fd",
         "interest",
@@ -70,6 +71,7 @@ class Channel:
         self.is_reading = False  # whether a thread reads what is to be sent next
         self._read_ahead = read_ahead
         self.is_heavy = True  # whether it used up its share of CPU time when it was last served; true before
+        self.busy_visits = 0  # how often it is still served in the rotation since it had too many requests in a crowd
         self.is_suspect = False  # whether more time passed when it was last served, perhaps for another process
         self._slice_sent = 0  # bytes of the file slice at the head of `out` that were sent
         self._in_cache_to = 0  # the end, in the file, of the piece of the slice that may be sent now

@@ -221,18 +221,19 @@ class Connection:
 
     # -- events from the transport
 
-    def filled(self, count: int, now: float) -> None:
+    def filled(self, count: int, now: float, share_s: float = SHARE_S) -> None:
         """`count` bytes were read into `space()`."""
         self.now = now
-        self._share_end = now + SHARE_S
+        self._share_end = now + share_s
         self._filled += count
         if self._filled >= self._frame_end:
             self._release_buffer()
 
-    def receive(self, data: memoryview, now: float) -> None:
-        """Take received bytes; `data` belongs to the transport and is not kept."""
+    def receive(self, data: memoryview, now: float, share_s: float = SHARE_S) -> None:
+        """Take received bytes; `data` belongs to the transport and is not kept. `share_s` is how long requests are
+        served, seconds."""
         self.now = now
-        self._share_end = now + SHARE_S
+        self._share_end = now + share_s
         if self.is_closing:
             return
         if self._buffer is None:
@@ -340,7 +341,10 @@ class Connection:
         self._append(data[:missing])
         self._release_buffer()
         if len(data) > missing and not self.is_closing:
-            self.receive(data[missing:], self.now)
+            if self.clock() >= self._share_end:
+                self._store(data[missing:])
+            else:
+                self.receive(data[missing:], self.now, self._share_end - self.now)
 
     def _release_buffer(self) -> None:
         """Process the content of the buffer, and return the buffer for reuse."""

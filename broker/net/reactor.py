@@ -7,10 +7,10 @@ While there is traffic the task polls for the next event itself for up to a mill
 scheduler costs more than most requests. Connections are isolated: an exception closes only the connection it came from.
 
 A turn is bounded by time, and one request more. What is left is served in the next turns, before the poller is asked
-again. A connection that has used up its share (`SHARE_S`) goes on in a rotation with the others of its kind: after the
-responses to the connections that have not were sent, one connection at least in each turn, and the poller is asked
-again between the rotation and other tasks. So pipelined and expensive requests delay those who send them, and a request
-of anybody else waits for one piece of such work.
+again. A connection that has used up its share (`SHARE_S`, less in a crowd) goes on in a rotation with the others of its
+kind: after the responses to the connections that have not were sent, one connection at least in each turn, and the
+poller is asked again between the rotation and other tasks. So pipelined and expensive requests delay those who send
+them, and a request of anybody else waits for one piece of such work.
 
 How responses are sent is in `broker.net.channel`. A socket is watched for writing only while its buffer is full.
 """
@@ -29,7 +29,7 @@ from barnabas.broker.guarded import call_guarded
 from barnabas.broker.limited_log import LimitedLog
 from barnabas.broker.net.acceptor import Acceptor, Listener
 from barnabas.broker.net.channel import TURN_BYTES, Channel
-from barnabas.broker.net.connection import EXPENSIVE_S, Connection
+from barnabas.broker.net.connection import EXPENSIVE_S, SHARE_S, Connection
 from barnabas.broker.net.connection_quotas import ConnectionQuotas
 from barnabas.broker.net.frame_buffers import FrameBuffers
 from barnabas.broker.net.page_cache import ReadAhead
@@ -54,6 +54,11 @@ LINGER_S = 0.001
 """How long the reactor polls for the next event before it lets trio run other tasks, seconds."""
 TURN_S = 0.001
 """How long requests are handled in a turn, seconds; then what they have produced is sent."""
+FEW = 4
+"""Of more connections that are ready, each has so many parts of `SHARE_S`: with 50, those that send more than a request
+or two at a time go on in the rotation, and the others do not wait for them."""
+BUSY_VISITS = 4
+"""How often a connection is served in the rotation after it had more requests in a crowd than its share."""
 ROTATION_S = 0.0005
 """How long the rotation is served after that in a turn, seconds, and one request more."""
 SEND_S = 0.0005
@@ -100,6 +105,8 @@ class Reactor:
         self._to_flush: deque[Channel] = deque()
         self._rotation: deque[Channel] = deque()
         self._unserved: list[tuple[object, int]] = []  # events that the last turn had no time for
+        self._is_crowded = False  # whether more than `FEW` connections are ready
+        self._share_s = SHARE_S  # how long the requests of a connection are served in this turn
         self._in_turn = False
         self._sleep: trio.CancelScope | None = None
         self._closed: trio.Event | None = None
@@ -205,6 +212,9 @@ class Reactor:
     def _serve(self, events: list[tuple[object, int]], now: float, end: float) -> None:
         """Serve events until `end`; the others are kept for the next turn."""
         clock = self._loop.now
+        crowd = len(events) + len(self._rotation)
+        self._is_crowded = crowd > FEW
+        self._share_s = SHARE_S * FEW / crowd if self._is_crowded else SHARE_S
         for index, (target, ready) in enumerate(events):
             if type(target) is Channel or isinstance(target, Channel):  # the first is cheaper, and nearly always true
                 if ready & CLOSED:
@@ -213,7 +223,7 @@ class Reactor:
                     target.connection.last_active = now  # the peer has read what was sent before
                     self._queue(target)
                 if ready & READ and not ready & CLOSED:
-                    if target.is_heavy:
+                    if target.is_heavy or target.busy_visits:
                         self._rotate(target)
                         continue
                     if target.is_suspect:
@@ -254,6 +264,7 @@ class Reactor:
         clock = self._loop.now
         now = clock()
         end = now + ROTATION_S
+        self._share_s = SHARE_S
         for _ in range(len(self._rotation)):
             channel = self._rotation.popleft()
             channel.is_waiting = False
@@ -266,6 +277,8 @@ class Reactor:
             else:
                 self._weigh(channel, now)
                 now = clock()
+            if channel.busy_visits:
+                channel.busy_visits -= 1
             if now >= end:
                 break
 
@@ -393,7 +406,7 @@ class Reactor:
                     if not count:
                         connection.is_closing = True
                         break
-                    connection.receive(self._scratch[:count], now)
+                    connection.receive(self._scratch[:count], now, self._share_s)
                     budget = 0 if connection.space() is None else budget - count
                 else:
                     count = channel.socket.recv_into(space)
@@ -401,7 +414,7 @@ class Reactor:
                     if not count:
                         connection.is_closing = True
                         break
-                    connection.filled(count, now)
+                    connection.filled(count, now, self._share_s)
                     budget -= count
         except BlockingIOError:
             pass
@@ -490,6 +503,8 @@ class Reactor:
             interest = 0
             if connection.can_resume:
                 self._rotate(channel)
+                if self._is_crowded:
+                    channel.busy_visits = BUSY_VISITS
         if connection.out and not channel.is_reading:
             interest |= WRITE
         if interest != channel.interest:
