@@ -105,6 +105,7 @@ class Reactor:
         self._to_flush: deque[Channel] = deque()
         self._rotation: deque[Channel] = deque()
         self._unserved: list[tuple[object, int]] = []  # events that the last turn had no time for
+        self._ready = 0  # how many connections the poller has told of
         self._is_crowded = False  # whether more than `FEW` connections are ready
         self._share_s = SHARE_S  # how long the requests of a connection are served in this turn
         self._in_turn = False
@@ -193,6 +194,7 @@ class Reactor:
         else:
             has_work = self._rotation or self._to_flush
             events = self._poller.poll(0 if has_work else linger_s)
+            self._ready = len(events)
             if not events and not has_work:
                 return False
         self._in_turn = True
@@ -212,7 +214,7 @@ class Reactor:
     def _serve(self, events: list[tuple[object, int]], now: float, end: float) -> None:
         """Serve events until `end`; the others are kept for the next turn."""
         clock = self._loop.now
-        crowd = len(events) + len(self._rotation)
+        crowd = self._ready + len(self._rotation)
         self._is_crowded = crowd > FEW
         self._share_s = SHARE_S * FEW / crowd if self._is_crowded else SHARE_S
         for index, (target, ready) in enumerate(events):

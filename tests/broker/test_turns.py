@@ -129,6 +129,53 @@ def test_a_request_waits_for_no_burst_of_new_connections(turns: Turns) -> None:
     assert len(turns.served) - before <= 4
 
 
+def test_in_a_crowd_a_request_waits_for_one_of_each_connection(turns: Turns) -> None:
+    crowd = [turns.connect_served() for _ in range(40)]
+    other = turns.connect_served()
+    turns.take_turns()  # the poller tells first of who was ready when it was last asked
+    turns.served.clear()
+    for peer in crowd:
+        peer.sendall(requests(3, SHARE_MS / 4))
+    other.sendall(requests(1, 0))
+    turns.until(lambda: turns.count(other) == 1)
+    assert len(crowd) <= len(turns.served) <= 2 * len(crowd)  # one of each, and those of the rotation
+    turns.until(lambda: len(turns.served) == 3 * len(crowd) + 1)
+
+
+def test_a_frame_that_was_begun_counts_to_the_share(turns: Turns) -> None:
+    peer = turns.connect_served()
+    turns.served.clear()
+    sent = requests(3, 2 * SHARE_MS)
+    (connection,) = turns.reactor._channels
+    peer.sendall(sent[:5])
+    turns.until(lambda: connection.frame_bytes)
+    peer.sendall(sent[5:])
+    turns.until(lambda: turns.served)
+    assert len(turns.served) == 2  # it, and one in the rotation
+    turns.until(lambda: len(turns.served) == 3)
+
+
+def test_who_had_too_many_requests_in_a_crowd_waits_some_times(turns: Turns) -> None:
+    crowd = [turns.connect_served() for _ in range(10)]
+    other = turns.connect_served()
+    for peer in crowd:
+        peer.sendall(requests(3, SHARE_MS / 4))
+    turns.until(lambda: all(turns.count(peer) == 4 for peer in crowd))
+
+    def served_before() -> int:
+        turns.served.clear()
+        for peer in crowd:
+            peer.sendall(requests(1, SHARE_MS / 4))
+        other.sendall(requests(1, 0))
+        turns.until(lambda: len(turns.served) == 11)
+        return turns.served.index(other.getsockname()[1])
+
+    assert served_before() == 0
+    while served_before() == 0:
+        pass  # ends: they are served in order again
+    assert served_before() == len(crowd)
+
+
 def test_the_requests_of_a_closed_connection_are_dropped(turns: Turns) -> None:
     peer = turns.connect()
     peer.sendall(requests(300, 10 * SHARE_MS))

@@ -25,9 +25,30 @@ TURNS = (
     Mutant(
         "expensive-connections-served-first",
         "broker/net/reactor.py",
-        "                    if target.is_heavy:\n",
-        "                    if False:\n",
+        "                    if target.is_heavy or target.busy_visits:\n",
+        "                    if target.busy_visits:\n",
         _TURNS + "test_a_connection_with_expensive_requests_waits_for_those_with_cheap_ones",
+    ),
+    Mutant(
+        "no-smaller-share-in-a-crowd",
+        "broker/net/reactor.py",
+        "        self._is_crowded = crowd > FEW\n",
+        "        self._is_crowded = False\n",
+        _TURNS + "test_in_a_crowd_a_request_waits_for_one_of_each_connection",
+    ),
+    Mutant(
+        "share-of-a-crowd-begun-again-with-each-frame",
+        "broker/net/connection.py",
+        "            if self.clock() >= self._share_end:\n                self._store(data[missing:])\n",
+        "            if False:\n                self._store(data[missing:])\n",
+        _TURNS + "test_a_frame_that_was_begun_counts_to_the_share",
+    ),
+    Mutant(
+        "busy-in-a-crowd-forgotten",
+        "broker/net/reactor.py",
+        "                    channel.busy_visits = BUSY_VISITS\n",
+        "                    pass\n",
+        _TURNS + "test_who_had_too_many_requests_in_a_crowd_waits_some_times",
     ),
     Mutant(
         "time-of-other-processes-counted",
