@@ -39,6 +39,7 @@ def limit(victim: Victim, client_id: str | None, percentage: float) -> None:
         assert setup(AlterClientQuotasRequest(entries=entries), 1).entries[0].error_code == 0
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("count", [15_000, pytest.param(200_000, marks=pytest.mark.slow)])
 def test_made_up_client_ids_take_bounded_memory_and_time(start_victim, count) -> None:
     victim = start_victim()
