@@ -16,7 +16,6 @@ import sys
 import tempfile
 import uuid
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from bench.ports import free_port
 from bench.servers import ROOT, Server
@@ -125,8 +124,8 @@ class KafkaServer(Server):
         """Host and port of each of its listeners."""
         lines = self.properties.read_text().splitlines()
         listeners = next(line for line in lines if line.startswith("listeners=")).removeprefix("listeners=")
-        parts = [urlsplit(one.lower()) for one in listeners.split(",")]
-        return [(one.hostname or self.host, one.port or self.port) for one in parts]
+        addresses = [one.partition("://")[2].rpartition(":") for one in listeners.split(",")]
+        return [(host or self.host, int(port)) for host, _, port in addresses]
 
 
 def _accepts(address: tuple[str, int]) -> bool:
