@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.large_requests import LargeRequest, no_memory, parse_within
 from barnabas.broker.apis.registry import BROKER, ROUTES, Route, Routes
+from barnabas.broker.apis.sliced_response import FEW_ELEMENTS
 from barnabas.broker.config.keys.own import REQUEST_MAX_ELEMENTS
 from barnabas.broker.context import RequestContext
 from barnabas.broker.guarded import answer_for, log_failure
@@ -44,8 +45,6 @@ _API_VERSIONS = int(ApiKey.API_VERSIONS)  # a member of an enumeration is looked
 
 LARGE_REQUEST_BYTES = 8 * 1024
 """Only larger requests may have many elements."""
-FEW_ELEMENTS = 250
-"""Large requests with more elements are served between the turns."""
 
 _REQUEST_HEADER = Struct(">hhih")  # api key, api version, correlation id, length of the client id
 _RESPONSE_HEADER = Struct(">ii")  # size, correlation id
@@ -55,7 +54,7 @@ _FLEXIBLE_RESPONSE_HEADER = Struct(">iib")
 class Dispatcher:
     """Serves the requests of all connections of one kind of listener."""
 
-    __slots__ = ("_admits", "_broker", "_find_route", "_max_elements", "_routes")
+    __slots__ = ("_admits", "_broker", "_few_elements", "_find_route", "_max_elements", "_routes")
 
     def __init__(self, broker: Broker, listener: str = BROKER, routes: Routes | None = None) -> None:
         """`listener` is the kind of listener: `registry.BROKER`, `CONTROLLER` or `FORWARDING`.
@@ -66,6 +65,7 @@ class Dispatcher:
         self._routes = routes or ROUTES[listener]
         self._find_route = self._routes.find
         self._max_elements = broker.config[REQUEST_MAX_ELEMENTS]
+        self._few_elements = min(FEW_ELEMENTS, self._max_elements)
         self._admits: Callable[..., bool] | None = None  # imported when the first client authenticates
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
@@ -129,7 +129,7 @@ class Dispatcher:
                 if frame[position]:
                     return None
                 position += 1
-            return route.request_codec.parse_within(frame, position, FEW_ELEMENTS)[0]
+            return route.request_codec.parse_within(frame, position, self._few_elements)[0]
         except TooManyElements:
             return None
         except IndexError:

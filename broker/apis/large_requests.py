@@ -1,4 +1,4 @@
-"""Requests of many elements: parsed and handled between the turns in steps, and their responses are encoded so.
+"""Large requests of many elements: parsed and handled between the turns in steps, and their responses are encoded so.
 
 A request may have `barnabas.request.max.elements` elements, of which each takes a few microseconds. The connection
 waits as for any delayed response. What cannot be parsed closes it, as if its turn had found that.

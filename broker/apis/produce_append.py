@@ -21,7 +21,7 @@ from barnabas.broker.apis.produce_response import (
     rejected,
     respond,
 )
-from barnabas.broker.apis.sliced_response import respond_in_steps
+from barnabas.broker.apis.sliced_response import FEW_ELEMENTS, in_steps, respond_in_steps
 from barnabas.storage.batch_content import RecordValidationError, UnfinishedCheck
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import (
@@ -46,8 +46,6 @@ FIRST_VERSION_WITH_TOPIC_IDS = 13
 ADMIN_CLIENT_ID = "__admin_client"
 NO_TRANSACTIONAL_ID = "The records are transactional, but the request has no transactional id."
 
-FEW_ELEMENTS = 250
-"""The batches of more topics and partitions are appended in steps."""
 PARTITIONS_OF_A_STEP = 100
 """Each takes up to ten microseconds."""
 
@@ -68,7 +66,8 @@ def append_all(
     topics = request.topic_data
     if len(topics) + sum([len(topic.partition_data) for topic in topics]) > FEW_ELEMENTS:
         keep_records(request)
-        return respond_in_steps(ctx, _append_in_steps(ctx, request, refused, verify), send_before_close=True)
+        steps = in_steps(_append_each(ctx, request, refused, verify), PARTITIONS_OF_A_STEP)
+        return respond_in_steps(ctx, steps, send_before_close=True)
     responses = []
     appends = Appends()
     for topic in topics:
@@ -77,13 +76,12 @@ def append_all(
     return _appended(ctx, request, ProduceResponse(responses=responses), appends, verify)
 
 
-def _append_in_steps(
+def _append_each(
     ctx: RequestContext, request: ProduceRequest, refused: Errors, verify: Verify | None
 ) -> Generator[None, None, ProduceResponse | DelayedResponse | None]:
-    """`append_all` for many partitions."""
+    """`append_all` for many partitions; yields after each."""
     response = ProduceResponse(responses=[])
     appends = Appends()
-    left = PARTITIONS_OF_A_STEP
     for topic in request.topic_data:
         answers: list[PartitionProduceResponse] = []
         response.responses.append(
@@ -91,10 +89,7 @@ def _append_in_steps(
         )
         for data in topic.partition_data:
             answers.append(_append(ctx, request, topic, data, refused, appends))
-            left -= 1
-            if not left:
-                left = PARTITIONS_OF_A_STEP
-                yield
+            yield
     return _appended(ctx, request, response, appends, verify)
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Message | None)
 T = TypeVar("T")
 
+FEW_ELEMENTS = 250
+"""Requests with so many elements are parsed, and their batches appended, at once; those with more in steps."""
 ELEMENTS_OF_A_STEP = 300
 """How many elements of arrays are parsed or encoded in a step: each takes a few microseconds."""
 
@@ -34,9 +36,9 @@ def _encode(ctx: RequestContext, response: Message) -> Generator[None, None, Enc
     return encoded
 
 
-def in_steps(elements: Generator[None, None, T]) -> Generator[None, None, T]:
-    """Do what yields after each element of arrays, and yield after a step; returns what `elements` returns."""
-    left = ELEMENTS_OF_A_STEP
+def in_steps(elements: Generator[None, None, T], size: int = ELEMENTS_OF_A_STEP) -> Generator[None, None, T]:
+    """Do what yields after each element, and yield after `size` of them; returns what `elements` returns."""
+    left = size
     while True:
         try:
             next(elements)
@@ -44,7 +46,7 @@ def in_steps(elements: Generator[None, None, T]) -> Generator[None, None, T]:
             return end.value  # type: ignore[no-any-return]
         left -= 1
         if not left:
-            left = ELEMENTS_OF_A_STEP
+            left = size
             yield
 
 

@@ -112,7 +112,7 @@ def test_one_that_has_only_a_client_id_is_refused(memory: MemoryBroker) -> None:
         client.feed(len(body).to_bytes(4, "big") + body)
 
 
-def test_many_tagged_fields_in_a_header_are_read_in_steps(memory: MemoryBroker) -> None:
+def test_many_tagged_fields_in_a_header_are_read_between_the_turns(memory: MemoryBroker) -> None:
     client = memory.client()
     frame = client.frame(offsets(1), 9)
     tags = b"".join(encode_unsigned_varint(tag) + b"\0" for tag in range(MANY * 2))

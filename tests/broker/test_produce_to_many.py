@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.broker.apis.dispatcher import LARGE_REQUEST_BYTES
-from barnabas.broker.apis.produce_append import FEW_ELEMENTS
+from barnabas.broker.apis.sliced_response import FEW_ELEMENTS
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.wire.messages.produce import ProduceRequest, ProduceResponse

@@ -50,6 +50,13 @@ def test_elements_of_nested_arrays_count(memory: MemoryBroker) -> None:
     )
 
 
+def test_a_long_request_with_few_elements_has_no_more_than_are_allowed(memory: MemoryBroker) -> None:
+    client = memory.client()
+    client.send(DescribeGroupsRequest(groups=["g" * 100] * 101), 5)
+    memory.advance(0)
+    assert client.refused.startswith("DESCRIBE_GROUPS v5 of the client 'test' has 101 groups and 0 other elements")
+
+
 def test_each_request_has_its_own_budget(memory: MemoryBroker) -> None:
     client = memory.client()
     for _ in range(3):
