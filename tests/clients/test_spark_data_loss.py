@@ -26,7 +26,7 @@ from tests.clients.spark_kit import (
     wait_until,
 )
 
-pytestmark = [*MARKS, pytest.mark.slow]
+pytestmark = [*MARKS, pytest.mark.soak]
 LOST = r"KAFKA_DATA_LOSS|may have been (lost|missed)|some data may have been missed"
 RETRIES = {"fetchOffset.numRetries": 10, "fetchOffset.retryIntervalMs": 50}
 """A lookup may find a topic in the list, and gone a moment later."""

@@ -27,7 +27,7 @@ from tests.clients.spark_kit import (
     wait_until,
 )
 
-pytestmark = [*MARKS, pytest.mark.slow]
+pytestmark = [*MARKS, pytest.mark.soak]
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 LARGE = {"max__message__bytes": str(10_000_000)}
 

@@ -25,7 +25,7 @@ from tests.clients.spark_kit import (
     wait_until,
 )
 
-pytestmark = [*MARKS, pytest.mark.slow]
+pytestmark = [*MARKS, pytest.mark.soak]
 
 
 def rows(spark: Any, count: int, *columns: str) -> Any:

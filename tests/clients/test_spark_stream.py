@@ -31,7 +31,7 @@ from tests.clients.spark_kit import (
     wait_until,
 )
 
-pytestmark = [*MARKS, pytest.mark.slow]
+pytestmark = [*MARKS, pytest.mark.soak]
 DEPRECATED = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 LATE = EPOCH + 10**8
 Stream = Callable[..., Any]
