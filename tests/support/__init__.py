@@ -1,0 +1,1 @@
+"""What tests of every folder use to say what they check."""
