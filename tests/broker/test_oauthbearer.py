@@ -25,6 +25,7 @@ from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 from tests.broker.memory_broker import START_MS, Client
 from tests.broker.secure_broker import SecureBroker, authenticate, fails, handshake
 from tests.broker.token_issuer import AUDIENCE, ISSUER, claims, jwk, signed, unsecured, write_jwks
+from tests.support.cases import for_each
 
 NOW = START_MS // 1000
 URL = "sasl.oauthbearer.jwks.endpoint.url"
@@ -247,7 +248,7 @@ def test_a_url_is_asked_again_until_it_answers(tmp_path: Path) -> None:
     secure.close()
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"keys": {}}', '{"keys": [1]}', "x" * (1024 * 1024 + 1)])
+@for_each("text", ["", "[]", '{"keys": {}}', '{"keys": [1]}', "x" * (1024 * 1024 + 1)])
 def test_a_file_that_is_no_document_is_a_mistake_of_the_start(tmp_path: Path, text: str) -> None:
     (tmp_path / "jwks.json").write_text(text)
     with pytest.raises(ValueError):
@@ -280,7 +281,7 @@ def test_unsecured_tokens_where_they_are_asked_for(tmp_path: Path) -> None:
     secure.close()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sets", "sentence"),
     [
         ({}, f"{URL} is not set"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from barnabas.wire.messages.produce import (
 from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
 from tests.hostile.bombs import gzip_of_empty_members
 from tests.raw_batches import bomb, nonsense, raw_batch, record
+from tests.support.cases import for_each
 
 NONSENSE = nonsense(START_MS)
 BY_HEADER = {
@@ -36,7 +38,11 @@ BY_HEADER = {
 """What header and length tell is checked without opening a batch."""
 MANY = 20 * IN_PLACE_UNITS  # records that are too many for one turn, also as a run of one size
 
-BROKEN = bomb(4, MANY, base_ms=START_MS, rest=b"\x00")
+
+@cache
+def broken() -> bytes:
+    """A batch of so many records, whose mistake is behind the last of them."""
+    return bomb(4, MANY, base_ms=START_MS, rest=b"\x00")
 
 
 def request(*data: tuple[int, bytes], acks: int = -1) -> ProduceRequest:
@@ -74,7 +80,7 @@ def test_nonsense_is_refused_and_leaves_no_trace(memory: MemoryBroker, client: C
     assert (end_offset(memory), memory.broker.partitions.get("t", 0).log.size_bytes) == (0, 0)
 
 
-@pytest.mark.parametrize("name", NONSENSE)
+@for_each("name", NONSENSE)
 def test_without_validation_the_header_is_checked(tmp_path: Path, name: str) -> None:
     """barnabas.produce.validation=header: records are stored as they came."""
     memory = MemoryBroker(tmp_path, {"barnabas.produce.validation": "header"})
@@ -139,7 +145,7 @@ def test_a_large_batch_is_validated_between_the_turns(
 
 
 def test_a_large_batch_that_is_invalid_is_refused_later(memory: MemoryBroker, client: Client) -> None:
-    client.send(request((0, BROKEN), (1, batch(b"small"))), 9)
+    client.send(request((0, broken()), (1, batch(b"small"))), 9)
     assert client.answers() == []
     memory.advance(0)
     large, small = answers(client)
@@ -183,7 +189,7 @@ def test_acks_0_stays_in_order_too(memory: MemoryBroker, client: Client) -> None
 
 def test_a_large_invalid_batch_with_acks_0_closes_the_connection(memory: MemoryBroker, client: Client) -> None:
     """R13."""
-    client.feed(client.frame(request((0, BROKEN), acks=0), 9))
+    client.feed(client.frame(request((0, broken()), acks=0), 9))
     client.sent.clear()
     assert not client.connection.is_closing
     memory.advance(0)

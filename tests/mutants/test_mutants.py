@@ -6,13 +6,12 @@ import ast
 import shutil
 from pathlib import Path
 
-import pytest
-
 from tests.mutants.all import MUTANTS
 from tests.mutants.mutant import ROOT, Mutant
+from tests.support.cases import for_each
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@for_each("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_bug_can_be_planted_and_its_test_exists(mutant: Mutant, tmp_path: Path) -> None:
     target = tmp_path / mutant.file
     target.parent.mkdir(parents=True)

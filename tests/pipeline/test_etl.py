@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from datetime import date
 
-import pytest
-
 from barnabas.pipeline.config import Schema
 from barnabas.pipeline.jobs.etl import EtlConfig, state_of, transform
 from barnabas.pipeline.schema import declared_types, fitting, parsed
 from tests.pipeline.records import mistake, plain, records
+from tests.support.cases import for_each
 
 ORIGIN = ["_topic", "_partition", "_offset", "_timestamp"]
 
@@ -50,7 +49,7 @@ def test_a_column_may_replace_a_field(spark):
     assert frame.first().id == "1"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("settings", "message"),
     [
         ({"columns": {"day": "to_date(at"}}, r"\[columns\] day: 'to_date\(at' is not SQL: "),
@@ -74,7 +73,7 @@ def test_types_and_directories_may_not_change():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "types"),
     [
         ("id INT", {"id": "INT"}),

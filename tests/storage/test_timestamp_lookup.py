@@ -20,6 +20,7 @@ from barnabas.wire.steps import result_of
 from tests.raw_batches import BASE_MS, bomb, raw_batch, record
 from tests.steps import counted
 from tests.storage.log_driver import append, batch_of, open_log, small_config
+from tests.support.cases import for_each
 
 MANY = 4 * IN_PLACE_UNITS
 LATER = BASE_MS + 10
@@ -145,7 +146,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert largest < 400_000
 
 
-@pytest.mark.parametrize("body", [b"", b"\x00", b"\xff" * 20, b"\x02\x00", record(0)[:-1]])
+@for_each("body", [b"", b"\x00", b"\xff" * 20, b"\x02\x00", record(0)[:-1]])
 def test_records_that_are_none_are_corrupt(body: bytes) -> None:
     search = SearchedRecords(BatchView(raw_batch(b"", 2)), 1 << 30)
     with pytest.raises((CorruptRecord, KafkaError)):

@@ -52,7 +52,7 @@ class _Axis:
     are_tuples: bool
 
     def cases(self) -> list[Case]:
-        values = list(self.values() if callable(self.values) else self.values)
+        values = list(self.values if isinstance(self.values, Iterable) else self.values())
         assert values, f"no values for {', '.join(self.names)}: the test would check nothing"
         return _with_unique_ids([self._case(at, value) for at, value in enumerate(values)])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 import itertools
 import logging
@@ -74,6 +75,7 @@ def test_axes_are_combined_as_those_of_parametrize() -> None:
         (["text", "zwei\n", b"\xff\x00"], None, ["text", "zwei\\n", "\\xff\\x00"]),
         ([len, object()], None, ["len", "value1"]),
         (["x" * 101], None, ["value0"]),
+        (enum.Enum("Size", "SMALL LARGE"), None, ["Size.SMALL", "Size.LARGE"]),
         ([1, 1, 2], None, ["1#1", "1#2", "2"]),
         ([1, 2], lambda value: value * 10, ["10", "20"]),
         ([1, 2], ["one", None], ["one", "2"]),

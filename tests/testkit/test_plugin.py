@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import for_each
+
 TESTS = """
 import pytest
 
@@ -93,7 +95,7 @@ def test_keys_of_the_ini_file(tmp_path: Path) -> None:
     assert "expected within 0.2 s" in run(tmp_path, text, code=1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "sentence"),
     [
         (["--barnabas-timeout", "soon"], "barnabas_timeout must be a number of seconds, not 'soon'"),

@@ -28,6 +28,7 @@ from barnabas.wire.messages.topics import (
 )
 from tests.coord.cluster.worlds import World
 from tests.steps import counted
+from tests.support.cases import for_each
 
 
 @pytest.fixture
@@ -231,7 +232,7 @@ def test_replicas_may_be_assigned_manually() -> None:
     assert [partition.leader for partition in partitions.values()] == [2, 3]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("topic", "code"),
     [
         (manual([1], partitions=1), 42),
