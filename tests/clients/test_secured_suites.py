@@ -103,7 +103,7 @@ def test_settings_name_the_protocol_and_the_mechanism(one: Combination) -> None:
 
 
 @pytest.mark.slow
-@for_each("one", EVERY, ids=str)
+@pytest.mark.parametrize("one", EVERY, ids=str)
 def test_the_command_line_and_its_client_use_the_same_properties(one: Combination, tmp_path: Path) -> None:
     """A certificate is replaced between two questions."""
     secured = SecuredBroker("barnabas", tmp_path / "data", {}, one)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import shutil
+from functools import cache
 from pathlib import Path
 
 from tests.mutants.all import MUTANTS
@@ -19,7 +20,13 @@ def test_bug_can_be_planted_and_its_test_exists(mutant: Mutant, tmp_path: Path) 
     mutant.apply(tmp_path)
     compile(target.read_text(), mutant.file, "exec")
     test_file, _, test_name = mutant.test.partition("::")
-    assert test_name.rpartition("::")[2] in defined_names((ROOT / test_file).read_text())
+    assert test_name.rpartition("::")[2] in names_of_file(ROOT / test_file)
+
+
+@cache
+def names_of_file(path: Path) -> set[str]:
+    """Those of one file, which many mutants name."""
+    return defined_names(path.read_text())
 
 
 def defined_names(source: str) -> set[str]:

@@ -14,7 +14,6 @@ from barnabas.pipeline.progress import read_batch
 from barnabas.pipeline.results import as_json_records, show, table_text
 from barnabas.pipeline.schema import fitting, parsed
 from tests.pipeline.records import mistake, records
-from tests.support.cases import for_each
 
 FIELDS = "at STRING, who STRING, amount DOUBLE"
 
@@ -180,7 +179,7 @@ def test_duplicate_names_are_refused():
             config(**settings)
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"keys": {"x": "whom"}}, "names `whom`, which is not a column; there are .*who"),

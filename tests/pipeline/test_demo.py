@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyspark")
-pytest.importorskip("pandas")
 from barnabas.pipeline.config import read_config
 from barnabas.pipeline.errors import MistakeError, PipelineError
 from barnabas.pipeline.jobs import NAMES, find_job
-from tests.support.lazy import lazy
+from tests.support.lazy import lazy, skip_without
 
+skip_without("pandas")
 checks, flights, page, run, steps, topics = (
     lazy(f"barnabas.pipeline.demo.{name}") for name in ("checks", "flights", "page", "run", "steps", "topics")
 )

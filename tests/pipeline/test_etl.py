@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import date
 
+import pytest
+
 from barnabas.pipeline.config import Schema
 from barnabas.pipeline.jobs.etl import EtlConfig, state_of, transform
 from barnabas.pipeline.schema import declared_types, fitting, parsed
@@ -49,7 +51,7 @@ def test_a_column_may_replace_a_field(spark):
     assert frame.first().id == "1"
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"columns": {"day": "to_date(at"}}, r"\[columns\] day: 'to_date\(at' is not SQL: "),

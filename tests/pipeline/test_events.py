@@ -9,7 +9,6 @@ import pytest
 from barnabas.pipeline.jobs.events import EventsConfig, as_records, keyed_schema, state_of, transform
 from barnabas.pipeline.schema import fitting, parsed
 from tests.pipeline.records import mistake, record, records
-from tests.support.cases import for_each
 
 FIELDS = "who STRING, text STRING, n INT, at TIMESTAMP"
 
@@ -134,7 +133,7 @@ def test_settings_of_states_may_not_change():
     assert state_of(config()) == state_of(config(source={"topic": "in", "start": "latest"}))
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("state", "message"),
     [
         ({"fields": {"x": "last(txt)"}}, r"\[state.fields\] x: there is no column txt; there are who, text, n, at"),

@@ -12,7 +12,6 @@ from barnabas.pipeline.ddl import TYPES, unknown_type
 from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.schema import fitting, parsed, read_fields
 from tests.pipeline.records import plain, records
-from tests.support.cases import for_each
 
 FIELDS = (
     "id BIGINT, n INT, text STRING, ratio DOUBLE, price DECIMAL(5,2), at TIMESTAMP, day DATE, flag BOOLEAN, "
@@ -152,7 +151,7 @@ def test_matching_records_have_their_position(spark):
     }  # fmt: skip
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("fields", "message"),
     [
         ("id BIGNT", "BIGNT"),

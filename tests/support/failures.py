@@ -5,8 +5,9 @@
             with failures.case(f"version {version}"):
                 assert ...
 
-An exception of a case is kept, and at the end one AssertionError names every case that failed. What ends the test, as a
-timeout or Ctrl-C, is not kept. A case that is skipped makes the test a skipped one, unless another case fails.
+An exception of a case is kept, and at the end one AssertionError names every case that failed; with `-x` or
+`--maxfail` it does so earlier. What ends the test, as a timeout or Ctrl-C, is not kept. A case that is skipped makes
+the test a skipped one, unless another case fails.
 """
 
 from __future__ import annotations
@@ -20,6 +21,18 @@ import pytest
 MOST_SHOWN = 20
 """Of how many failures the traceback is shown; of the others only the names are."""
 _TIMEOUT = "from pytest-timeout"
+_ends_after: int | None = None
+"""With how many failures a test ends: what `-x` and `--maxfail` say, since each case could be a test of its own."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """As a plugin: read the options of the run."""
+    global _ends_after  # noqa: PLW0603 - of the process, as the options are
+    _ends_after = config.getoption("maxfail") or None
+
+
+class FailuresError(AssertionError):
+    """Names the cases that failed."""
 
 
 class Failures:
@@ -38,7 +51,7 @@ class Failures:
         __tracebackhide__ = True
         if error is None:
             self.check()
-        elif self._failed:
+        elif self._failed and not isinstance(error, FailuresError):
             error.add_note(self.summary())
 
     @contextmanager
@@ -55,15 +68,21 @@ class Failures:
             if _TIMEOUT in str(error.msg):  # of the whole test: there is no second one for the cases that follow
                 error.msg = f"{error.msg} It was in the case {unique}."
                 raise
-            self._failed[unique] = error
+            self._keep(unique, error)
         except Exception as error:
-            self._failed[unique] = error
+            self._keep(unique, error)
+
+    def _keep(self, name: str, error: BaseException) -> None:
+        __tracebackhide__ = True
+        self._failed[name] = error
+        if len(self._failed) == _ends_after:
+            raise FailuresError(self.summary()) from None
 
     def check(self) -> None:
-        """Raise AssertionError if a case failed, or if there was none; skip the test if a case was skipped."""
+        """Raise FailuresError if a case failed, or AssertionError if there was none; skip if a case was skipped."""
         __tracebackhide__ = True
         if self._failed:
-            raise AssertionError(self.summary())
+            raise FailuresError(self.summary())
         assert self.count, "no case was run"
         if self._skipped:
             cases = "; ".join(f"{name}: {reason}" for name, reason in self._skipped.items())

@@ -14,13 +14,15 @@ from typing import Any
 import pytest
 import trio
 
+from tests.support import failures
 from tests.support.cases import VARIABLE, cases_of, for_each
 from tests.support.failures import MOST_SHOWN, Failures
 
 
 @pytest.fixture(autouse=True)
-def _no_case_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+def _all_cases_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr(failures, "_ends_after", None)
 
 
 def failure_of(test: Callable[..., Any], **fixtures: Any) -> str:
@@ -177,6 +179,22 @@ def test_a_case_has_fixtures_of_its_own(
     assert caplog.messages == [f"case {number}"]
 
 
+@for_each(("most", "seen"), [(1, [0, 1]), (2, [0, 1, 2]), (9, [0, 1, 2, 3])])
+def test_maxfail_ends_the_test(most: int, seen: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "_ends_after", most)
+    ran = []
+
+    @for_each("number", range(4))
+    def failing(number: int) -> None:
+        ran.append(number)
+        assert number == 0
+
+    said = failure_of(failing)
+    assert ran == seen
+    assert said.startswith(f"{min(most, 3)} of {len(seen)} cases failed: 1")
+    assert said.count("AssertionError") + said.count("E   assert") == min(most, 3)
+
+
 def test_what_ends_the_test_is_not_kept() -> None:
     seen = []
 
@@ -230,22 +248,22 @@ def test_a_skipped_case_is_said_but_hides_no_failure() -> None:
 
 
 def test_of_many_failures_all_names_and_some_tracebacks_are_shown() -> None:
-    failures = Failures()
+    kept = Failures()
     for number in range(MOST_SHOWN + 5):
-        with failures.case(f"case {number}"):
+        with kept.case(f"case {number}"):
             raise ValueError(number)
-    said = failure_of(failures.check)
+    said = failure_of(kept.check)
     assert said.count("ValueError: ") == MOST_SHOWN
     assert f"case {MOST_SHOWN + 4}" in said.splitlines()[0]
     assert said.endswith("---- and 5 more")
 
 
 def test_a_name_that_is_there_twice_hides_nothing() -> None:
-    failures = Failures()
+    kept = Failures()
     for _ in range(2):
-        with failures.case("same"):
+        with kept.case("same"):
             raise ValueError
-    assert failure_of(failures.check).startswith("2 of 2 cases failed: same, same (case 2)\n")
+    assert failure_of(kept.check).startswith("2 of 2 cases failed: same, same (case 2)\n")
 
 
 def test_a_loop_without_cases_is_a_failure() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+import pytest
 from confluent_kafka import KafkaError, Producer
 
 from barnabas.testing import Broker, Cluster
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.headers import RequestHeader
-from tests.support.cases import for_each
 from tests.testkit.test_plugin import run
 
 CONFLUENT = """
@@ -64,7 +64,7 @@ def confluent(protocol: str, value: str = "order %d") -> str:
     return f"VALUE = {value!r}\nCONFIG = {{'group.protocol': {protocol!r}}}\n{CONFLUENT}"
 
 
-@for_each(
+@pytest.mark.parametrize(
     "text",
     [confluent("classic"), confluent("consumer"), PYTHON, AIO],
     ids=["confluent-classic", "confluent-consumer", "kafka-python", "aiokafka"],
@@ -189,7 +189,7 @@ def test_a_failed_test_writes_no_cassette(tmp_path: Path) -> None:
     assert not (tmp_path / "cassettes").exists()
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("cassette", "sentence"),
     [
         ("no JSON\n", 'it is no cassette: its first line must be {"cassette": 1}'),

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cases import for_each
-
 TESTS = """
 import pytest
 
@@ -95,7 +93,7 @@ def test_keys_of_the_ini_file(tmp_path: Path) -> None:
     assert "expected within 0.2 s" in run(tmp_path, text, code=1)
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["--barnabas-timeout", "soon"], "barnabas_timeout must be a number of seconds, not 'soon'"),

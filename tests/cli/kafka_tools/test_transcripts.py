@@ -14,7 +14,6 @@ import pytest
 from tests.cli.kafka_tools import ours, transcript
 from tests.cli.kafka_tools.jvm import KafkaTools
 from tests.cli.kafka_tools.player import play
-from tests.support.cases import for_each
 
 NAMES = sorted(path.stem for path in transcript.FOLDER.glob("*.txt"))
 SECURED_NAMES = sorted(f"secured/{path.stem}" for path in (transcript.FOLDER / "secured").glob("*.txt"))
@@ -30,7 +29,7 @@ def kafka_tools() -> Iterator[KafkaTools]:
     tools.close()
 
 
-@for_each("name", NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_barnabas_prints_what_kafkas_tools_print(name, tmp_path):
     assert play(name, ours.run, tmp_path) == (transcript.FOLDER / f"{name}.txt").read_text(encoding="utf-8")
 

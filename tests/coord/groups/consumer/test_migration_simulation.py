@@ -25,7 +25,6 @@ from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscriptio
 from tests.coord.groups.cluster_driver import Cluster, topic_id
 from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver
 from tests.coord.groups.consumer.test_migration import EAGER, assignment, read, subscription
-from tests.support.cases import for_each
 
 SEEDS = (
     [int(os.environ["BARNABAS_SEED"])]
@@ -243,7 +242,7 @@ class Run:
 
 
 @pytest.mark.scaled
-@for_each("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_group_of_both_protocols_never_shares_a_partition_twice_and_settles(seed):
     run = Run(seed)
     for _ in range(400):

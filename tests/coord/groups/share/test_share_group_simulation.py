@@ -16,7 +16,6 @@ from barnabas.coord.groups.share.states import KEPT_PREDECESSORS, PREDECESSORS, 
 from barnabas.wire.errors import ErrorCode as E
 from tests.coord.groups.cluster_driver import Cluster
 from tests.coord.groups.share.share_group_driver import ShareDriver, facts, given
-from tests.support.cases import for_each
 
 SEEDS = int(os.environ.get("BARNABAS_SEEDS", "10"))
 STEPS = 120
@@ -206,7 +205,7 @@ def kept_states(partitions):
 
 
 @pytest.mark.scaled
-@for_each("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_random_runs(seed):
     world = World(seed)
     for _ in range(STEPS):
