@@ -25,7 +25,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # noqa: 
 
 MARKS = [
     pytest.mark.spark,
-    pytest.mark.java,
+    pytest.mark.jvm,
     pytest.mark.timeout(300),
     pytest.mark.filterwarnings("ignore"),
     pytest.mark.skipif(not shutil.which("java") or not shutil.which("mvn"), reason="needs Java and Maven"),

@@ -107,7 +107,7 @@ def kafka_acls(open_broker: Server) -> Iterator[Callable[..., str]]:
     tools.close()
 
 
-@pytest.mark.java
+@pytest.mark.jvm
 @pytest.mark.skipif(not (shutil.which("javac") and shutil.which("mvn")), reason="needs a JDK and Maven")
 def test_kafkas_own_tool(kafka_acls: Callable[..., str]) -> None:
     topic = ("--topic", "orders", "--resource-pattern-type", "prefixed")

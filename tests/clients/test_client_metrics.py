@@ -82,7 +82,7 @@ def test_librdkafka_pushes_its_metrics(watched: Watched) -> None:
     assert any('client_id="lib-consumer"' in line for line in watched.lines()), "kept after the last push"
 
 
-@pytest.mark.java
+@pytest.mark.jvm
 @pytest.mark.timeout(program.RUN_TIMEOUT_S)
 @pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven")
 def test_the_java_client_pushes_its_metrics(watched: Watched) -> None:

@@ -22,11 +22,11 @@ SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2
 RATE = 120
 """Records per second that go in."""
 HAS_JDK = shutil.which("javac") and shutil.which("mvn")
-JAVA = [pytest.mark.java, pytest.mark.skipif(not HAS_JDK, reason="needs a JDK and Maven")]
+JAVA = [pytest.mark.jvm, pytest.mark.skipif(not HAS_JDK, reason="needs a JDK and Maven")]
 
 
 CLIENTS = pytest.mark.parametrize("client", ["confluent", pytest.param("java", marks=JAVA)])
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240 + 20 * KILLS)]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(240 + 20 * KILLS)]
 
 
 @CLIENTS

@@ -23,7 +23,7 @@ def start_group(topic_name, tmp_path):
         yield start
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_five_members_in_three_libraries_survive_joins_leaves_kills_and_restarts(start_broker, start_group):
     """Every record is read, every offset kept."""
     server = start_broker()
@@ -89,7 +89,7 @@ def test_members_of_one_library_share_and_reassign_partitions(broker, start_grou
     group.wait_committed()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_cooperative_members_keep_partitions_that_do_not_move(broker, start_group):
     """KIP-429, cooperative-sticky: when a second member joins, the first one loses only the partitions that move."""
     group = start_group(broker)

@@ -13,7 +13,7 @@ from compat.java import program
 
 SCENARIOS = [name.partition("[")[2].rstrip("]") for name in suite.allowed("java") if "[" in name]
 pytestmark = [
-    pytest.mark.java,
+    pytest.mark.jvm,
     pytest.mark.timeout(program.RUN_TIMEOUT_S),
     pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
 ]

@@ -21,7 +21,7 @@ from compat.java import program
 FOLDER = ROOT / "compat" / "kafka-tools"
 DEADLINE_S = 60.0
 pytestmark = [
-    pytest.mark.java,
+    pytest.mark.jvm,
     pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
 ]
 

@@ -24,8 +24,8 @@ from tests.client_security.secured import MODULES, Secured
 from tests.clients.live_group import wait_until
 
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.java,
+    pytest.mark.soak,
+    pytest.mark.jvm,
     pytest.mark.timeout(300),
     pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
 ]

@@ -25,8 +25,8 @@ from tests.broker.raw_client import RawClient
 from tests.clients.exchange import HAS_JAVA
 
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.java,
+    pytest.mark.soak,
+    pytest.mark.jvm,
     pytest.mark.timeout(300),
     pytest.mark.skipif(not HAS_JAVA, reason="needs Java and Maven, to run Apache Kafka"),
 ]

@@ -163,7 +163,7 @@ def mover(tmp_path: Path) -> Iterator[Mover]:
     made.server.stop()
 
 
-@pytest.mark.java
+@pytest.mark.jvm
 @pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven")
 def test_kafkas_tools_move_replicas_and_show_them(mover: Mover, tmp_path: Path) -> None:
     mover.create("t")

@@ -17,7 +17,7 @@ from tests.clients.test_kafka_tools import Tools
 from tests.clients.test_sasl import add_scram
 
 pytestmark = [
-    pytest.mark.java,
+    pytest.mark.jvm,
     pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
 ]
 PREFIX = "listener.name.plaintext."

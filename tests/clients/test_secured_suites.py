@@ -57,7 +57,7 @@ def test_a_suite_over_tls_with_scram() -> None:
     passes("confluent_kafka", "SASL_SSL/SCRAM-SHA-256")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(RUN_TIMEOUT_S)
 @pytest.mark.parametrize(("name", "secure"), SLOW)
 def test_suites_of_other_clients(name: str, secure: str) -> None:
@@ -102,7 +102,7 @@ def test_settings_name_the_protocol_and_the_mechanism(one: Combination) -> None:
     assert combination(str(one)) == one
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("one", EVERY, ids=str)
 def test_the_command_line_and_its_client_use_the_same_properties(one: Combination, tmp_path: Path) -> None:
     """A certificate is replaced between two questions."""
@@ -121,7 +121,7 @@ def test_the_command_line_and_its_client_use_the_same_properties(one: Combinatio
         secured.server.stop()
 
 
-@pytest.mark.parametrize("kind", ["barnabas", pytest.param("kafka", marks=[pytest.mark.java, pytest.mark.slow])])
+@pytest.mark.parametrize("kind", ["barnabas", pytest.param("kafka", marks=[pytest.mark.jvm, pytest.mark.soak])])
 def test_who_has_no_principal_may_do_nothing(kind: str, tmp_path: Path) -> None:
     """So a client whose principal is lost fails its suite: the users of the suites may do everything."""
     secured = SecuredBroker(kind, tmp_path / "data", {}, combination("SASL_SSL/PLAIN"))

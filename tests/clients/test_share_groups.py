@@ -243,7 +243,7 @@ def share_tool(bootstrap, *options):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.java
+@pytest.mark.jvm
 @pytest.mark.skipif(not shutil.which("java") or not shutil.which("mvn"), reason="needs Java and Maven")
 def test_kafkas_consumer_and_tools(broker, topic):
     """Kafka's verifiable share consumer; kafka-share-groups describes, resets and deletes its offsets."""
@@ -279,7 +279,7 @@ def test_kafkas_consumer_and_tools(broker, topic):
     assert [group] not in share_tool(bootstrap, "--list")
 
 
-@pytest.mark.java
+@pytest.mark.jvm
 @pytest.mark.skipif(not shutil.which("java") or not shutil.which("mvn"), reason="needs Java and Maven")
 def test_kafkas_dump_reads_the_state_of_share_groups(start_broker, topic):
     """Kafka's kafka-dump-log decodes our `__share_group_state`."""

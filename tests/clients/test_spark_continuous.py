@@ -27,7 +27,7 @@ from tests.clients.spark_kit import (
     wait_until,
 )
 
-pytestmark = [*MARKS, pytest.mark.slow]
+pytestmark = [*MARKS, pytest.mark.soak]
 EPOCHS = "200 milliseconds"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from tests.clients.spark_kit import (
     MARKS,
@@ -24,10 +25,8 @@ from tests.clients.spark_kit import (
     take_available,
     wait_until,
 )
-from tests.support.lazy import lazy
 
-errors = lazy("pyspark.errors")
-pytestmark = [*MARKS, pytest.mark.slow]
+pytestmark = [*MARKS, pytest.mark.soak]
 LOST = r"KAFKA_DATA_LOSS|may have been (lost|missed)|some data may have been missed"
 RETRIES = {"fetchOffset.numRetries": 10, "fetchOffset.retryIntervalMs": 50}
 """A lookup may find a topic in the list, and gone a moment later."""
@@ -51,7 +50,7 @@ def test_records_deleted_while_the_stream_was_down(stream: Stream, broker, creat
     take_available(stream(True, subscribe=topic), batches, tmp_path)
     produce(broker, topic, range(20, 60), 2)
     delete_records(broker, topic, 20, partition=1)
-    with pytest.raises(errors.StreamingQueryException, match=LOST):
+    with pytest.raises(StreamingQueryException, match=LOST):
         take_available(stream(True, subscribe=topic), batches, tmp_path)
     take_available(stream(False, subscribe=topic), batches, tmp_path)
     assert batches.all() == sorted([*range(20), *range(20, 60, 2), *range(41, 60, 2)])
@@ -85,11 +84,11 @@ def test_all_records_of_a_batch_deleted_before_it_is_repeated(
     def fail(frame: Any, batch_id: int) -> None:
         raise RuntimeError("interrupted")
 
-    with pytest.raises(errors.StreamingQueryException, match="interrupted"):
+    with pytest.raises(StreamingQueryException, match="interrupted"):
         take_available(stream(True, subscribe=topic), fail, tmp_path)
     delete_records(broker, topic, 20)
     produce(broker, topic, range(20, 30))
-    with pytest.raises(errors.StreamingQueryException, match=LOST):
+    with pytest.raises(StreamingQueryException, match=LOST):
         take_available(stream(True, subscribe=topic), batches, tmp_path)
     take_available(stream(False, subscribe=topic), batches, tmp_path)
     assert batches.of == {0: [], 1: list(range(20, 30))}
@@ -105,7 +104,7 @@ def test_a_new_partition_that_has_lost_its_first_records(
     add_partitions(broker, topic, 2)
     produce(broker, topic, range(10, 30), 2)
     delete_records(broker, topic, 4, partition=1)
-    with pytest.raises(errors.StreamingQueryException, match=LOST):
+    with pytest.raises(StreamingQueryException, match=LOST):
         take_available(stream(True, subscribe=topic), batches, tmp_path)
     take_available(stream(False, subscribe=topic), batches, tmp_path)
     assert batches.all() == sorted([*range(10), *range(10, 30, 2), *range(19, 30, 2)])
@@ -125,7 +124,7 @@ def test_a_topic_deleted_under_a_pattern(
     produce(broker, second, range(20, 30))
     query = start(stream(loss_fails, **pattern), batches, tmp_path)
     if loss_fails:
-        with pytest.raises(errors.StreamingQueryException, match=LOST):
+        with pytest.raises(StreamingQueryException, match=LOST):
             query.processAllAvailable()
         assert batches.all() == list(range(20))
     else:
@@ -143,7 +142,7 @@ def test_a_topic_deleted_that_was_named(stream: Stream, broker, create: Create, 
     take_available(stream(True, subscribe=topic), batches, tmp_path)
     delete_topic(broker, topic)
     for loss_fails in (True, False):
-        with pytest.raises(errors.StreamingQueryException, match="UnknownTopicOrPartition"):
+        with pytest.raises(StreamingQueryException, match="UnknownTopicOrPartition"):
             take_available(stream(loss_fails, subscribe=topic), batches, tmp_path)
 
 
@@ -155,7 +154,7 @@ def test_a_topic_recreated_with_fewer_records(stream: Stream, broker, create: Cr
     delete_topic(broker, topic)
     create(1, topic)
     produce(broker, topic, range(100, 105))
-    with pytest.raises(errors.StreamingQueryException, match=LOST):
+    with pytest.raises(StreamingQueryException, match=LOST):
         take_available(stream(True, subscribe=topic), batches, tmp_path)
     query = start(stream(False, subscribe=topic), batches, tmp_path)
     query.processAllAvailable()

@@ -26,7 +26,7 @@ from tests.clients.spark_kit import (
     source,
 )
 
-pytestmark = [*MARKS, pytest.mark.slow]
+pytestmark = [*MARKS, pytest.mark.soak]
 DEPRECATED = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 V1_SOURCES = "spark.sql.sources.useV1SourceList"
 LATE = EPOCH + 10**8

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from pyspark.errors import IllegalArgumentException
 
 from tests.clients.spark_kit import (
     EPOCH,
@@ -25,10 +26,8 @@ from tests.clients.spark_kit import (
     take_available,
     wait_until,
 )
-from tests.support.lazy import lazy
 
-errors = lazy("pyspark.errors")
-pytestmark = [*MARKS, pytest.mark.slow]
+pytestmark = [*MARKS, pytest.mark.soak]
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 LARGE = {"max__message__bytes": str(10_000_000)}
 
@@ -206,7 +205,7 @@ ONLY_IN_STREAMS = {
 @pytest.mark.parametrize("case", ONLY_IN_STREAMS)
 def test_an_option_that_a_batch_does_not_take(spark, broker, case: str) -> None:
     options, message = ONLY_IN_STREAMS[case]
-    with pytest.raises(errors.IllegalArgumentException, match=message):
+    with pytest.raises(IllegalArgumentException, match=message):
         numbers(source(spark.read, broker, subscribe="t", **options))
 
 
@@ -220,12 +219,12 @@ ONLY_IN_BATCHES = {
 @pytest.mark.parametrize("case", ONLY_IN_BATCHES)
 def test_an_option_that_a_stream_does_not_take(spark, broker, tmp_path, case: str) -> None:
     options, message = ONLY_IN_BATCHES[case]
-    with pytest.raises(errors.IllegalArgumentException, match=message):
+    with pytest.raises(IllegalArgumentException, match=message):
         take_available(source(spark.readStream, broker, subscribe="t", **options), Batches(), tmp_path)
 
 
 def test_the_address_of_a_broker_is_needed(spark) -> None:
-    with pytest.raises(errors.IllegalArgumentException, match=r"kafka\.bootstrap\.servers"):
+    with pytest.raises(IllegalArgumentException, match=r"kafka\.bootstrap\.servers"):
         spark.read.format("kafka").option("subscribe", "t").load().collect()
 
 

@@ -9,6 +9,8 @@ import json
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.sql import functions
 
 from tests.clients.spark_kit import (
     MARKS,
@@ -22,11 +24,8 @@ from tests.clients.spark_kit import (
     take_available,
     wait_until,
 )
-from tests.support.lazy import lazy
 
-errors = lazy("pyspark.errors")
-functions = lazy("pyspark.sql.functions")
-pytestmark = [*MARKS, pytest.mark.slow]
+pytestmark = [*MARKS, pytest.mark.soak]
 
 
 def rows(spark: Any, count: int, *columns: str) -> Any:
@@ -130,7 +129,7 @@ WRONG_COLUMNS = {
 def test_columns_that_a_batch_cannot_write(spark, broker, case: str) -> None:
     columns, options, message = WRONG_COLUMNS[case]
     writer = sink(spark.range(1).selectExpr(*columns).write, broker, **options)
-    with pytest.raises(errors.AnalysisException, match=message):
+    with pytest.raises(AnalysisException, match=message):
         writer.save()
 
 
@@ -139,7 +138,7 @@ def test_columns_that_a_stream_cannot_write(spark, broker, create: Create, tmp_p
     columns, options, message = WRONG_COLUMNS[case]
     frame = source(spark.readStream, broker, subscribe=create()).selectExpr(*columns)
     writer = sink(frame.writeStream, broker, checkpointLocation=str(tmp_path), **options)
-    with pytest.raises((errors.AnalysisException, errors.StreamingQueryException), match=message):
+    with pytest.raises((AnalysisException, StreamingQueryException), match=message):
         ended(writer.start())
 
 
@@ -158,7 +157,7 @@ def test_a_topic_can_only_be_appended_to(spark, broker, create: Create, mode: st
         writer.save()
         assert values(broker, topic, 3) == [0, 1, 2]
     else:
-        with pytest.raises(errors.AnalysisException, match="not allowed"):
+        with pytest.raises(AnalysisException, match="not allowed"):
             writer.save()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from tests.clients.spark_kit import (
     EPOCH,
@@ -29,10 +30,8 @@ from tests.clients.spark_kit import (
     take_available,
     wait_until,
 )
-from tests.support.lazy import lazy
 
-errors = lazy("pyspark.errors")
-pytestmark = [*MARKS, pytest.mark.slow]
+pytestmark = [*MARKS, pytest.mark.soak]
 DEPRECATED = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 LATE = EPOCH + 10**8
 Stream = Callable[..., Any]
@@ -99,7 +98,7 @@ def test_a_timestamp_that_no_record_has_reached(stream: Stream, broker, create: 
     topic, batches = create(2), Batches()
     produce(broker, topic, range(10), 2)
     late = {"subscribe": topic, "startingTimestamp": LATE, "fetchOffset__numRetries": 1}
-    with pytest.raises(errors.StreamingQueryException, match="No offset matched"):
+    with pytest.raises(StreamingQueryException, match="No offset matched"):
         take_available(stream(**late), batches, tmp_path / "error")
     query = start(stream(startingOffsetsByTimestampStrategy="latest", **late), batches, tmp_path / "latest")
     query.processAllAvailable()
@@ -197,7 +196,7 @@ def test_an_interrupted_batch_is_repeated_with_the_same_records(
             raise RuntimeError("interrupted")
         batches(frame, batch_id)
 
-    with pytest.raises(errors.StreamingQueryException, match="interrupted"):
+    with pytest.raises(StreamingQueryException, match="interrupted"):
         take_available(stream(subscribe=topic, maxOffsetsPerTrigger=20), fail, tmp_path)
     assert sorted(batches.of) == [0]
     produce(broker, topic, range(60, 100), 2)

@@ -23,7 +23,7 @@ from tests.clients.spark_kit import (
     write,
 )
 
-pytestmark = [*MARKS, pytest.mark.slow]
+pytestmark = [*MARKS, pytest.mark.soak]
 V1_SOURCES = "spark.sql.sources.useV1SourceList"
 DEPRECATED = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 COMMITTED = {"kafka__isolation__level": "read_committed"}

@@ -188,7 +188,7 @@ def test_aiokafka(secured: Secured, topic: str) -> None:
     assert asyncio.run(exchange()) == values
 
 
-@pytest.mark.java
+@pytest.mark.jvm
 def test_the_java_client(secured: Secured, topic: str, tmp_path: Path) -> None:
     """Its key stores may be PEM too. The records are more than one fetch."""
     keys = {

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cluster.clusters import Cluster
 
-_JVMS = [pytest.mark.java, pytest.mark.slow]
+_JVMS = [pytest.mark.jvm, pytest.mark.soak]
 KINDS = ["ours", pytest.param("kafka", marks=_JVMS)]
 WITH_MIXED = [*KINDS, pytest.param("mixed", marks=_JVMS)]
 """`mixed`: a broker of Apache Kafka and two of ours, under Kafka's controllers, formatted as by default."""

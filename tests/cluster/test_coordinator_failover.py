@@ -90,7 +90,7 @@ class Reader:
         wait_for(attempt, "a commit")
 
 
-@pytest.mark.parametrize("protocol", [pytest.param("classic", marks=pytest.mark.slow), "consumer"])
+@pytest.mark.parametrize("protocol", [pytest.param("classic", marks=pytest.mark.soak), "consumer"])
 def test_a_group_goes_on_after_its_coordinator_was_killed(
     cluster: Cluster, topic_name: Callable[..., str], protocol: str
 ) -> None:
@@ -139,7 +139,7 @@ def test_a_transaction_goes_on_after_its_coordinator_was_killed(
     assert sorted(reader.values) == list(range(200))
 
 
-OTHER_VICTIMS = [pytest.param(name, marks=pytest.mark.slow) for name in ("the leader", "the share coordinator")]
+OTHER_VICTIMS = [pytest.param(name, marks=pytest.mark.soak) for name in ("the leader", "the share coordinator")]
 
 
 @pytest.mark.parametrize("victim", ["the group's coordinator", *OTHER_VICTIMS])

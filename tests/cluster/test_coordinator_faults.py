@@ -20,7 +20,7 @@ SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2
 PLAN = {"kill": 2, "pause": 1, "controller": 1}
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(1500)
 def test_coordinators_survive_faults(tmp_path: Path) -> None:
     print(f"replay with BARNABAS_SEED={SEED}")

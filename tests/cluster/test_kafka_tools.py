@@ -18,7 +18,7 @@ from tests.cluster.asking import is_in_sync, leader, partitions
 from tests.cluster.clusters import PATIENCE_S, Cluster, wait_for
 
 pytestmark = [
-    pytest.mark.java,
+    pytest.mark.jvm,
     pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
 ]
 

@@ -37,8 +37,8 @@ THERE_AND_BACK = [
     pytest.param(OURS, KAFKA, id="from ours to Kafka"),
 ]
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.java,
+    pytest.mark.soak,
+    pytest.mark.jvm,
     pytest.mark.parametrize("cluster", ["mixed"], indirect=True, scope="session"),
 ]
 

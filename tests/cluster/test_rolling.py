@@ -17,7 +17,7 @@ from tests.cluster import migration, upgrade
 SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**16))))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(1500)
 def test_upgrade(tmp_path: Path) -> None:
     """From the previous release and back."""
@@ -31,8 +31,8 @@ def test_upgrade(tmp_path: Path) -> None:
     assert len(outcome.steps) == 8
 
 
-@pytest.mark.slow
-@pytest.mark.java
+@pytest.mark.soak
+@pytest.mark.jvm
 @pytest.mark.timeout(1500)
 @pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven")
 def test_migration(tmp_path: Path) -> None:

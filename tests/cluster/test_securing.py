@@ -232,7 +232,7 @@ def secure_controller(cluster: Cluster, admin: AdminClient, writer: Writer, path
         writer.go_on()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_nodes_log_in_with_the_token_of_a_file(tmp_path: Path) -> None:
     """A session ends with its token: brokers go on with the next one, which replaces it in the file."""
     url = write_jwks(tmp_path / "jwks.json", jwk("RSA", "one"))

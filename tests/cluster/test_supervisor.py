@@ -156,7 +156,7 @@ def test_ctrl_c_while_it_starts_ends_it_cleanly(tmp_path: Path, moment: str) -> 
         assert [node.name for node in state.read(str(directory)).nodes if node.pid is not None] == []
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_restart_starts_a_broker_again(tmp_path: Path) -> None:
     serving = Serving(tmp_path, "--restart")
     before = serving.pids()[1]
@@ -167,7 +167,7 @@ def test_restart_starts_a_broker_again(tmp_path: Path) -> None:
     assert serving.process.wait(30) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_add_drain_and_rebalance(tmp_path: Path) -> None:
     serving = Serving(tmp_path)
     bootstrap = serving.ready.read_text().strip()

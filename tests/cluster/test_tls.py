@@ -62,7 +62,7 @@ def read(config: dict[str, Any], topic: str, count: int) -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize("controllers", ["ours", pytest.param("kafka", marks=[pytest.mark.java, pytest.mark.slow])])
+@pytest.mark.parametrize("controllers", ["ours", pytest.param("kafka", marks=[pytest.mark.jvm, pytest.mark.soak])])
 def test_replicas_follow_and_leaders_move_over_tls(tmp_path: Path, controllers: str) -> None:
     authority = Authority()
     with Cluster(tmp_path, kind=controllers, config=settings(tmp_path, authority)) as cluster:

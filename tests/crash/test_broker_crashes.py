@@ -25,14 +25,12 @@ PER_HISTORY = 100
 Check: TypeAlias = "Callable[[Image, Promises], None]"
 
 
-@pytest.mark.scaled
 @pytest.mark.timeout(0)
 def test_answers_of_a_broker_hold_after_any_crash() -> None:
     """Histories of a broker that continues after one power failure; some of the crash states of each."""
     explore(BrokerWork, check)
 
 
-@pytest.mark.scaled
 @pytest.mark.timeout(0)
 def test_moves_between_log_directories_lose_nothing_in_any_crash() -> None:
     """The same while replicas move between two directories: exactly one log of each is current afterwards (KIP-113)."""

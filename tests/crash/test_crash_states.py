@@ -19,7 +19,6 @@ STATES = int(os.environ.get("BARNABAS_CRASH_STATES", "300"))
 SEED = int(os.environ.get("BARNABAS_SEED", str(SystemRandom().randrange(2**32))))
 
 
-@pytest.mark.scaled
 @pytest.mark.timeout(0)
 def test_promises_hold_in_every_crash_state() -> None:
     """L1, L3: every state of some histories; a failure prints the command that replays its state."""

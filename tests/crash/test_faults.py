@@ -19,7 +19,6 @@ COUNT = int(os.environ.get("BARNABAS_FAULTS", "10"))
 SEED = int(os.environ.get("BARNABAS_SEED", str(SystemRandom().randrange(2**32))))
 
 
-@pytest.mark.scaled
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("history", HISTORIES)
 def test_a_failed_file_operation_breaks_no_promise(history: str) -> None:

@@ -16,7 +16,6 @@ from tests.hostile.harness import needs_linux
 MUTATED = int(os.environ.get("BARNABAS_FUZZ", "5000"))
 
 
-@pytest.mark.scaled
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("door", DOORS)
 def test_mutated_and_absurd_requests(tmp_path, pytestconfig, door: str) -> None:

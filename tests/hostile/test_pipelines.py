@@ -43,7 +43,7 @@ def read_all(attackers: list[Attacker]) -> list[threading.Thread]:
     return threads
 
 
-@pytest.mark.parametrize("connections", [4, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("connections", [4, pytest.param(100, marks=pytest.mark.soak)])
 def test_metadata_of_many_partitions_pipelined(start_victim, connections) -> None:
     victim = start_victim()
     with Attacker(victim) as setup:

@@ -40,7 +40,7 @@ def limit(victim: Victim, client_id: str | None, percentage: float) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("count", [15_000, pytest.param(200_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [15_000, pytest.param(200_000, marks=pytest.mark.soak)])
 def test_made_up_client_ids_take_bounded_memory_and_time(start_victim, count) -> None:
     victim = start_victim()
     limit(victim, None, 1e6)

@@ -92,13 +92,13 @@ def test_every_block_of_a_page_does_what_the_page_says(
     _follow(page, tmp_path, _shared(tmp_path_factory), with_slow=False)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("page", WITH_SLOW)
 def test_every_slow_block_of_a_page_too(page: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     _follow(page, tmp_path, _shared(tmp_path_factory), with_slow=True)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_readme_holds_with_the_real_pip(tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip"]
     reached = subprocess.run([*pip, "download", "--quiet", "--no-deps", "-d", str(tmp_path), "click"], check=False)

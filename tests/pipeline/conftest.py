@@ -1,7 +1,7 @@
 """Fixtures of the pipeline's tests: a Spark session, topics, the command line.
 
 The session is the pipeline's own (`barnabas.pipeline.spark`), with jars out of the project's `.cache`. Tests that use
-it have the marks `spark` and `java`; those of the command line that end before Spark starts need neither.
+it have the marks `spark` and `jvm`; those of the command line that end before Spark starts need neither.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             has_tools = shutil.which("java") and shutil.which("mvn")
             for mark in (
                 pytest.mark.spark,
-                pytest.mark.java,
+                pytest.mark.jvm,
                 pytest.mark.timeout(300),
                 pytest.mark.filterwarnings("ignore"),
                 pytest.mark.skipif(not has_tools, reason="needs Java and Maven"),

@@ -127,7 +127,7 @@ class Stream:
         return sorted((row.window_start, row.who, row.n) for batch in self.batches for row in batch)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_final_results_are_written_once_and_later_events_are_counted_as_late(spark, tmp_path):
     stream = Stream(spark, config(watermark="5 minutes"), tmp_path, "append")
     try:

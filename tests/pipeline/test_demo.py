@@ -24,7 +24,7 @@ FLIGHTS = 5000
 PATIENCE_S = 290
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_every_job_is_correct_for_a_part_of_the_flights(spark_jars: Path, tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()

@@ -63,7 +63,7 @@ class Stream:
         return {row.key: (row.state and json.loads(row.state), row.version) for rows in found for row in rows}
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_states_are_kept_over_batches_and_restarts(spark, tmp_path):
     stream = Stream(spark, config(), tmp_path)
     first = [event("a", "x", 2), event("b", "y"), event("a", "z", 3), "no JSON", event(None, "x")]
@@ -74,7 +74,7 @@ def test_states_are_kept_over_batches_and_restarts(spark, tmp_path):
     assert stream.feed([event("b", "w", 9)]) == [{"b": ({"last": "w", "n": 2, "sum": 10}, 2)}]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_function_may_remove_a_key_and_start_again(spark, tmp_path):
     stream = Stream(spark, config({"function": "tests.pipeline.folds:until_closed"}), tmp_path)
     assert stream.feed(

@@ -96,7 +96,7 @@ def values(secured: Secured, topic: str) -> list[bytes]:
     return sorted(m.value() for m in consume(secured.server, topic, more=secured.librdkafka(secured.keys())))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_transactional_copy_leaves_no_secret(
     spark_jars: Path, secured: Secured, topic_name: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,7 +138,7 @@ def test_reading_and_dead_letters(
     assert values(secured, dead) == [b"nothing"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_copy_to_a_cluster_with_security_of_its_own(
     spark: Any, secured: Secured, broker: Server, create: Any, topic_name: Any, tmp_path: Path
 ) -> None:
@@ -189,7 +189,7 @@ def test_a_refused_user_is_told_at_once(secured: Secured) -> None:
     assert "a-wrong-secret" not in str(unreadable.value)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_client_of_another_protocol_is_told_what_it_tried(secured: Secured, broker: Server) -> None:
     address = secured.server.bootstrap
     with pytest.raises(BrokerSilentError, match=r"of a listener with PLAINTEXT \(\[security\] security.protocol\)"):

@@ -42,7 +42,7 @@ def test_a_batch_is_written_once_however_often_it_is_run(spark: Any, broker: Ser
     assert values(broker, target) == list(range(2 * ROWS))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_records_of_a_key_stay_in_order_and_carry_their_event_id(spark: Any, broker: Server, target: Target) -> None:
     shuffled = batch(spark).orderBy("value", ascending=False)
     write_batch(shuffled, 0, target)
@@ -54,7 +54,7 @@ def test_records_of_a_key_stay_in_order_and_carry_their_event_id(spark: Any, bro
     assert len(by_key) == 10
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_an_open_attempt_is_fenced_and_its_rows_never_appear(spark: Any, broker: Server, target: Target) -> None:
     zombies = [TransactionalWriter(target, task) for task in range(3)]
     for zombie in zombies:
@@ -70,7 +70,7 @@ def test_an_open_attempt_is_fenced_and_its_rows_never_appear(spark: Any, broker:
     assert values(broker, target) == list(range(ROWS))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_failed_attempt_with_a_pending_position_blocks_nothing(spark: Any, broker: Server, target: Target) -> None:
     from confluent_kafka import TopicPartition
 
@@ -83,7 +83,7 @@ def test_a_failed_attempt_with_a_pending_position_blocks_nothing(spark: Any, bro
     assert values(broker, target) == list(range(ROWS))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_after_some_tasks_only_the_others_write(
     spark: Any, broker: Server, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,7 +116,7 @@ class _FailingTask:
             yield from self.write(iter([part]), batch_id, target)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_two_queries_write_to_one_topic_without_fencing_each_other(spark: Any, broker: Server, target: Target) -> None:
     other = target._replace(group=f"other-{target.group}")
     assert write_batch(batch(spark), 0, target) == ROWS
@@ -124,7 +124,7 @@ def test_two_queries_write_to_one_topic_without_fencing_each_other(spark: Any, b
     assert values(broker, target) == list(range(2 * ROWS))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_rows_without_a_key_and_tombstones_are_written(spark: Any, broker: Server, target: Target) -> None:
     rows = [(None, "1", "a"), ("gone", None, "b"), (None, None, "c")]
     frame = spark.createDataFrame(rows, "key STRING, value STRING, event_id STRING")

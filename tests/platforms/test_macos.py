@@ -120,13 +120,13 @@ def test_parts_that_differ_pass_their_tests() -> None:
     _pytest("tests/storage/test_log_dirs.py", "tests/broker/test_reactor.py")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(1000)
 def test_storage_and_broker_pass_their_tests() -> None:
     _pytest("tests/storage", "tests/broker")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_types_know_no_name_that_macos_lacks() -> None:
     """The type checker knows which names of the standard library exist on which system."""

@@ -11,7 +11,7 @@ from tests.clients.test_kafka_tools import Tools
 from tests.secure.serving import SecureServe
 
 pytestmark = [
-    pytest.mark.java,
+    pytest.mark.jvm,
     pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
 ]
 

@@ -39,70 +39,60 @@ def run_all(kind: str, seeds: int = SEEDS) -> None:
         run(kind, seed)
 
 
-@pytest.mark.scaled
 @pytest.mark.timeout(0)
 def test_transactions_are_atomic_and_complete_under_faults() -> None:
     """T3-T12, I1-I7."""
     run_all("transactions")
 
 
-@pytest.mark.scaled
 @pytest.mark.timeout(0)
 def test_groups_share_work_and_become_stable_under_faults() -> None:
     """G1, G2, T11, T12."""
     run_all("groups")
 
 
-@pytest.mark.scaled
 @pytest.mark.timeout(0)
 def test_consumer_groups_have_one_owner_and_become_stable_under_faults() -> None:
     """G2, G3, T11, T12."""
     run_all("consumer")
 
 
-@pytest.mark.scaled
 @pytest.mark.timeout(0)
 def test_groups_migrate_between_protocols_under_faults() -> None:
     """G3, G4."""
     run_all("migration")
 
 
-@pytest.mark.scaled
 @pytest.mark.timeout(0)
 def test_share_groups_finish_every_record_and_lock_it_once_under_faults() -> None:
     """G5."""
     run_all("share")
 
 
-@pytest.mark.scaled
 @pytest.mark.timeout(0)
 def test_a_cluster_loses_nothing_and_becomes_whole_under_faults() -> None:
     """R1-R12, R14, R16, R17, R24, I1, I2: nodes fail, lose power or a disk, are cut off; at last all at once."""
     run_all("cluster", CLUSTER_SEEDS)
 
 
-@pytest.mark.scaled
 @pytest.mark.timeout(0)
 def test_transactions_are_atomic_and_complete_while_their_coordinators_move() -> None:
     """T1, T3-T12, I1-I7, G2: leaders of the internal topics are killed, cut off, paused, moved, within any step."""
     run_all("cluster-transactions", COORDINATOR_SEEDS)
 
 
-@pytest.mark.scaled
 @pytest.mark.timeout(0)
 def test_groups_of_both_protocols_keep_their_offsets_while_their_coordinator_moves() -> None:
     """G1-G4, T11, T12."""
     run_all("cluster-groups", COORDINATOR_SEEDS)
 
 
-@pytest.mark.scaled
 @pytest.mark.timeout(0)
 def test_share_groups_finish_every_record_while_leaders_and_coordinator_move() -> None:
     """G5."""
     run_all("cluster-share", COORDINATOR_SEEDS)
 
 
-@pytest.mark.scaled
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_promises_hold_while_single_operations_of_the_disk_fail(kind: str) -> None:
@@ -117,7 +107,6 @@ def late_requests() -> Faults:
     return Faults(late=0.2, late_s=6.0)
 
 
-@pytest.mark.scaled
 def test_late_requests_do_not_affect_later_transactions_of_kip_890() -> None:
     """T9: delayed EndTxn and writes, across transactions."""
     for seed in range(FIRST_SEED, FIRST_SEED + max(1, SEEDS // 5)):

@@ -18,7 +18,7 @@ TOOL = "org.apache.kafka.tools.DumpLogSegments"
 KINDS = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 COMPLAINT = re.compile(r"mismatch|invalid|exception|corrupt|isvalid: false|out of order|fatal|error", re.IGNORECASE)
 
-pytestmark = pytest.mark.java
+pytestmark = pytest.mark.jvm
 
 
 def varied_log(directory: Path) -> Log:

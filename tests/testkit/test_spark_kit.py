@@ -11,8 +11,8 @@ from barnabas.testing import Cluster
 from barnabas.testing.spark import process_available
 
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.java,
+    pytest.mark.soak,
+    pytest.mark.jvm,
     pytest.mark.spark,
     pytest.mark.timeout(400),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # py4j leaves sockets

@@ -34,17 +34,17 @@ def test_barnabas_prints_what_kafkas_tools_print(name, tmp_path):
     assert play(name, ours.run, tmp_path) == (transcript.FOLDER / f"{name}.txt").read_text(encoding="utf-8")
 
 
-@pytest.mark.java
+@pytest.mark.jvm
 @pytest.mark.parametrize("name", SECURED_NAMES)
 def test_barnabas_prints_what_kafkas_tools_print_to_a_secured_broker(name, tmp_path):
     assert play(name, ours.run, tmp_path) == (transcript.FOLDER / f"{name}.txt").read_text(encoding="utf-8")
 
 
-@pytest.mark.java
+@pytest.mark.jvm
 @pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven")
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in (*NAMES, *SECURED_NAMES)],
+    [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.soak]) for name in (*NAMES, *SECURED_NAMES)],
 )
 def test_the_transcripts_are_what_kafkas_tools_print(name, tmp_path, kafka_tools):
     assert play(name, kafka_tools.run, tmp_path) == (transcript.FOLDER / f"{name}.txt").read_text(encoding="utf-8")

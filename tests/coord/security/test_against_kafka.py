@@ -11,7 +11,7 @@ from compat.kafka.acls import differences, ours, sets
 SETS = 300
 
 
-@pytest.mark.java
+@pytest.mark.jvm
 @pytest.mark.skipif(not (shutil.which("javac") and shutil.which("mvn")), reason="needs a JDK and Maven")
 def test_decisions_are_kafkas() -> None:
     assert differences(SETS, seed=1) == []

@@ -9,11 +9,11 @@ from compat.kafka import quota_changes, quota_worlds
 WORLDS = 300
 
 
-@pytest.mark.java
+@pytest.mark.jvm
 def test_settings_and_throttle_times_are_kafkas() -> None:
     assert quota_worlds.COMPARISON.differences(WORLDS, seed=546) == []
 
 
-@pytest.mark.java
+@pytest.mark.jvm
 def test_changes_and_filters_are_kafkas() -> None:
     assert quota_changes.COMPARISON.differences(WORLDS, seed=546) == []

@@ -241,7 +241,6 @@ class Run:
             assert (after.generation, after.leader) == (before.generation, before.leader)
 
 
-@pytest.mark.scaled
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_group_of_both_protocols_never_shares_a_partition_twice_and_settles(seed):
     run = Run(seed)

@@ -204,7 +204,6 @@ def kept_states(partitions):
     return found
 
 
-@pytest.mark.scaled
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_random_runs(seed):
     world = World(seed)
