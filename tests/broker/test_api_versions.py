@@ -16,7 +16,7 @@ from tests.broker.memory_broker import MemoryBroker
 from tests.support.cases import for_each
 
 
-@pytest.mark.parametrize("version", range(6))
+@for_each("version", range(6))
 def test_api_versions_are_those_of_the_registry(memory: MemoryBroker, version: int) -> None:
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
     answer = memory.client().ask(request, version, ApiVersionsResponse)

@@ -106,7 +106,7 @@ AT_LEAST = "{} must be greater than or equal to {}"
 IN_RANGE = "{} must be in the range {} to {} inclusive."
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value", "sentence"),
     [
         ("consumer.heartbeat.interval.ms", "4999", IN_RANGE.format("consumer.heartbeat.interval.ms", 5000, 15000)),

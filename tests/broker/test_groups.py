@@ -11,6 +11,7 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import offsets as o
 from tests.broker.raw_client import RawClient
+from tests.support.cases import for_each
 
 E = ErrorCode
 ZERO = bytes(16)
@@ -151,8 +152,8 @@ def test_a_member_joins_syncs_heartbeats_commits_and_leaves(client, group, topic
     assert client(g.HeartbeatRequest(**member), 4).error_code == E.UNKNOWN_MEMBER_ID
 
 
-@pytest.mark.parametrize("version", [*range(7), 7, 8, 9])
-def test_the_protocol_name_of_a_rejected_join_is_null_only_if_the_version_allows(client, version):
+@for_each("version", [*range(7), 7, 8, 9])
+def test_the_protocol_name_of_a_rejected_join_is_null_only_if_the_version_allows(client, group, version):
     answer = client(join_request("", session_timeout_ms=30_000), version)
     assert answer.error_code == E.INVALID_GROUP_ID
     assert answer.protocol_name == (None if version >= 7 else "")

@@ -72,7 +72,7 @@ async def test_metrics_are_answered_in_chunks() -> None:
 
 
 @pytest.mark.trio
-@for_each(
+@pytest.mark.parametrize(
     ("request_", "status", "body"),
     [
         (b"GET /metrics HTTP/1.0\r\n\r\n", b"200 OK", b"one 1\ntwo 2\n"),

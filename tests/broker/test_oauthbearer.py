@@ -91,7 +91,7 @@ def test_a_token_lets_its_bearer_in_until_it_expires(secure: SecureBroker) -> No
     assert client.connection.is_finished
 
 
-@pytest.mark.parametrize("algorithm", ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"])
+@for_each("algorithm", ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"])
 def test_algorithms_of_rsa(secure: SecureBroker, algorithm: str) -> None:
     accepted(secure, signed(algorithm))
 
@@ -103,7 +103,7 @@ def test_algorithms_of_elliptic_curves(tmp_path: Path, algorithm: str, curve: st
     secure.close()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "changes",
     [
         {"exp": NOW - 30},
@@ -133,7 +133,7 @@ def test_claims_that_do_not_hold(secure: SecureBroker, changes: dict[str, Any]) 
         refused(secure, signed(**changes))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "changes",
     [{"exp": NOW - 29}, {"iat": NOW + 29}, {"nbf": NOW + 29}, {"aud": ["x", "other"]}, {"iat": NOW - 0.5}],
     ids=str,
@@ -154,7 +154,7 @@ def with_shared_secret() -> str:
     return f"{head}.{payload}.{urlsafe_b64encode(mac).decode().rstrip('=')}"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "make",
     [
         unsecured,

@@ -68,8 +68,8 @@ def client(memory: MemoryBroker) -> Client:
     return memory.client()
 
 
-@pytest.mark.parametrize("level", ["lengths", "full"])
-@pytest.mark.parametrize("name", NONSENSE)
+@for_each("level", ["lengths", "full"])
+@for_each("name", NONSENSE)
 def test_nonsense_is_refused_and_leaves_no_trace(memory: MemoryBroker, client: Client, name: str, level: str) -> None:
     memory.broker.partitions.get("t", 0).log.config.record_validation = level
     client.send(request((0, NONSENSE[name]), (1, batch(b"fine"))), 9)
@@ -92,8 +92,8 @@ def test_without_validation_the_header_is_checked(tmp_path: Path, name: str) -> 
     memory.close()
 
 
-@pytest.mark.parametrize(("level", "code"), [("header", 0), ("lengths", 0), ("full", ErrorCode.INVALID_RECORD)])
-@pytest.mark.parametrize("codec", [0, 4])
+@for_each(("level", "code"), [("header", 0), ("lengths", 0), ("full", ErrorCode.INVALID_RECORD)])
+@for_each("codec", [0, 4])
 def test_only_full_validation_reads_every_field(
     memory: MemoryBroker, client: Client, level: str, code: int, codec: int
 ) -> None:
@@ -117,7 +117,7 @@ def test_a_compacted_topic_reads_every_field_at_any_level(tmp_path: Path, level:
     memory.close()
 
 
-@pytest.mark.parametrize("name", sorted(BY_HEADER))
+@for_each("name", sorted(BY_HEADER))
 def test_what_the_header_tells_opens_no_batch(client: Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[int] = []
     monkeypatch.setattr(record_check.RecordCheck, "steps", lambda self, pieces: opened.append(1) or iter(()))
@@ -126,8 +126,8 @@ def test_what_the_header_tells_opens_no_batch(client: Client, name: str, monkeyp
     assert opened == []
 
 
-@pytest.mark.parametrize("codec", [1, 2, 3, 4])
-@pytest.mark.parametrize("acks", [1, -1])
+@for_each("codec", [1, 2, 3, 4])
+@for_each("acks", [1, -1])
 def test_a_large_batch_is_validated_between_the_turns(
     memory: MemoryBroker, client: Client, codec: int, acks: int
 ) -> None:

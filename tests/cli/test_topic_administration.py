@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import for_each
+
 from .conftest import COMMAND
 
 
@@ -204,7 +206,7 @@ def test_trim_from_files(call, ten_records, tmp_path: Path) -> None:
     assert _starts(call, ten_records) == [10, 0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "sentence"),
     [
         ("orders 1 3\n", "line 1 of"),

@@ -74,7 +74,7 @@ def test_a_python_function(tmp_path, monkeypatch):
     assert fold({"keep": 1}, {}) is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "message"),
     [
         ("no_such_module:fold", "no_such_module:fold cannot be imported: .*searched in"),

@@ -5,8 +5,7 @@ It is for cases that are cheap and alike: a test costs pytest milliseconds in ea
 run; the failure names those that failed (`failures.py`). `BARNABAS_CASE=ID` runs the case of that id alone, as a
 debugger needs it.
 
-Fixtures are made once for all cases, but each case has a `tmp_path` of its own, its changes by `monkeypatch` are
-undone, and it sees only its own output in `capsys` and `caplog`.
+Each case has fixtures of its own, as a test has: those of function scope are made anew for it.
 """
 
 from __future__ import annotations
@@ -17,18 +16,20 @@ import inspect
 import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from tests.support.failures import Failures
+from tests.support.fixtures import begin, end
 
 Test = Callable[..., Any]
 Ids = Sequence[object | None] | Callable[[Any], object | None] | None
 VARIABLE = "BARNABAS_CASE"
+REQUEST = "request"
 LONGEST_ID = 100
 _ATTRIBUTE = "_cases_in_one_test"
 _PARAM = type(pytest.param())
@@ -123,29 +124,32 @@ def _in_one_test(test: Test, cases: _Cases) -> Test:
     parameters = inspect.signature(cases.function).parameters
     if missing := taken - set(parameters):
         raise TypeError(f"{cases.function.__name__} does not take {', '.join(sorted(missing))}")
-    run: Test
     if inspect.iscoroutinefunction(cases.function):
+        raise TypeError(f"{cases.function.__name__}: the fixtures of an async test are made once, use parametrize")
 
-        @functools.wraps(test)
-        async def run(*args: Any, **fixtures: Any) -> None:
-            __tracebackhide__ = True
-            with Failures() as failures:
-                for number, case in enumerate(cases.chosen()):
-                    with _kept(failures, case), _own_fixtures(fixtures, number) as own:
-                        await cases.function(*args, **own, **case.arguments)
+    @functools.wraps(test)
+    def run(*args: Any, **fixtures: Any) -> None:
+        __tracebackhide__ = True
+        request = fixtures[REQUEST] if REQUEST in parameters else fixtures.pop(REQUEST, None)
+        chosen = cases.chosen()
+        with Failures() as failures:
+            for number, case in enumerate(chosen, 1):
+                with _kept(failures, case):
+                    if request is not None and number > 1:
+                        made = begin(request)
+                        fixtures |= {name: made[name] for name in fixtures if name in made}
+                    if "caplog" in fixtures:
+                        fixtures["caplog"].clear()
+                    try:
+                        cases.function(*args, **fixtures, **case.arguments)
+                    finally:
+                        if request is not None and number < len(chosen):
+                            end(request)
 
-    else:
-
-        @functools.wraps(test)
-        def run(*args: Any, **fixtures: Any) -> None:
-            __tracebackhide__ = True
-            with Failures() as failures:
-                for number, case in enumerate(cases.chosen()):
-                    with _kept(failures, case), _own_fixtures(fixtures, number) as own:
-                        cases.function(*args, **own, **case.arguments)
-
-    fixtures = [parameter for name, parameter in parameters.items() if name not in taken]
-    run.__signature__ = inspect.Signature(fixtures)  # type: ignore[attr-defined]
+    taken_of_pytest = [parameter for name, parameter in parameters.items() if name not in taken]
+    if REQUEST not in parameters:
+        taken_of_pytest.append(inspect.Parameter(REQUEST, inspect.Parameter.KEYWORD_ONLY))
+    run.__signature__ = inspect.Signature(taken_of_pytest)  # type: ignore[attr-defined]
     setattr(run, _ATTRIBUTE, cases)
     return run
 
@@ -156,23 +160,6 @@ def _kept(failures: Failures, case: Case) -> AbstractContextManager[None]:
         return failures.case(case.id)
     failures.count += 1
     return nullcontext()
-
-
-@contextmanager
-def _own_fixtures(fixtures: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
-    """The fixtures of the test as the case of this number has them: what the cases before it did there is gone."""
-    own = dict(fixtures)
-    with ExitStack() as stack:
-        if "tmp_path" in own:
-            own["tmp_path"] = own["tmp_path"] / str(number)
-            own["tmp_path"].mkdir()
-        if "monkeypatch" in own:
-            own["monkeypatch"] = stack.enter_context(pytest.MonkeyPatch.context())
-        for name in own.keys() & {"capsys", "capfd", "capsysbinary", "capfdbinary"}:
-            own[name].readouterr()
-        for name in own.keys() & {"caplog", "recwarn"}:
-            own[name].clear()
-        yield own
 
 
 def _said(name: str, at: int, value: Any, own: object | None) -> str:

@@ -7,12 +7,12 @@ import inspect
 import itertools
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
-import trio
 
 from tests.support import failures
 from tests.support.cases import VARIABLE, cases_of, for_each
@@ -137,7 +137,7 @@ def test_fixtures_and_marks_are_left_for_pytest() -> None:
     def test(number: int, tmp_path: Path) -> None:
         """What it says."""
 
-    assert list(inspect.signature(test).parameters) == ["tmp_path"]
+    assert list(inspect.signature(test).parameters) == ["tmp_path", "request"]
     assert [mark.args for mark in test.pytestmark] == [(77,)]  # type: ignore[attr-defined]
     assert test.__doc__ == "What it says."
 
@@ -150,14 +150,91 @@ class TestMethods:
         assert request.node.originalname == "test_methods_too"
 
 
-_numbers = itertools.count()
+def test_no_async_tests() -> None:
+    async def nothing(number: int) -> None:
+        del number
+
+    with pytest.raises(TypeError, match="use parametrize"):
+        for_each("number", [1])(nothing)
 
 
-@pytest.mark.trio
-@for_each("number", range(3))
-async def test_trio_too(number: int) -> None:
-    await trio.lowlevel.checkpoint()
-    assert number == next(_numbers)
+class Made:
+    """Counts the fixtures of this file that live."""
+
+    living: ClassVar[list[str]] = []
+    numbers = itertools.count()
+
+
+@contextmanager
+def living(name: str) -> Iterator[str]:
+    Made.living.append(name)
+    yield f"{name} {next(Made.numbers)}"
+    Made.living.remove(name)
+
+
+@pytest.fixture
+def below() -> Iterator[str]:
+    with living("below") as one:
+        yield one
+
+
+@pytest.fixture
+def above(below: str) -> Iterator[str]:
+    with living("above") as one:
+        yield f"{one} on {below}"
+
+
+@pytest.fixture(scope="module")
+def whole() -> int:
+    return next(Made.numbers)
+
+
+@pytest.fixture(autouse=True)
+def _around(request: pytest.FixtureRequest) -> Iterator[None]:
+    with living("around"):
+        yield
+
+
+class TestFixturesOfACase:
+    seen: ClassVar[list[tuple[str, str, int]]] = []
+
+    @pytest.fixture
+    def below(self, below: str) -> str:
+        """It replaces the one of the file, and uses it."""
+        return f"class's {below}"
+
+    @for_each("number", range(3))
+    @pytest.mark.parametrize("letter", ["x"])
+    def test_they_are_made_for_each(self, number: int, letter: str, above: str, below: str, whole: int) -> None:
+        assert Made.living == ["around", "below", "above"]
+        assert below.startswith("class's below ")
+        assert above.endswith(f" on {below}")
+        self.seen.append((above, below, whole))
+        assert number < 3
+
+    def test_all_were_different(self) -> None:
+        for kind in (0, 1):
+            assert len({one[kind] for one in self.seen}) == 3
+        assert len({whole for *_, whole in self.seen}) == 1
+        assert Made.living == ["around"]
+
+
+@pytest.fixture
+def words() -> Iterator[list[str]]:
+    written: list[str] = []
+    yield written
+    assert "bad" not in written
+
+
+def test_a_fixture_that_fails_is_a_failure_of_its_case(request: pytest.FixtureRequest, words: list[str]) -> None:
+    @for_each("word", ["good", "bad", "better"])
+    def test(word: str, words: list[str]) -> None:
+        assert words == []
+        words.append(word)
+
+    said = failure_of(test, request=request, words=words)
+    assert said.startswith("1 of 3 cases failed: bad\n")
+    assert "assert 'bad' not in ['bad']" in said
 
 
 @for_each("number", range(3))

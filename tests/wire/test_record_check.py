@@ -124,8 +124,8 @@ class Reads(PieceReader):
         return found
 
 
-@pytest.mark.parametrize("codec", [1, 2, 3, 4])
-@pytest.mark.parametrize("shape", ["many records", "a large record", "many headers"])
+@for_each("codec", [1, 2, 3, 4])
+@for_each("shape", ["many records", "a large record", "many headers"])
 def test_steps_and_memory_are_bounded(codec: int, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However much a batch expands to, a step is about the work for 1,000 records and holds some 100 KB."""
     if shape == "many records":

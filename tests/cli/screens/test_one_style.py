@@ -33,7 +33,7 @@ def page(context: click.Context, columns: int, monkeypatch: pytest.MonkeyPatch) 
     return context.get_help().splitlines()
 
 
-@pytest.mark.parametrize("path", ALL)
+@for_each("path", ALL)
 def test_help_fits_the_screen_and_breaks_no_word(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     wide = re.split(r"[\s|]+", " ".join(page(ALL[path], 160, monkeypatch)))
     for columns in (60, 100):
