@@ -131,7 +131,7 @@ def test_files(call, topic, tmp_path: Path) -> None:
     assert records[1]["value"] == "a\nb\n"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "said"),
     [
         (["-H", "bad"], "must be NAME=VALUE, not 'bad'"),

@@ -62,7 +62,7 @@ def test_the_first_record_is_that_of_reading_all(
     assert result_of(SearchedRecords(BatchView(batch), 1 << 30).first_from(timestamp, offset, pieces)) == expected
 
 
-@pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
+@for_each("codec", [0, 1, 2, 3, 4])
 def test_a_header_that_lies_costs_many_steps(log: Log, codec: int) -> None:
     log.config.max_message_bytes = 1 << 20
     append(log, lying(codec))

@@ -72,7 +72,7 @@ def test_validate_only_validates_and_changes_nothing(world: World) -> None:
     assert world.image.topics == {}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "reason"),
     [
         ("", "the empty string is not allowed"),
@@ -326,7 +326,7 @@ def test_validating_an_extension_changes_nothing(world: World) -> None:
     assert len(world.image.topics["orders"].partitions) == 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "count", "assignments", "expected"),
     [
         ("other", 5, None, (3, "This server does not host this topic-partition.")),

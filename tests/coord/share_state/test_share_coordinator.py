@@ -92,7 +92,7 @@ def test_the_start_offset_never_decreases(driver):
     assert driver.summary().delivery_complete_count == 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("request_", "code", "message"),
     [
         (lambda d: d.write((0, 1, 2, 1)), E.INVALID_REQUEST, "Write operation on uninitialized share partition"),
