@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.parallel import EACH_ALONE, LONGEST_FIRST, OWN_PROCESSES, SESSIONS, group_of
 from tests.structure.imports import ROOT
+from tests.support.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("nodeid", "group"),
     [
         ("tests/wire/test_frame.py::test_a", "tests/wire/test_frame.py"),
@@ -24,6 +23,6 @@ def test_group_of_a_test(nodeid: str, group: str) -> None:
     assert group_of(nodeid) == group
 
 
-@pytest.mark.parametrize("prefix", sorted({*EACH_ALONE, *LONGEST_FIRST, *OWN_PROCESSES, *SESSIONS}))
+@for_each("prefix", sorted({*EACH_ALONE, *LONGEST_FIRST, *OWN_PROCESSES, *SESSIONS}))
 def test_listed_paths_exist(prefix: str) -> None:
     assert (ROOT / prefix).exists() or list(ROOT.glob(f"{prefix}*.py"))

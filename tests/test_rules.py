@@ -9,7 +9,7 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.support.cases import for_each
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
@@ -67,7 +67,7 @@ def test_every_cited_rule_is_on_the_page() -> None:
     assert unknown == []
 
 
-@pytest.mark.parametrize("rule", RULES)
+@for_each("rule", RULES)
 def test_a_rule_names_a_source_and_tests_that_exist(rule: str) -> None:
     text = RULES[rule]
     assert "- Source: " in text

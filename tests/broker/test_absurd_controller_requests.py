@@ -16,12 +16,13 @@ from barnabas.wire.messages.fetch import FetchResponseLeaderIdAndEpoch
 from barnabas.wire.registry import message_for
 from tests.broker.memory_controller import MemoryController
 from tests.hostile.fuzz.values import Absurd, Api, Learned
+from tests.support.cases import for_each
 
 APIS = tuple(Api(*message_for(key), *served_versions(key)) for key in sorted(CONTROLLER_APIS))
 REQUESTS = 300
 
 
-@pytest.mark.parametrize("key", sorted(CONTROLLER_APIS), ids=lambda key: ApiKey(key).name)
+@for_each("key", sorted(CONTROLLER_APIS), ids=lambda key: ApiKey(key).name)
 def test_an_empty_request_of_every_version(tmp_path: Path, key: ApiKey, caplog: pytest.LogCaptureFixture) -> None:
     memory = MemoryController(tmp_path / "data")
     memory.unfence(1)
@@ -38,7 +39,7 @@ def test_an_empty_request_of_every_version(tmp_path: Path, key: ApiKey, caplog: 
     memory.close()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@for_each("seed", range(6))
 def test_absurd_values(tmp_path: Path, seed: int, caplog: pytest.LogCaptureFixture) -> None:
     memory = MemoryController(tmp_path / "data")
     random = Random(f"absurd-{seed}")

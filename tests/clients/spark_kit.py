@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from bench.servers import Server
+from tests.support.lazy import skip_without
 
-pytest.importorskip("pyspark")
-pytest.importorskip("confluent_kafka")
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+skip_without("pyspark", "confluent_kafka")
+from confluent_kafka import Consumer, Producer, TopicPartition  # noqa: E402
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # noqa: E402
 
 MARKS = [
     pytest.mark.spark,

@@ -22,6 +22,7 @@ from compat.secure import EVERY, OF_CLIENT, ClientSettings, Combination, Securit
 from tests.cli.conftest import run_command
 from tests.clients.secured_broker import ASK_TIMEOUT_S, SecuredBroker
 from tests.clients.test_kcat import KCAT
+from tests.support.cases import for_each
 
 RUN_TIMEOUT_S = 280
 SLOW = [
@@ -65,7 +66,7 @@ def test_suites_of_other_clients(name: str, secure: str) -> None:
     passes(name, secure)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "sentence"),
     [
         (["kcat", "--secure", "TLS"], "argument --secure: there is no 'TLS': choose one of SSL, SSL/mTLS, "),
@@ -86,7 +87,7 @@ def settings(one: Combination) -> ClientSettings:
     return ClientSettings("127.0.0.1:9093", Security(one, "ca.pem", "client.pem", "alice", "secret", "/token.jwt"))
 
 
-@pytest.mark.parametrize("one", EVERY, ids=str)
+@for_each("one", EVERY, ids=str)
 def test_settings_name_the_protocol_and_the_mechanism(one: Combination) -> None:
     made = settings(one)
     mechanism = one.mechanism or None

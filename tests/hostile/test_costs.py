@@ -15,6 +15,7 @@ from barnabas.broker.apis.registry import BROKER_APIS
 from barnabas.wire.errors import ProtocolError
 from tests.hostile.absurd import Case, cases, changes
 from tests.hostile.costs import World
+from tests.support.cases import for_each
 
 FEW, MANY = 120, 240
 MOST_GROWTH = 2.6
@@ -53,7 +54,7 @@ def _calls(world: World, case: Case) -> int:
     return count
 
 
-@pytest.mark.parametrize("api", [key.name for key in BROKER_APIS])
+@for_each("api", [key.name for key in BROKER_APIS])
 def test_twice_the_elements_take_twice_the_calls(world: World, api: str) -> None:
     few, many = (list(cases(world.names, count, [api])) for count in (FEW, MANY))
     assert few

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 import shutil
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 from tests.mutants.all import MUTANTS
 from tests.mutants.mutant import ROOT, Mutant
+from tests.support.cases import for_each
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@for_each("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_bug_can_be_planted_and_its_test_exists(mutant: Mutant, tmp_path: Path) -> None:
     target = tmp_path / mutant.file
     target.parent.mkdir(parents=True)
@@ -20,7 +20,13 @@ def test_bug_can_be_planted_and_its_test_exists(mutant: Mutant, tmp_path: Path) 
     mutant.apply(tmp_path)
     compile(target.read_text(), mutant.file, "exec")
     test_file, _, test_name = mutant.test.partition("::")
-    assert test_name.rpartition("::")[2] in defined_names((ROOT / test_file).read_text())
+    assert test_name.rpartition("::")[2] in names_of_file(ROOT / test_file)
+
+
+@cache
+def names_of_file(path: Path) -> set[str]:
+    """Those of one file, which many mutants name."""
+    return defined_names(path.read_text())
 
 
 def defined_names(source: str) -> set[str]:

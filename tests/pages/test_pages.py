@@ -19,6 +19,7 @@ from tests.packaging.trees import copy_tree
 from tests.pages.blocks import parse_blocks
 from tests.pages.environment import ROOT, PageEnvironment, build_wheel
 from tests.pages.running import NOT_RUN, Follower
+from tests.support.cases import for_each
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -112,7 +113,7 @@ def test_readme_holds_with_the_real_pip(tmp_path: Path) -> None:
     Follower("README.md", tmp_path, environment, tmp_path, variables).follow(blocks)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@for_each("page", PAGES)
 def test_exceptions_are_few_and_counted(page: str) -> None:
     blocks = [block for block in parse_blocks(PAGES[page], page) if block.how in ("skip", "slow", "targets")]
     found = Counter(block.how for block in blocks)

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from bench.servers import Server
+from tests.support.lazy import skip_without
 
-pytest.importorskip("pyspark")
-pytest.importorskip("confluent_kafka")
+skip_without("pyspark", "confluent_kafka")
 
-from compat.jars import JarsUnavailableError, fetch
-from tests.pipeline.runs import create as create_on
+from compat.jars import JarsUnavailableError, fetch  # noqa: E402
+from tests.pipeline.runs import create as create_on  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 POM = ROOT / "barnabas" / "pipeline" / "pom.xml"

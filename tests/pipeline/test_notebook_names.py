@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
-pytest.importorskip("pyspark")
+from tests.support.lazy import skip_without
+
+skip_without("pyspark")
 
 ASK = """
 from barnabas.pipeline import deduplicated, read_topic, session, write_topic

@@ -10,6 +10,7 @@ from tests.prove.ledger import Call, Ledger, product_version
 from tests.prove.page import page, totals
 from tests.prove.run import TIMED_OUT, WITHOUT_COUNTS, Runner, plan, run_command
 from tests.prove.steps import FAULTS, FIGURES, STAGES, STEPS, Count, Step
+from tests.support.cases import for_each
 
 SAYS = Step("says", "a number", "python -c \"print('{seed} things')\"", (1, 2, 3), (Count("things", r"^(\d+) things"),))
 
@@ -27,7 +28,7 @@ def test_stages_contain_one_another_and_seeds_do_not_overlap() -> None:
     assert len(commands) == len(set(commands))
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
+@for_each("figure", FIGURES, ids=lambda figure: figure.name)
 def test_each_figure_is_the_sum_of_counts_of_steps(figure) -> None:
     steps = {step.name: step for step in STEPS}
     for name in figure.steps:

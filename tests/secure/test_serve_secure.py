@@ -19,6 +19,7 @@ from barnabas.wire.messages.metadata_records import FeatureLevelRecord
 from tests.broker.memory_broker import MemoryBroker
 from tests.cli.conftest import run_command
 from tests.secure.serving import SecureServe
+from tests.support.cases import for_each
 
 kafka = pytest.importorskip("kafka")
 
@@ -185,7 +186,7 @@ CLUSTER = [
 ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "sentence"),
     [
         (["--user", "alice:x"], "--user is for a broker with --secure"),

@@ -18,6 +18,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.log_dirs import LogDirs
 from barnabas.wire.errors import KafkaError
 from tests.storage.log_driver import EXAMPLES, TOPIC_ID, append, append_marker, batch_of, small_config, values_from
+from tests.support.cases import for_each
 
 END = 30
 CONFIG = small_config(segment_bytes=400)
@@ -105,7 +106,7 @@ def is_in(batch: bytes, content: bytes) -> bool:
     return at >= 0 and content[at - 16 : at - 4] == batch[:12]
 
 
-@pytest.mark.parametrize("seed", range(max(30, EXAMPLES // 4)))
+@for_each("seed", range(max(30, EXAMPLES // 4)))
 def test_repair_of_anything_keeps_what_is_whole(tmp_path: Path, whole: Path, seed: int) -> None:
     """After any damage every record of a valid batch is there, and no other."""
     path = tmp_path / "data"

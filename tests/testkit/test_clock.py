@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 
 from barnabas.testing import Broker, Cluster, RefusedError
 from barnabas.testing.durations import seconds_of
+from tests.support.cases import for_each
 
 
 def _states(kafka: Cluster, group: str) -> str:
@@ -231,14 +232,14 @@ def _token(kafka: Cluster, command: str) -> str:
     return run.stdout + run.stderr
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("amount", "seconds"), [("500ms", 0.5), ("1d12h", 129_600), ("1.5 h", 5400), (3, 3), (timedelta(days=1), 86_400)]
 )
 def test_amounts(amount: Any, seconds: float) -> None:
     assert seconds_of(amount) == seconds
 
 
-@pytest.mark.parametrize("amount", ["", "7", "d", "1 year", "-1s"])
+@for_each("amount", ["", "7", "d", "1 year", "-1s"])
 def test_what_is_no_duration(amount: str) -> None:
     with pytest.raises(ValueError, match="is no duration"):
         seconds_of(amount)

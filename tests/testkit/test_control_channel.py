@@ -10,9 +10,8 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from barnabas.testing import Broker
+from tests.support.cases import for_each
 
 
 def ask(broker: Broker, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, Any]:
@@ -25,12 +24,12 @@ def ask(broker: Broker, method: str, path: str, body: bytes = b"", **headers: st
         connection.close()
 
 
-@pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer x", "Basic x"])
+@for_each("authorization", ["", "Bearer", "Bearer x", "Basic x"])
 def test_without_the_token_nothing_is_done(barnabas_broker: Broker, authorization: str) -> None:
     assert ask(barnabas_broker, "POST", "/v1/clusters", Authorization=authorization)[0] == 401
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("method", "path", "body", "status", "sentence"),
     [
         ("GET", "/", b"", 404, "There is nothing at /"),
@@ -92,7 +91,7 @@ def test_the_file_of_the_token_is_its_owners(tmp_path: Path) -> None:
     assert broker.returncode == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "sentence"),
     [
         (["--control-file", "x"], "--control-file is for --control"),

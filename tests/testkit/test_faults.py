@@ -19,6 +19,8 @@ from aiokafka import AIOKafkaProducer
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import NotLeaderForPartitionError
 
+from tests.support.cases import for_each
+
 
 @pytest.fixture
 def producer(kafka: Cluster) -> Producer:
@@ -293,7 +295,7 @@ def test_a_rule_that_does_not_fire_in_time(kafka: Cluster) -> None:
         rule.wait(timeout=0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "text"),
     [
         ({"api": "Nonsense"}, "There is no API 'Nonsense'"),

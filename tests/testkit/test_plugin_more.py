@@ -12,6 +12,7 @@ import pytest
 
 from barnabas.testing import Broker, SeedError
 from barnabas.testing.seed_files import read_seed
+from tests.support.cases import for_each
 from tests.testkit.test_plugin import run
 
 WITH_A_LOG_IN = """
@@ -127,7 +128,7 @@ def test_a_seed_file_is_what_consume_writes(tmp_path: Path) -> None:
     assert [one.timestamp for one in again] == [one.timestamp for one in records]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "sentence"),
     [
         ("{", "seed.jsonl, line 2: Expecting"),

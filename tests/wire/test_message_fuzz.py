@@ -23,6 +23,7 @@ from barnabas.wire.registry import all_messages
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
 from barnabas.wire.varint import encode_unsigned_varint
+from tests.support.cases import for_each
 from tests.wire.conftest import EXAMPLES
 from tests.wire.recorded import Vector, exchanges, vectors
 
@@ -181,7 +182,7 @@ def test_huge_count_does_not_allocate_memory() -> None:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("message_class", "version", "before", "element"),
     [
         (MetadataRequest, 12, b"", bytes(16) + b"\x01\x00"),

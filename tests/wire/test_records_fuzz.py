@@ -24,6 +24,7 @@ from barnabas.wire.records import (
     iter_records,
     set_log_append_time,
 )
+from tests.support.cases import for_each
 
 LINES = (Path(__file__).parent.parent / "data" / "kafka-4.4.0-record-batches.jsonl").read_text().splitlines()
 SEEDS = [bytes.fromhex(json.loads(line)["hex"]) for line in LINES[:-1]]
@@ -49,13 +50,13 @@ def check_fields(records: list[Record]) -> None:
             assert value is None or type(value) is bytes
 
 
-@pytest.mark.parametrize("seed", SEEDS, ids=range(len(SEEDS)))
+@for_each("seed", SEEDS, ids=range(len(SEEDS)))
 def test_batch_truncated_at_any_byte_is_corrupt(seed: bytes) -> None:
     for cut in range(1, len(seed)):
         assert read(seed[:cut]) is None
 
 
-@pytest.mark.parametrize("seed", SEEDS, ids=range(len(SEEDS)))
+@for_each("seed", SEEDS, ids=range(len(SEEDS)))
 def test_truncated_records_with_a_matching_header_are_corrupt(seed: bytes) -> None:
     for cut in range(HEADER_SIZE, len(seed)):
         shorter = bytearray(seed[:cut])
@@ -137,7 +138,7 @@ def test_wrong_batch_length_is_corrupt(seed: bytes, length: int) -> None:
                 set_log_append_time(changed, 1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("section", "error"),
     [
         ("", "truncated"),
@@ -161,7 +162,7 @@ def test_error_names_the_invalid_part_of_a_record(section: str, error: str) -> N
         list(iter_records(BatchView(with_section(bytes.fromhex(section)))))
 
 
-@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
+@for_each("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
 def test_oversized_records_are_rejected_with_bounded_memory(codec: Codec) -> None:
     bomb = build_batch([(1, None, bytes(64 << 20))], codec=codec)
     tracemalloc.start()

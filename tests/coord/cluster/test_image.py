@@ -24,6 +24,7 @@ from barnabas.wire.messages.configs import (
 from barnabas.wire.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.schema import Message
 from tests.coord.cluster.worlds import World, same
+from tests.support.cases import for_each
 
 EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "50"))
 ID = b"\x01" * 16
@@ -57,7 +58,7 @@ def test_an_undeclared_record_type_is_refused() -> None:
         replayed(Unheard())
 
 
-@pytest.mark.parametrize(
+@for_each(
     "records",
     [
         [m.TopicRecord(name="a", topic_id=ID), m.TopicRecord(name="a", topic_id=b"\x02" * 16)],

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from barnabas.coord.security.jaas import PLAIN_LOGIN, parse_jaas
 from barnabas.wire.configdef import ConfigError
+from tests.support.cases import for_each
 
 
 def test_a_line_of_a_broker() -> None:
@@ -23,7 +24,7 @@ def test_a_line_of_a_broker() -> None:
     assert module.users == {"admin": "admin-secret", "alice": 'al"ice', "bob": 'b"o\\b;u0041A'}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "what"),
     [
         ("", "Login module not specified"),

@@ -5,17 +5,17 @@ from __future__ import annotations
 import itertools
 import os
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.coord.share_state.batches import StateBatch, combine
+from tests.support.cases import for_each
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = 0, 1, 2, 4
 EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "200"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("old", "new", "start", "combined"),
     [
         # the same range: the higher delivery count wins, then the higher state

@@ -10,6 +10,7 @@ from barnabas.coord.share_state import records
 from barnabas.coord.share_state.key import SharePartitionKey, parse_key
 from barnabas.wire.errors import ErrorCode as E
 from tests.coord.share_state.share_state_driver import TOPIC, Driver, facts, key
+from tests.support.cases import for_each
 
 ACKNOWLEDGED, AVAILABLE, ARCHIVED = 2, 0, 4
 
@@ -91,7 +92,7 @@ def test_the_start_offset_never_decreases(driver):
     assert driver.summary().delivery_complete_count == 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("request_", "code", "message"),
     [
         (lambda d: d.write((0, 1, 2, 1)), E.INVALID_REQUEST, "Write operation on uninitialized share partition"),
@@ -245,7 +246,7 @@ def test_a_busy_log_is_pruned_before_the_interval():
     assert {share_key.partition for share_key in driver.loaded_again().states} == {0, 1}
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each("seed", range(20))
 def test_a_replay_of_the_log_equals_the_coordinator(seed):
     """At any moment, also after the log was pruned."""
     dice = random.Random(seed)

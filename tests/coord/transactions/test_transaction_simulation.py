@@ -12,8 +12,6 @@ from collections import defaultdict
 from itertools import count
 from random import Random
 
-import pytest
-
 from barnabas.coord.machine import Moment
 from barnabas.coord.transactions.config import TransactionConfig
 from barnabas.coord.transactions.coordinator import TransactionCoordinator
@@ -23,6 +21,7 @@ from barnabas.wire.messages.produce import InitProducerIdRequest
 from barnabas.wire.messages.transactions import EndTxnRequest
 from tests.coord.coordinator_driver import START_MS
 from tests.coord.transactions.transaction_driver import outcomes
+from tests.support.cases import for_each
 
 SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "100")))
 PARTITIONS = [("t", index) for index in range(3)]
@@ -298,7 +297,7 @@ def run(seed):
     return sum(True in kinds for kinds in found.values()), sum(False in kinds for kinds in found.values())
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_every_transaction_has_one_outcome_everywhere(seed):
     run(seed)
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 from random import Random
 
-import pytest
-
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.machine import Moment
 from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.group_driver import OLD, Driver
+from tests.support.cases import for_each
 
 SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "60")))
 RETRY = {ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.REBALANCE_IN_PROGRESS}
@@ -125,7 +124,7 @@ def check_replay(driver):
             assert kept.static_members == live.static_members
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_promises_hold_whatever_members_do(seed):
     random = Random(seed)
     driver = Driver(initial_rebalance_delay_ms=random.choice([0, 500, 3_000]), max_size=random.choice([3, 100]))
@@ -158,7 +157,7 @@ def test_promises_hold_whatever_members_do(seed):
             check_replay(driver)
 
 
-@pytest.mark.parametrize("seed", list(SEEDS)[:20])
+@for_each("seed", list(SEEDS)[:20])
 def test_members_that_keep_trying_end_up_stable_together(seed):
     random = Random(seed)
     driver = Driver(initial_rebalance_delay_ms=random.choice([0, 500]))

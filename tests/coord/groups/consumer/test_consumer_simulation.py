@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 from random import Random
 
-import pytest
-
 from barnabas.coord.groups.consumer.group import ConsumerGroup
 from barnabas.coord.groups.consumer.states import PREDECESSORS, ConsumerGroupState
 from barnabas.coord.groups.modern.states import MEMBER_PREDECESSORS, MemberState
@@ -20,6 +18,7 @@ from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.cluster_driver import Cluster
 from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver
 from tests.coord.groups.modern.modern_client import Wanderer, last_records
+from tests.support.cases import for_each
 
 SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "60")))
 NAMES = ("t", "u", "v", "w")
@@ -158,7 +157,7 @@ class Run:
         assert sum(loads) == len(wanted)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_no_partition_ever_has_two_owners_and_in_the_end_each_has_one(seed):
     run = Run(seed)
     for _ in range(200):
@@ -167,8 +166,8 @@ def test_no_partition_ever_has_two_owners_and_in_the_end_each_has_one(seed):
     run.check_settled()
 
 
-@pytest.mark.parametrize("compacted", [False, True])
-@pytest.mark.parametrize("seed", SEEDS[:20])
+@for_each("compacted", [False, True])
+@for_each("seed", SEEDS[:20])
 def test_the_log_gives_the_same_group(seed, compacted):
     """A coordinator loaded from the log has the same durable state."""
     run = Run(seed)

@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 from random import Random
 
-import pytest
-
 from barnabas.coord.groups.classic.group import ClassicGroup
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.consumer.group import ConsumerGroup
@@ -30,6 +28,7 @@ from tests.coord.groups.consumer.test_migration import (
     read,
     subscription,
 )
+from tests.support.cases import for_each
 
 SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "40")))
 NAMES = ("t", "u")
@@ -238,7 +237,7 @@ def _run(seed):
     return run
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_members_of_both_protocols_never_share_a_partition_and_settle_together(seed):
     run = _run(seed)
     run.heal(run.clients)
@@ -246,7 +245,7 @@ def test_members_of_both_protocols_never_share_a_partition_and_settle_together(s
     assert isinstance(run.driver.group(), ConsumerGroup)
 
 
-@pytest.mark.parametrize("seed", SEEDS[::2])
+@for_each("seed", SEEDS[::2])
 def test_and_classic_members_alone_end_in_a_classic_group(seed):
     run = _run(seed)
     run.heal(run.classics)

@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 from random import Random
 
-import pytest
-
 from barnabas.coord.groups.modern.states import MEMBER_PREDECESSORS, MemberState
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.coord.groups.streams.group import StreamsGroup
@@ -21,6 +19,7 @@ from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.cluster_driver import Cluster
 from tests.coord.groups.modern.modern_client import Wanderer, last_records
 from tests.coord.groups.streams.streams_driver import Client, StreamsDriver, subtopology, told
+from tests.support.cases import for_each
 
 SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "60")))
 TOPOLOGY = told(
@@ -185,7 +184,7 @@ class Run:
             assert getattr(after, name) == getattr(before, name), name
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_streams_groups_in_a_bad_network(seed):
     run = Run(seed)
     for _ in range(400):
