@@ -29,7 +29,7 @@ STOP_TIMEOUT_S = 30.0
 PAUSE_TIMEOUT_S = 5.0
 TEST_VARIABLES = {
     f"BARNABAS_{name}"
-    for name in ("CRASH_STATES", "EXAMPLES", "FUZZ", "KILLS", "MUTANTS_DAY", "SEED", "SEEDS", "WORKERS")
+    for name in ("CRASH_STATES", "EXAMPLES", "FAULTS", "FUZZ", "KILLS", "MUTANTS_DAY", "SEED", "SEEDS", "WORKERS")
 }
 """What sets the size of a test run, and would be an unknown config key to a broker."""
 NOT_RUNNING = {psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}

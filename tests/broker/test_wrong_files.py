@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 from pathlib import Path
 from random import Random
@@ -23,9 +22,10 @@ from tests.broker.memory_broker import MemoryBroker
 from tests.broker.test_fetch import append
 from tests.broker.wrong_files import TOPICS, VALUES, Outcome, copied, make_data, small_files, wrong_ways
 from tests.support.cases import for_each
+from tests.support.volume import first_seed, how_many
 
-SEED = int(os.environ.get("BARNABAS_SEED", "1"))
-FLIPS = int(os.environ.get("BARNABAS_EXAMPLES", "20")) // 20
+SEED = first_seed()
+FLIPS = max(1, how_many("BARNABAS_EXAMPLES", 20) // 20)
 COMPLETE = dict.fromkeys(TOPICS, VALUES)
 CHECKED_BY_THE_START = ("__cluster_metadata-0/quorum-state",)
 """Files of which `storage check` knows only whether they are files."""

@@ -107,6 +107,11 @@ class Victim(Watched, BarnabasServer):  # type: ignore[misc]  # a server's pid i
             command = ["sh", "-c", f'ulimit -n {self._files}; exec "$@"', "sh", *command]
         return command, environment
 
+    def start_if_ended(self) -> None:
+        """Start it again, if an attack has ended it."""
+        if not self.is_running:
+            self.start()
+
     def tracebacks(self, start: int = 0) -> str:
         """What the log has from position `start` on that only a bug writes, or an empty string."""
         text = self.log()[start:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -15,12 +15,12 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.telemetry import GetTelemetrySubscriptionsRequest, PushTelemetryRequest
 from bench.ports import free_port
 from tests.hostile.attacker import Attacker
-from tests.hostile.conftest import StartVictim
+from tests.hostile.conftest import module_victim
 from tests.hostile.harness import Victim, beside_healthy_client
 from tests.wire.otlp_writer import gauge, number, push, sum_of, text, varint_field
 
 ZSTD = 4
-PUSHES = 3
+PUSHES = [1, pytest.param(10, marks=pytest.mark.soak)]
 MEGABYTE = 1_048_576
 ATTRIBUTE = text(7, text(1, "k") + text(2, varint_field(3, 1) * 4) * 3)
 NONSENSE: dict[str, Callable[[], bytes]] = {
@@ -36,11 +36,18 @@ NONSENSE: dict[str, Callable[[], bytes]] = {
 """What makes each when a test needs it: they are megabytes."""
 
 
-@pytest.fixture
-def scraped(start_victim: StartVictim) -> tuple[Victim, int]:
-    """A broker with a listener of metrics, and its port."""
+@pytest.fixture(scope="module")
+def _scraped(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Victim, int]]:
     port = free_port()
-    return start_victim({"barnabas.metrics.listener": f"127.0.0.1:{port}"}), port
+    with module_victim(request, tmp_path_factory, {"barnabas.metrics.listener": f"127.0.0.1:{port}"}) as victim:
+        yield victim, port
+
+
+@pytest.fixture
+def scraped(_scraped: tuple[Victim, int]) -> tuple[Victim, int]:
+    """A broker with a listener of metrics, and its port: one for these tests, started again if one has ended it."""
+    _scraped[0].start_if_ended()
+    return _scraped
 
 
 def push_as_somebody_new(attacker: Attacker, metrics: bytes) -> int:
@@ -62,14 +69,15 @@ def figure(port: int, name: str) -> float:
     return float(line.split()[1])
 
 
+@pytest.mark.parametrize("pushes", PUSHES)
 @pytest.mark.parametrize("name", NONSENSE)
-def test_a_megabyte_of_metrics(scraped: tuple[Victim, int], name: str) -> None:
+def test_a_megabyte_of_metrics(scraped: tuple[Victim, int], name: str, pushes: int) -> None:
     victim, port = scraped
     metrics = NONSENSE[name]()
     assert len(metrics) <= MEGABYTE
     with beside_healthy_client(victim, memory_limit=250 << 20) as healthy:
         attacker = Attacker(victim, healthy)
-        for _ in range(PUSHES):
+        for _ in range(pushes):
             assert push_as_somebody_new(attacker, metrics) in {ErrorCode.NONE, ErrorCode.INVALID_RECORD}
         assert figure(port, "barnabas_client_metrics_bytes") <= 33_554_432
 

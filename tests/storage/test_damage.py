@@ -23,6 +23,7 @@ from tests.storage.log_driver import (
 )
 from tests.storage.test_recovery import filled_log, names_in
 from tests.support.cases import for_each
+from tests.support.volume import first_seed
 
 
 def flip(path: str | Path, at: int, bit: int = 1) -> None:
@@ -99,7 +100,7 @@ def test_every_flipped_bit_below_the_recovery_point_is_reported(tmp_path: Path) 
     content = path.read_bytes()
     spans = [(header.position, header.size) for header in active.scan(0)]
     bits = range(len(content) * 8)
-    for bit in bits if EXAMPLES >= 1_000 else random.Random(5).sample(bits, 200):
+    for bit in bits if EXAMPLES >= 1_000 else random.Random(first_seed()).sample(bits, 5 * EXAMPLES):
         at = bit // 8
         position = next(start for start, size in spans if start <= at < start + size)
         if at - position < 8 or 12 <= at - position < 16:

@@ -25,6 +25,7 @@ from barnabas.wire.records import (
     set_log_append_time,
 )
 from tests.support.cases import for_each
+from tests.support.volume import first_seed, how_many
 
 LINES = (Path(__file__).parent.parent / "data" / "kafka-4.4.0-record-batches.jsonl").read_text().splitlines()
 SEEDS = [bytes.fromhex(json.loads(line)["hex"]) for line in LINES[:-1]]
@@ -186,14 +187,13 @@ def test_wrong_record_count_does_not_allocate_memory() -> None:
 
 
 def test_many_mutations_of_every_seed() -> None:
-    """With a fixed seed, so that failures are reproducible."""
-    rng = random.Random(20261121)
+    rng = random.Random(first_seed())
     outcomes = {True: 0, False: 0}
-    for _ in range(4000):
+    for _ in range(max(500, how_many("BARNABAS_EXAMPLES", 1500))):
         changed = bytearray(rng.choice(SEEDS))
         for _ in range(rng.randint(1, 4)):
             at = rng.randrange(len(changed))
             changed[at] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
         outcomes[read(bytes(changed)) is None] += 1
-    assert outcomes[True] > 100
-    assert outcomes[False] > 100
+    assert outcomes[True] > outcomes[False] / 10 > 0
+    assert outcomes[False] > outcomes[True] / 10

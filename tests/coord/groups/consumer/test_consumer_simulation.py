@@ -2,13 +2,15 @@
 
 After every step no two members hold the same partition; in the end, after the network has recovered, the group is
 Stable and every partition has an owner. One seed is one run, `BARNABAS_EXAMPLES` sets how
-many are tried.
+many are tried, `BARNABAS_SEED` the first.
 """
 
 from __future__ import annotations
 
-import os
+from functools import partial
 from random import Random
+
+import pytest
 
 from barnabas.coord.groups.consumer.group import ConsumerGroup
 from barnabas.coord.groups.consumer.states import PREDECESSORS, ConsumerGroupState
@@ -18,9 +20,9 @@ from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.cluster_driver import Cluster
 from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver
 from tests.coord.groups.modern.modern_client import Wanderer, last_records
-from tests.support.cases import for_each
+from tests.support.volume import for_each_seed, seeds
 
-SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "60")))
+SEEDS = seeds("BARNABAS_EXAMPLES", 15)
 NAMES = ("t", "u", "v", "w")
 
 
@@ -157,8 +159,11 @@ class Run:
         assert sum(loads) == len(wanted)
 
 
-@for_each("seed", SEEDS)
-def test_no_partition_ever_has_two_owners_and_in_the_end_each_has_one(seed):
+def test_no_partition_ever_has_two_owners_and_in_the_end_each_has_one():
+    for_each_seed(SEEDS, each_has_one_owner, "BARNABAS_EXAMPLES")
+
+
+def each_has_one_owner(seed):
     run = Run(seed)
     for _ in range(200):
         run.step()
@@ -166,10 +171,13 @@ def test_no_partition_ever_has_two_owners_and_in_the_end_each_has_one(seed):
     run.check_settled()
 
 
-@for_each("compacted", [False, True])
-@for_each("seed", SEEDS[:20])
-def test_the_log_gives_the_same_group(seed, compacted):
+@pytest.mark.parametrize("compacted", [False, True])
+def test_the_log_gives_the_same_group(compacted):
     """A coordinator loaded from the log has the same durable state."""
+    for_each_seed(SEEDS[: (len(SEEDS) + 2) // 3], partial(loaded_from_its_log, compacted), "BARNABAS_EXAMPLES")
+
+
+def loaded_from_its_log(compacted, seed):
     run = Run(seed)
     for _ in range(100):
         run.step()

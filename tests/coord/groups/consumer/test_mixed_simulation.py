@@ -2,12 +2,11 @@
 
 After every step no two members of the group hold the same partition; in the end, after the network has recovered, the
 group is Stable, whatever its type, and every partition has an owner. One seed is one run, `BARNABAS_EXAMPLES` sets how
-many are tried.
+many are tried, `BARNABAS_SEED` the first.
 """
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 from barnabas.coord.groups.classic.group import ClassicGroup
@@ -28,9 +27,9 @@ from tests.coord.groups.consumer.test_migration import (
     read,
     subscription,
 )
-from tests.support.cases import for_each
+from tests.support.volume import for_each_seed, seeds
 
-SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "40")))
+SEEDS = seeds("BARNABAS_EXAMPLES", 10)
 NAMES = ("t", "u")
 
 
@@ -237,16 +236,22 @@ def _run(seed):
     return run
 
 
-@for_each("seed", SEEDS)
-def test_members_of_both_protocols_never_share_a_partition_and_settle_together(seed):
+def test_members_of_both_protocols_never_share_a_partition_and_settle_together():
+    for_each_seed(SEEDS, all_settle, "BARNABAS_EXAMPLES")
+
+
+def all_settle(seed):
     run = _run(seed)
     run.heal(run.clients)
     run.check_settled(run.clients)
     assert isinstance(run.driver.group(), ConsumerGroup)
 
 
-@for_each("seed", SEEDS[::2])
-def test_and_classic_members_alone_end_in_a_classic_group(seed):
+def test_and_classic_members_alone_end_in_a_classic_group():
+    for_each_seed(SEEDS[: (len(SEEDS) + 1) // 2], classic_members_settle, "BARNABAS_EXAMPLES")
+
+
+def classic_members_settle(seed):
     run = _run(seed)
     run.heal(run.classics)
     run.check_settled(run.classics)
