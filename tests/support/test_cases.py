@@ -226,7 +226,11 @@ def words() -> Iterator[list[str]]:
     assert "bad" not in written
 
 
-def test_a_fixture_that_fails_is_a_failure_of_its_case(request: pytest.FixtureRequest, words: list[str]) -> None:
+def test_a_fixture_that_fails_is_a_failure_of_its_case(
+    request: pytest.FixtureRequest, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.support.failures._ends_after", None)  # as without -x
+
     @for_each("word", ["good", "bad", "better"])
     def test(word: str, words: list[str]) -> None:
         assert words == []
