@@ -226,17 +226,15 @@ def words() -> Iterator[list[str]]:
     assert "bad" not in written
 
 
-def test_a_fixture_that_fails_is_a_failure_of_its_case(
-    request: pytest.FixtureRequest, words: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tests.support.failures._ends_after", None)  # as without -x
-
+def test_a_fixture_that_fails_is_a_failure_of_its_case(request: pytest.FixtureRequest, words: list[str]) -> None:
     @for_each("word", ["good", "bad", "better"])
     def test(word: str, words: list[str]) -> None:
         assert words == []
         words.append(word)
 
-    said = failure_of(test, request=request, words=words)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.support.failures._ends_after", None)  # as without -x
+        said = failure_of(test, request=request, words=words)
     assert said.startswith("1 of 3 cases failed: bad\n")
     assert "assert 'bad' not in ['bad']" in said
 
