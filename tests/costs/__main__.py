@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.costs.broker import ROOT
@@ -35,17 +35,17 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"no kind has such a name; there are: {', '.join(kind.name for kind in KINDS)}")
     if options.write and (options.kinds or options.checkout):
         parser.error("--write is for all kinds of this checkout")
-    if options.functions and options.checkout:
-        parser.error("--functions shows one checkout; run it in the other one with --checkout's command there")
     counted = _count(kinds, ROOT)
     table = {kind.name: row_of(cost, ROOT) for kind, cost in counted.items() if isinstance(cost, Cost)}
     if options.checkout:
         others = _count(kinds, options.checkout)
         _compare(others, table, options.checkout, with_layers=options.layers)
+        if options.functions:
+            _print_functions(others, options.checkout)
     else:
         _print(table, with_layers=options.layers)
     if options.functions:
-        _print_functions(counted)
+        _print_functions(counted, ROOT)
     if options.write:
         PATH.write_text(text_of(table))
         print(f"\n{PATH} is written: say in its commit why")
@@ -100,13 +100,12 @@ def _compare_layers(there: Row, here: Row) -> None:
             print(f"    {layer:<{WIDTH - 4}} {was:>14.2f} {now:>10.2f} {now - was:>+9.2f}")
 
 
-def _print_functions(counted: dict[Kind, Cost | NotCounted]) -> None:
-    size: Callable[[tuple[tuple[str, str], float]], float] = lambda one: -one[1]  # noqa: E731
+def _print_functions(counted: dict[Kind, Cost | NotCounted], checkout: Path) -> None:
     for kind, cost in counted.items():
-        assert isinstance(cost, Cost)
-        print(f"\n{kind.name}")
-        for (file, function), number in sorted(cost.functions.items(), key=size):
-            print(f"{number:>10.2f}  {short_path(file, ROOT)} {function}")
+        if isinstance(cost, Cost):
+            print(f"\n{kind.name}, {checkout.resolve().name}")
+            for (file, function), number in sorted(cost.functions.items(), key=lambda one: -one[1]):
+                print(f"{number:>10.2f}  {short_path(file, checkout)} {function}")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from struct import Struct
 from typing import Any, TypeVar
 
@@ -13,7 +13,12 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.frame import api_versions_response_version, encode_request, message_for, parse_response_header
 from barnabas.wire.messages.groups import FindCoordinatorRequest
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from barnabas.wire.messages.topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
 
@@ -128,18 +133,21 @@ class Client:
         return self.read()
 
     def create_topic(
-        self, name: str, partitions: int = 1, assignment: list[list[int]] | None = None, **configs: str
+        self,
+        name: str,
+        partitions: int = 1,
+        *,
+        assignment: list[list[int]] | None = None,
+        configs: Mapping[str, str] | None = None,
     ) -> bytes:
         """Create a topic; returns its id. `assignment` are the replicas of each partition."""
         topic = CreatableTopic(
             name=name,
             num_partitions=partitions,
             replication_factor=-1,
-            configs=[CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
         )
         if assignment is not None:
-            from barnabas.wire.messages.topics import CreatableReplicaAssignment
-
             topic.num_partitions = -1
             topic.assignments = [
                 CreatableReplicaAssignment(partition_index=index, broker_ids=replicas)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from typing import Any
 
 from barnabas.wire.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
@@ -59,7 +60,7 @@ class ClassicMember:
         )
         check(synced.error_code, "SyncGroup")
 
-    def _join(self, member_id: str) -> object:
+    def _join(self, member_id: str) -> Any:
         return self.client.ask(
             JoinGroupRequest(
                 group_id=self.group,
@@ -134,10 +135,14 @@ def _consumer_heartbeat(world: World) -> Steps:
     find_coordinator(client, group)
     member_id = str(uuid.uuid4())
 
-    def beat(epoch: int, **fields: object) -> ConsumerGroupHeartbeatRequest:
+    def beat(epoch: int, **fields: Any) -> ConsumerGroupHeartbeatRequest:
         return ConsumerGroupHeartbeatRequest(group_id=group, member_id=member_id, member_epoch=epoch, **fields)
 
-    whole = {"rebalance_timeout_ms": SESSION_MS, "subscribed_topic_names": [group], "topic_partitions": []}
+    whole: dict[str, Any] = {
+        "rebalance_timeout_ms": SESSION_MS,
+        "subscribed_topic_names": [group],
+        "topic_partitions": [],
+    }
     first = beat(0, **whole)
     answer = when_available(lambda: client.ask(first, 1), lambda found: found.error_code)
     deadline = time.monotonic() + TIMEOUT_S

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from barnabas.wire.compression import Codec
@@ -39,9 +40,11 @@ def produced(response: ProduceResponse) -> None:
     check(response.responses[0].partition_responses[0].error_code, "Produce")
 
 
-def produce_again(client: Client, topic: str, count: int, codec: Codec = Codec.NONE, **configs: str) -> Steps:
+def produce_again(
+    client: Client, topic: str, count: int, codec: Codec = Codec.NONE, configs: Mapping[str, str] | None = None
+) -> Steps:
     """The same batch of `count` records again and again."""
-    client.create_topic(topic, **configs)
+    client.create_topic(topic, configs=configs)
     request = produce_request(topic, batch(count, codec=codec))
     while True:
         (response,) = yield one_client(client, request, VERSION)
@@ -53,7 +56,7 @@ def _plain(world: World, *, count: int, codec: Codec = Codec.NONE) -> Steps:
 
 
 def _synced(world: World) -> Steps:
-    return produce_again(world.client(), "produce-synced", 1, flush_messages="1")
+    return produce_again(world.client(), "produce-synced", 1, configs={"flush.messages": "1"})
 
 
 def _with_topic_id(world: World) -> Steps:

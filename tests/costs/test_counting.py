@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def test_a_function_without_branches_executes_each_of_its_instructions_once() ->
 
 
 def test_each_turn_of_a_loop_costs_the_same() -> None:
-    ten, twenty, thirty = (_bytecodes_of(lambda count=count: loop_of(count), loop_of) for count in (10, 20, 30))
+    ten, twenty, thirty = (_bytecodes_of(partial(loop_of, count), loop_of) for count in (10, 20, 30))
     assert thirty - twenty == twenty - ten == 10 * 7  # instructions a turn
 
 
@@ -189,7 +190,7 @@ def test_the_work_of_other_threads_is_counted() -> None:
         thread = threading.Thread(target=other)
         thread.start()
     finally:
-        threading.settrace(before[0])  # type: ignore[arg-type]
+        threading.settrace(before[0])
         threading.setprofile(before[1])
     tracer.start()
     begins.set()
@@ -217,7 +218,8 @@ def test_clocks_stand_can_be_advanced_and_go_on_from_there() -> None:
 
 
 def test_only_a_clock_that_costs_a_system_call_is_one() -> None:
-    clock, told = Clock(), []
+    clock = Clock()
+    told: list[str] = []
     clock.system_call = told.append
     clock.read("perf_counter")
     clock.thread_time()

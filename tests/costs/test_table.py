@@ -53,6 +53,15 @@ def test_what_is_gained_wants_a_new_table() -> None:
     assert found.splitlines()[0] == "Produce: epoll_wait 1 -> 0, write a new table to keep that"
 
 
+def test_what_other_versions_of_libraries_execute_is_not_compared() -> None:
+    before = {"Produce": Row(1000.0, {}, {"append": 900.0, "trio": 100.0})}
+    after = {"Produce": Row(1300.0, {}, {"append": 900.0, "trio": 400.0})}
+    assert problems(before, after)
+    assert problems(before, after, same_libraries=False) == []
+    dearer = {"Produce": Row(1350.0, {}, {"append": 950.0, "trio": 400.0})}
+    assert "bytecodes 900 -> 950 (+5.6%)" in problems(before, dearer, same_libraries=False)[0]
+
+
 def test_a_kind_that_is_not_in_the_table_is_a_problem() -> None:
     assert problems({}, _counted(1000.0)) == ["Produce: is not in the table"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 
-from barnabas.wire.messages.produce import InitProducerIdRequest
+from barnabas.wire.messages.produce import InitProducerIdRequest, ProduceRequest
 from barnabas.wire.messages.transactions import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -45,7 +45,7 @@ class Producer:
         )
         return self.client, request, VERSION
 
-    def produce(self) -> tuple[Client, object, int]:
+    def produce(self) -> tuple[Client, ProduceRequest, int]:
         """One record."""
         records = batch(
             1,
