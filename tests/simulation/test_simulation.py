@@ -1,5 +1,4 @@
-"""Every kind of run, from a fixed range of seeds: `BARNABAS_SEEDS` sets how many (100 in `make
-test-all`), `BARNABAS_SEED` where they begin.
+"""Every kind of run, from a fixed range of seeds: `BARNABAS_SEEDS` sets how many, `BARNABAS_SEED` where they begin.
 
 T1-T12, G1-G6, I1-I7 under crashes, kills, pauses and a network that loses, delays and repeats. A failure prints the
 command that replays it.

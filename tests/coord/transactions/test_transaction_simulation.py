@@ -1,13 +1,13 @@
 """T4, T7-T9: producers, a network that delays, repeats and reorders requests, and crashes at every step.
 
-One seed is one run; `BARNABAS_EXAMPLES` sets how many are run. A crash loses the unsynced end of the coordinator's log;
-replies and markers are sent only after their records are synced. Partitions lose nothing. At the end all faults stop,
-and each transaction must have the same outcome in all its partitions, which is the one its producer was results.
+One seed is one run; `BARNABAS_EXAMPLES` and `BARNABAS_SEED` set which are run. A crash loses the unsynced end of the
+coordinator's log; replies and markers are sent only after their records are synced. Partitions lose nothing. At the end
+all faults stop, and each transaction must have the same outcome in all its partitions, which is the one its producer
+was told.
 """
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from itertools import count
 from random import Random
@@ -23,8 +23,9 @@ from barnabas.wire.messages.produce import InitProducerIdRequest
 from barnabas.wire.messages.transactions import EndTxnRequest
 from tests.coord.coordinator_driver import START_MS
 from tests.coord.transactions.transaction_driver import outcomes
+from tests.seeds import seeds
 
-SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "100")))
+SEEDS = seeds(100)
 PARTITIONS = [("t", index) for index in range(3)]
 BUSY = {ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_COORDINATOR}
 

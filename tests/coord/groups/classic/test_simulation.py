@@ -1,12 +1,11 @@
 """G1, G2: members that join, sync, send heartbeats, leave and die at random; invariants hold after every step.
 
-One seed is one run. The members know only what responses contain, as real clients do. `BARNABAS_EXAMPLES` sets
-how many seeds are tried.
+One seed is one run. The members know only what responses contain, as real clients do. `BARNABAS_EXAMPLES` and
+`BARNABAS_SEED` set which seeds are tried.
 """
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
@@ -15,8 +14,9 @@ from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.machine import Moment
 from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.group_driver import OLD, Driver
+from tests.seeds import seeds
 
-SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "60")))
+SEEDS = seeds(60)
 RETRY = {ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.REBALANCE_IN_PROGRESS}
 
 

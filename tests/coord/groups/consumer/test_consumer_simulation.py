@@ -1,13 +1,12 @@
 """G3: members that join, leave, die and change subscriptions; topics that are created and deleted; lost requests.
 
 After every step no two members hold the same partition; in the end, after the network has recovered, the group is
-Stable and every partition has an owner. One seed is one run, `BARNABAS_EXAMPLES` sets how
-many are tried.
+Stable and every partition has an owner. One seed is one run, `BARNABAS_EXAMPLES` and
+`BARNABAS_SEED` set which are tried.
 """
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
@@ -20,8 +19,9 @@ from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.cluster_driver import Cluster
 from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver
 from tests.coord.groups.modern.modern_client import Wanderer, last_records
+from tests.seeds import seeds
 
-SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "60")))
+SEEDS = seeds(60)
 NAMES = ("t", "u", "v", "w")
 
 

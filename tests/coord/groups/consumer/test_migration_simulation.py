@@ -3,12 +3,11 @@
 Members join, leave, die, are slow, or return as static ones with the other protocol; the coordinator restarts from its
 log, and appends fail. After every step no two members of the group hold the same partition; in the end each partition
 is held by one member, in a group of the type that follows from its members. A failure names its seed:
-`BARNABAS_SEED=n` replays it; `BARNABAS_SEEDS` says how many are run.
+`BARNABAS_SEED=n BARNABAS_SEEDS=1` replays it.
 """
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
@@ -25,12 +24,9 @@ from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscriptio
 from tests.coord.groups.cluster_driver import Cluster, topic_id
 from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver
 from tests.coord.groups.consumer.test_migration import EAGER, assignment, read, subscription
+from tests.seeds import seeds
 
-SEEDS = (
-    [int(os.environ["BARNABAS_SEED"])]
-    if "BARNABAS_SEED" in os.environ
-    else range(int(os.environ.get("BARNABAS_SEEDS", "60")))
-)
+SEEDS = seeds(60, "BARNABAS_SEEDS")
 PARTITIONS = 6
 TOPIC = topic_id("t")
 INSTANCES = ["i1", "i2"]

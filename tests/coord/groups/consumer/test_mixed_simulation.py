@@ -1,13 +1,12 @@
 """G4: members of both protocols in a group that changes its type, with lost responses, crashes and restarts.
 
 After every step no two members of the group hold the same partition; in the end, after the network has recovered, the
-group is Stable, whatever its type, and every partition has an owner. One seed is one run, `BARNABAS_EXAMPLES` sets how
-many are tried.
+group is Stable, whatever its type, and every partition has an owner. One seed is one run, `BARNABAS_EXAMPLES` and
+`BARNABAS_SEED` set which are tried.
 """
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
@@ -30,8 +29,9 @@ from tests.coord.groups.consumer.test_migration import (
     read,
     subscription,
 )
+from tests.seeds import seeds
 
-SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "40")))
+SEEDS = seeds(40)
 NAMES = ("t", "u")
 
 

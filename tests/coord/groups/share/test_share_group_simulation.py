@@ -6,7 +6,6 @@ end every partition is read. A failure prints its seed.
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
@@ -16,8 +15,9 @@ from barnabas.coord.groups.share.states import KEPT_PREDECESSORS, PREDECESSORS, 
 from barnabas.wire.errors import ErrorCode as E
 from tests.coord.groups.cluster_driver import Cluster
 from tests.coord.groups.share.share_group_driver import ShareDriver, facts, given
+from tests.seeds import seeds
 
-SEEDS = int(os.environ.get("BARNABAS_SEEDS", "10"))
+SEEDS = seeds(10, "BARNABAS_SEEDS")
 STEPS = 120
 
 
@@ -205,7 +205,7 @@ def kept_states(partitions):
 
 
 @pytest.mark.scaled
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_random_runs(seed):
     world = World(seed)
     for _ in range(STEPS):

@@ -2,12 +2,11 @@
 
 After every step no task runs on two members and no process has a task twice; loading the log gives the state of the
 coordinator. In the end, after the network has recovered, every task runs and has its standbys.
-One seed is one run, `BARNABAS_EXAMPLES` sets how many are tried.
+One seed is one run, `BARNABAS_EXAMPLES` and `BARNABAS_SEED` set which are tried.
 """
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
@@ -21,8 +20,9 @@ from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.cluster_driver import Cluster
 from tests.coord.groups.modern.modern_client import Wanderer, last_records
 from tests.coord.groups.streams.streams_driver import Client, StreamsDriver, subtopology, told
+from tests.seeds import seeds
 
-SEEDS = range(int(os.environ.get("BARNABAS_EXAMPLES", "60")))
+SEEDS = seeds(60)
 TOPOLOGY = told(
     subtopology("0", ["lines"], sinks=["words"]),
     subtopology("1", repartition=["words"], changelogs=["counts"]),
