@@ -38,7 +38,9 @@ class Part:
     limit_s: float = 600.0
     """A call that takes longer is stopped and has failed."""
     is_alone: bool = False
-    """Whether it needs the machine for itself: clusters with several JVMs, and waits that are compared by the clock."""
+    """Whether it needs the machine for itself: waits that are compared by the clock."""
+    is_heavy: bool = False
+    """Whether it takes gigabytes of memory: several JVMs, Spark. Only one such part runs at a time."""
     needs: tuple[str, ...] = ()
     """Programs, `history` (of the repository) or `network`."""
     is_pytest: bool = False

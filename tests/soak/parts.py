@@ -6,8 +6,10 @@ most where it can be cut so; seconds are those of two slow cores without other w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
 
 from tests.soak.marked import files_with_mark, files_with_sizes
 from tests.soak.part import Count, Part
@@ -69,6 +71,14 @@ SIMULATIONS = tuple(
     _simulation(kind, runs, 40, errors)
     for errors in (0, 4)
     for kind, runs in (("transactions", 300), ("consumer", 250), ("groups", 200), ("migration", 200), ("share", 300))
+)
+LATE_REQUESTS = Part(
+    "simulation-late-requests",
+    "requests of earlier transactions arrive late",
+    "BARNABAS_SEED={seed} BARNABAS_SEEDS=1000 python -m pytest -q tests/simulation/test_simulation.py"
+    " -k late_requests_do_not_affect",
+    (Count("tests", r"(\d+) passed\b.* in [\d.]+s"),),
+    40,
 )
 
 DISKS = (
@@ -136,10 +146,10 @@ ROLLING = (
 def _cluster(
     name: str, shows: str, command: str, counts: tuple[Count, ...], needs: tuple[str, ...], **own: float
 ) -> Part:
-    """Several nodes, some of them JVMs: they need the machine for themselves."""
+    """A run with several nodes, some of which may be JVMs."""
     limits = {"seconds": 120.0, "limit_s": 1200.0} | own
     return Part(
-        name, shows, f"python -m tests.cluster.{command} --seed {{seed}}", counts, **limits, is_alone=True, needs=needs
+        name, shows, f"python -m tests.cluster.{command} --seed {{seed}}", counts, **limits, is_heavy=True, needs=needs
     )
 
 
@@ -270,11 +280,16 @@ _OWN_PARTS = {
     "tests/hostile/test_fuzz.py",
 }
 """Test files whose sizes are those of the simulations, crash states, fault sweep and fuzz above."""
+_SCALED = ("BARNABAS_SEEDS", "BARNABAS_EXAMPLES", "BARNABAS_CRASH_STATES")
+"""The sizes of the other ones."""
 _NEED_NETWORK = {"tests/clients/test_projects.py"}
 
 
 def _sizes(names: Iterable[str]) -> str:
     return " ".join(f"{name}={SIZES[name]}" for name in names)
+
+
+_HEAVY = re.compile(r"\bmark\.(java|jvm|spark)\b|tests\.clients\.spark_kit")
 
 
 def _marked_command(file: str) -> str:
@@ -284,16 +299,16 @@ def _marked_command(file: str) -> str:
 
 
 def scaled() -> Part:
-    """The tests that try more seeds, examples or states than in `make test`; a call is a file."""
-    files = tuple(name for name in files_with_sizes() if name not in _OWN_PARTS)
+    """The tests that try more seeds, examples or states than in `make test`; a call has the files of a folder."""
+    files = [name for name in files_with_sizes() if name not in _OWN_PARTS]
+    folders = groupby(files, key=lambda name: name.rpartition("/")[0])
     return Part(
         "scaled-tests",
         "tests of properties and random runs, with more of both",
-        f"BARNABAS_SEED={{seed}} {_sizes(name for name in SIZES if name != 'BARNABAS_FUZZ')}"
-        " python -m pytest -q --hypothesis-seed={seed} {turn}",
+        f"BARNABAS_SEED={{seed}} {_sizes(_SCALED)} python -m pytest -q --hypothesis-seed={{seed}} {{turn}}",
         TESTS,
         60,
-        turns=files,
+        turns=tuple(" ".join(names) for _, names in folders),
         limit_s=1200.0,
         is_pytest=True,
     )
@@ -309,7 +324,7 @@ def marked() -> list[Part]:
             TESTS,
             120,
             limit_s=1800.0,
-            is_alone=file.startswith("tests/cluster/"),
+            is_heavy=file.startswith("tests/cluster/") or _HEAVY.search((ROOT / file).read_text()) is not None,
             needs=("network",) if file in _NEED_NETWORK else (),
             is_pytest=True,
         )
@@ -335,6 +350,7 @@ def all_parts() -> list[Part]:
         doors,
         *CLUSTER_SIMULATIONS[1:],
         *SIMULATIONS[1:],
+        LATE_REQUESTS,
         *KILLS[1:],
         *CLUSTERS[1:],
         *marked(),

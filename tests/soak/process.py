@@ -88,9 +88,9 @@ class Process:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise StoppedError
         code = TIMED_OUT if is_late.is_set() else self._process.returncode
-        if code == 0:
-            shutil.rmtree(self._folder, ignore_errors=True)
         is_empty = code == 0 or not any(self._folder.iterdir())
+        if is_empty:
+            shutil.rmtree(self._folder, ignore_errors=True)
         return Ended(
             code,
             seconds,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import threading
 import time
@@ -116,8 +115,11 @@ class Soak:
         if any(one.planned.part.is_alone for one in self._running):
             return None
         limit = self._deadline
+        has_heavy = any(one.planned.part.is_heavy for one in self._running)
         for planned in (*self._failed_before(), *self._new()):
-            if now + planned.expected_s > limit or not self._can_run(planned.part):
+            if now + planned.expected_s > limit or (has_heavy and planned.part.is_heavy):
+                continue
+            if not self._can_run(planned.part):
                 continue
             if planned.part.is_alone and self._running:
                 limit = min(limit, max(one.ends for one in self._running))  # what ends with the others holds nobody up
@@ -165,8 +167,8 @@ class Soak:
         self._again = [call for call in self._again if call.command != planned.command]
         name = f"{planned.part.name.replace('/', '-')}-{planned.seed}.log"
         began, version = datetime.now(UTC), product_version()
-        again = f"; it has failed on {planned.failed_on}" if planned.failed_on else ""
-        self._say(f"{planned.part.name}: {shown(planned.command)} (about {planned.expected_s:.0f} s{again})")
+        again = f", has failed on {planned.failed_on}" if planned.failed_on else ""
+        self._say(f"{planned.part.name}, about {planned.expected_s:.0f} s{again}: {shown(planned.command)}")
         ends = time.monotonic() + planned.expected_s
         running = Running(planned, Process(planned.command, self._logs / name), began, version, ends)
         self._running.append(running)
@@ -257,9 +259,9 @@ class Soak:
 def shown(command: str) -> str:
     """A command that can be copied into a shell in the project's folder."""
     python = Path(sys.executable)
-    if shutil.which("python") == str(python) or not python.is_relative_to(ROOT):
+    if not python.is_relative_to(ROOT):
         return command
-    return command.replace("python -m", f"{python.relative_to(ROOT)} -m", 1)
+    return command.replace("python -", f"{python.relative_to(ROOT)} -", 1)
 
 
 def counted(calls: Sequence[Call]) -> str:

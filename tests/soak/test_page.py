@@ -11,6 +11,7 @@ from tests.soak.fakes import call, part
 from tests.soak.page import PAGE, page, total
 from tests.soak.parts import FIGURES, all_parts
 from tests.soak.records import FILE, Records
+from tests.soak.run import shown
 
 STATES = part("crash-states")
 (FIGURE,) = [figure for figure in FIGURES if figure.name == "crash states"]
@@ -86,7 +87,7 @@ def test_page_and_record_are_written_together_and_a_failure_is_named_again(check
     assert failed["code"] == 3
     assert f"- `{failed['command']}`: exit code 3" in (checkout / "proof.md").read_text()
     out = capsys.readouterr().out
-    assert out.count(failed["command"]) == 3, "when it begins, when it fails and at the end"
+    assert out.count(shown(failed["command"])) == 3, "when it begins, when it fails and at the end"
     assert "1 calls in 0.0 minutes, 1 failed" in out
     assert "Make each a test with its seed" in out.splitlines()[-2]
 

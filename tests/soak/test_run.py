@@ -106,7 +106,7 @@ def test_what_has_failed_is_run_first_with_its_seed_until_it_passes(soak, record
     records.add(call("gone", code=1))
     outcome = once(soak(part("new"), says), 2)
     assert [(one.part, one.seed) for one in outcome.calls[:2]] == [("says", 7), ("new", seed_of(ON, "new", 1))]
-    assert "it has failed on c)" in capsys.readouterr().out
+    assert "has failed on c: " in capsys.readouterr().out
     assert once(soak(part("new"), says), 1).calls[0].seed != 7
 
 
@@ -145,6 +145,20 @@ def test_nothing_is_begun_beside_a_part_that_runs_alone(soak) -> None:
     running._deadline = float("inf")
     running._begin(running._next())
     assert running._next() is None
+    running._stop()
+
+
+def test_one_part_with_large_memory_runs_at_a_time(soak) -> None:
+    heavy = [part(name, WAITS, is_heavy=True) for name in ("first", "second")]
+    running = soak(*heavy, part("light", WAITS), jobs=3)
+    running._deadline = float("inf")
+    names = []
+    while planned := running._next():
+        if planned.part.name in names:
+            break
+        names.append(planned.part.name)
+        running._begin(planned)
+    assert names == ["first", "light"]
     running._stop()
 
 
