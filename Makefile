@@ -12,7 +12,7 @@ define set_up
 	@echo "$(VENV) is set up."
 endef
 
-.PHONY: serve test test-all demo check prove hostile bench docs docs-site clean
+.PHONY: serve test soak prove demo check bench docs docs-site clean
 
 serve: $(VENV)/.installed
 	$(BIN)/barnabas serve $(ARGS)
@@ -22,23 +22,16 @@ test: $(VENV)/.installed-test
 	@./scripts/jars $(BIN)
 	PATH="$(CURDIR)/$(BIN):$$PATH" ./check
 
-# All tests: those of `make test` with larger numbers, and the slow ones. Half an hour on two cores.
-test-all: $(VENV)/.installed-test
+# Proof by volume, recorded in docs/proof.md: the parts whose newest proof is oldest, with new seeds, for so many minutes.
+# The same command goes on after an interruption.
+MINUTES ?= 10
+
+soak: $(VENV)/.installed-test
 	@./scripts/system-tools
 	@./scripts/jars $(BIN)
-	PATH="$(CURDIR)/$(BIN):$$PATH" ./check --all
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.soak --minutes $(MINUTES) $(ARGS)
 
-# The evidence in docs/proof.md: STAGE=10min, hour or night. The same command goes on after an interruption.
-STAGE := 10min
-
-prove: $(VENV)/.installed-test
-	@./scripts/system-tools
-	@./scripts/jars $(BIN)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.prove $(STAGE) $(ARGS)
-
-# Every attack in full size, every flood with a healthy client's waits before and during it, and a long fuzz.
-hostile: $(VENV)/.installed-test
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.hostile $(ARGS)
+prove: soak
 
 demo: $(VENV)/.installed-demo
 	@./scripts/system-tools java

@@ -1,7 +1,7 @@
 """Whole suites of clients over secured listeners, with the certificate replaced meanwhile: `compat/run NAME --secure`.
 
-`make test` has one of them, `make test-all` one more of each client that takes seconds; `compat/run NAME --secure all`
-runs every combination of a client.
+`make test` has one of them, `make soak` one more of each client that takes seconds; `compat/run NAME --secure all` runs
+every combination of a client.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def test_coordinators_survive_faults(tmp_path: Path) -> None:
 
 
 def test_the_answers_of_each_kind_are_counted(tmp_path: Path) -> None:
-    """The line of a run, of which `make prove` takes its figures."""
+    """The line of a run, of which `make soak` takes its figures."""
     outcome = Outcome(21, {"kill": 2}, 100, counts={"transactions": 3, "share acks": 5}, seconds=7.0)
     assert str(outcome) == "seed 21: 2 kill; 100 acknowledged, 3 transactions, 5 share acks in 7 s; 0 findings"
     (tmp_path / "one.jsonl").write_text(

@@ -12,7 +12,7 @@ from tests.mutants.mutant import ROOT, Mutant
 
 _PASSED, _FAILED = 0, 1
 _SEEDS = "100"
-"""Of each kind of simulation, as in `make test-all`: a mutant may need more than the tests take by default."""
+"""Of each kind of simulation, more than in `make test`: a mutant may need more than the tests take by default."""
 _LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv", ".cache", "__pycache__", "*.egg-info", ".*_cache", ".hypothesis", "build", "dist"
 )

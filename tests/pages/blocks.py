@@ -9,7 +9,7 @@ A marker is an HTML comment right above a block, which readers do not see: `<!--
     prints TEXT         this is in the output of the block
     steps               YAML of a CI service: its shell steps are run
     targets REASON      make's targets: they exist, and are not run because of the reason
-    slow REASON         is run by `make test-all` only, because of the reason
+    slow REASON         is run by `make soak` only, because of the reason
     skip REASON         is not run, because of the reason
 
 Shell, Python and console blocks without a marker are run; TOML, YAML and JSON blocks without one are parsed. Any other

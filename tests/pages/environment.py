@@ -3,7 +3,7 @@
 `pip` in it is this module: it installs without a network. Barnabas is the wheel of a clean copy of the checkout, built
 once a run. Every other distribution is taken, by links, from the environment of the tests, with exactly what its
 metadata and the requested extras ask for. So a page fails if it uses a package that it does not say to install.
-`make test-all` also follows the README with the real pip.
+`make soak` also follows the README with the real pip.
 """
 
 from __future__ import annotations

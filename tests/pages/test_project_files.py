@@ -34,9 +34,10 @@ def test_commands_of_a_workflow_exist(path: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     jobs = _yaml(path)["jobs"]
     commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
-    made = {word for command in commands if command.startswith("make ") for word in command.split()[1:]}
+    words = [word for command in commands if command.startswith("make ") for word in command.split()[1:]]
+    made = {word for word in words if "=" not in word}
     assert made <= targets
-    assert {"test", "test-all"} <= made
+    assert {"test", "soak"} <= made
     for command in commands:
         for word in shlex.split(command):
             assert not word.startswith("tests/") or (ROOT / word).exists(), word

@@ -19,7 +19,7 @@ NAMES = sorted(path.stem for path in transcript.FOLDER.glob("*.txt"))
 SECURED_NAMES = sorted(f"secured/{path.stem}" for path in (transcript.FOLDER / "secured").glob("*.txt"))
 """Against a broker with users, ACLs and tokens, which needs Java."""
 QUICK = {"topics", "consumer-groups", "configs"}
-"""What Kafka's tools are run for in `make test`; all others in `make test-all`."""
+"""What Kafka's tools are run for in `make test`; all others in `make soak`."""
 
 
 @pytest.fixture(scope="module")

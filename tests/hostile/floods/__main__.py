@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator, Sequence
 
 from tests.hostile.floods import FLOODS
 from tests.hostile.floods.report import Outcome, run_flood
+from tests.hostile.floods.run import Flood
 
 KAFKA = "of Kafka"
 HEADER = (
@@ -23,22 +25,33 @@ def main() -> int:
     parser.add_argument(
         "--kafka", action="store_true", help="also Apache Kafka, without security, for the floods that need none"
     )
+    parser.add_argument("--part", metavar="K/N", default="1/1", help="the K-th of N parts of all floods and listeners")
     parser.add_argument("names", nargs="*", help="only floods whose names contain one of these")
     options = parser.parse_args()
+    part, parts = (int(number) for number in options.part.split("/"))
+    if not 1 <= part <= parts:
+        parser.error(f"there is no part {options.part}")
     findings: list[str] = []
+    chosen = list(_chosen(options.names, options.listener, of_kafka=options.kafka))[part - 1 :: parts]
     print(HEADER, flush=True)
+    for flood, listener in chosen:
+        outcome = run_flood(flood, listener, options.seconds, of_kafka=listener == KAFKA)
+        print(line_of(outcome), flush=True)
+        findings += [f"{flood.name} on {listener}: {one}" for one in outcome.findings]
+    print("\n".join([f"{len(chosen)} floods, {len(findings)} findings", *findings]))
+    return 1 if findings else 0
+
+
+def _chosen(names: Sequence[str], listeners: Sequence[str] | None, *, of_kafka: bool) -> Iterator[tuple[Flood, str]]:
+    """Floods with their listeners, of which one is Kafka's where that is compared."""
     for flood in FLOODS:
-        if options.names and not any(name in flood.name for name in options.names):
+        if names and not any(name in flood.name for name in names):
             continue
         for listener in flood.listeners:
-            if not options.listener or listener in options.listener:
-                outcome = run_flood(flood, listener, options.seconds)
-                print(line_of(outcome), flush=True)
-                findings += [f"{flood.name} on {listener}: {one}" for one in outcome.findings]
-        if options.kafka and flood.listeners[0] in {"PLAINTEXT", "SASL_SSL"}:
-            print(line_of(run_flood(flood, KAFKA, options.seconds, of_kafka=True)), flush=True)
-    print("\n".join([f"{len(findings)} findings", *findings]))
-    return 1 if findings else 0
+            if not listeners or listener in listeners:
+                yield flood, listener
+        if of_kafka and flood.listeners[0] in {"PLAINTEXT", "SASL_SSL"}:
+            yield flood, KAFKA
 
 
 def line_of(outcome: Outcome) -> str:

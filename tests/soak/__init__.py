@@ -1,0 +1,1 @@
+"""`make soak MINUTES=n`: proof by volume, part by part with new seeds, recorded in docs/proof.jsonl."""
