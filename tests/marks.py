@@ -21,11 +21,11 @@ TOOLS = {"jvm": ("java", "mvn"), "spark": ("java", "mvn"), "browser": ("chromium
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Add the marks of the folders, before `-m` chooses."""
-    folders = {ROOT / name: mark for name, mark in FOLDERS.items()}
+    folders = [(f"{ROOT / name}/", mark) for name, mark in FOLDERS.items()]
     for item in items:
-        for folder in item.path.parents:
-            if folder in folders:
-                item.add_marker(folders[folder])
+        for folder, mark in folders:
+            if str(item.path).startswith(folder):
+                item.add_marker(mark)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -20,8 +20,11 @@ from tests.broker.memory_broker import MemoryBroker
 from tests.cli.conftest import run_command
 from tests.secure.serving import SecureServe
 from tests.support.cases import for_each
+from tests.support.lazy import lazy, skip_without
 
-kafka = pytest.importorskip("kafka")
+skip_without("kafka")
+kafka = lazy("kafka")
+
 
 WAIT_S = 30
 

@@ -14,14 +14,18 @@ import pytest
 
 
 class LazyModule:
-    """Stands for a module: the first attribute that is asked for imports it."""
+    """Stands for a module: the first attribute that is asked for imports it.
+
+    It has no names with two underscores, and none of pytest's: pytest asks every object of a test file for those.
+    """
 
     def __init__(self, name: str) -> None:
         self.__dict__["_name"] = name
 
     def __getattr__(self, attribute: str) -> Any:
-        module = importlib.import_module(self._name)
-        value = getattr(module, attribute)
+        if attribute.startswith(("__", "_pytest", "pytest", "_mock_name")):
+            raise AttributeError(attribute)
+        value = getattr(importlib.import_module(self.__dict__["_name"]), attribute)
         self.__dict__[attribute] = value
         return value
 
