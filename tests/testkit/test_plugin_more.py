@@ -12,7 +12,7 @@ import pytest
 
 from barnabas.testing import Broker, SeedError
 from barnabas.testing.seed_files import read_seed
-from tests.testkit.test_plugin import run
+from tests.testkit.inner_pytest import run
 
 WITH_A_LOG_IN = """
 import pytest
