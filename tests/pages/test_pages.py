@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from compat.jars import fetch
 from tests.packaging.trees import copy_tree
 from tests.pages.blocks import parse_blocks
-from tests.pages.environment import ROOT, PageEnvironment, build_wheel
+from tests.pages.environment import ROOT, PageEnvironment
 from tests.pages.running import NOT_RUN, Follower
 
 pytestmark = pytest.mark.timeout(900)
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(900)
 CLONES = {"README.md": ".", "CONTRIBUTING.md": ".", "docs/pipeline.md": ".", "docs/ci.md": "barnabas"}
 """Pages that begin with nothing installed, and where their clone is. The others begin with Barnabas installed."""
 EXCEPTIONS: dict[str, dict[str, int]] = {
-    "README.md": {"targets": 1, "slow": 2},
+    "README.md": {"targets": 1, "soak": 2},
     "CONTRIBUTING.md": {"skip": 1},
     "docs/ci.md": {"skip": 1},
     "docs/comparison.md": {"skip": 1},
@@ -33,12 +33,12 @@ EXCEPTIONS: dict[str, dict[str, int]] = {
     "docs/migrating-from-kafka.md": {"skip": 3},
     "docs/mixed-clusters.md": {"skip": 1},
     "docs/operations.md": {"skip": 2},
-    "docs/pipeline.md": {"targets": 1, "slow": 2, "skip": 5},
+    "docs/pipeline.md": {"targets": 1, "soak": 2, "skip": 5},
     "docs/platforms.md": {"skip": 1},
     "docs/profiles.md": {"skip": 1},
     "docs/proof.md": {"skip": 1},
     "docs/project-tests.md": {"skip": 2},
-    "docs/testing.md": {"slow": 1, "skip": 3},
+    "docs/testing.md": {"soak": 1, "skip": 3},
     "docs/upgrading.md": {"skip": 1},
 }
 """The number of blocks of each page that have a marker with a reason why they are not run by `make test`."""
@@ -52,7 +52,7 @@ def _pages() -> dict[str, str]:
 
 
 PAGES = _pages()
-WITH_SLOW = [name for name, text in PAGES.items() if "<!-- test: slow " in text]
+WITH_SOAK = [name for name, text in PAGES.items() if "<!-- test: soak " in text]
 
 
 def _shared(factory: pytest.TempPathFactory) -> Path:
@@ -61,22 +61,21 @@ def _shared(factory: pytest.TempPathFactory) -> Path:
     return (base.parent if base.name.startswith("popen-") else base) / "pages"
 
 
-def _follow(page: str, root: Path, shared: Path, *, with_slow: bool) -> None:
+def _follow(page: str, root: Path, shared: Path, *, with_soak: bool) -> None:
     blocks = parse_blocks(PAGES[page], page)
     environment = PageEnvironment(root / "environment")
     if all(block.how in NOT_RUN for block in blocks):
         (root / "page").mkdir()
         Follower(page, root, environment, shared).follow(blocks)
         return
-    wheel = build_wheel(shared)
     environment.create()
     if page in CLONES:
         copy_tree(root / "page" / CLONES[page])
     else:
         (root / "page").mkdir()
-        environment.install(Requirement("barnabas"), wheel)
+        environment.install(Requirement("barnabas"), shared)
     with_spark = any(word in block.text for block in blocks for word in ("barnabas pipeline run", "kafka_spark"))
-    Follower(page, root, environment, shared, _spark_jars() if with_spark else {}, with_slow).follow(blocks)
+    Follower(page, root, environment, shared, _spark_jars() if with_spark else {}, with_soak).follow(blocks)
 
 
 def _spark_jars() -> dict[str, str]:
@@ -88,13 +87,13 @@ def _spark_jars() -> dict[str, str]:
 def test_every_block_of_a_page_does_what_the_page_says(
     page: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    _follow(page, tmp_path, _shared(tmp_path_factory), with_slow=False)
+    _follow(page, tmp_path, _shared(tmp_path_factory), with_soak=False)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("page", WITH_SLOW)
-def test_every_slow_block_of_a_page_too(page: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    _follow(page, tmp_path, _shared(tmp_path_factory), with_slow=True)
+@pytest.mark.parametrize("page", WITH_SOAK)
+def test_every_block_marked_soak_too(page: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    _follow(page, tmp_path, _shared(tmp_path_factory), with_soak=True)
 
 
 @pytest.mark.soak
@@ -114,6 +113,6 @@ def test_readme_holds_with_the_real_pip(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_exceptions_are_few_and_counted(page: str) -> None:
-    blocks = [block for block in parse_blocks(PAGES[page], page) if block.how in ("skip", "slow", "targets")]
+    blocks = [block for block in parse_blocks(PAGES[page], page) if block.how in ("skip", "soak", "targets")]
     found = Counter(block.how for block in blocks)
     assert found == EXCEPTIONS.get(page, {}), [f"{block.place}: {block.how} {block.argument}" for block in blocks]
