@@ -33,9 +33,9 @@ sys.exit(pip({environment!r}, sys.argv[1:]))
 
 
 def install_wheel(shared: Path) -> Path:
-    """The directory in `shared` where the wheel of a clean copy of the checkout is installed; only the first call does it.
+    """The directory in `shared` in which the wheel of a clean copy of the checkout is installed.
 
-    Of several test processes one does it, and the others wait.
+    The first call does it; calls of other test processes wait.
     """
     from tests.packaging.trees import copy_tree
 

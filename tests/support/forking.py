@@ -1,7 +1,7 @@
-"""Runs `python -m MODULE` without the seconds that an interpreter takes to import: a process that has the modules forks.
+"""Runs `python -m MODULE` in forks of a process that has the modules, which spares most of a start.
 
-`ForkServer.run` is `subprocess.run` of `python -m MODULE ARGUMENTS` with captured output. What is read by an interpreter
-that starts (PYTHONPATH, LANG and the like) needs a new one; so do tests of what is imported.
+`ForkServer.run` is like `subprocess.run` of the command with captured output. What is read when an interpreter starts
+(PYTHONPATH, LANG and the like) needs a new one; so do tests of what is imported.
 """
 
 from __future__ import annotations
