@@ -33,7 +33,7 @@ EXCEPTIONS: dict[str, dict[str, int]] = {
     "docs/migrating-from-kafka.md": {"skip": 3},
     "docs/mixed-clusters.md": {"skip": 1},
     "docs/operations.md": {"skip": 2},
-    "docs/pipeline.md": {"targets": 1, "soak": 2, "skip": 5},
+    "docs/pipeline.md": {"targets": 1, "soak": 5, "skip": 5},
     "docs/platforms.md": {"skip": 1},
     "docs/profiles.md": {"skip": 1},
     "docs/proof.md": {"skip": 1},
@@ -53,6 +53,10 @@ def _pages() -> dict[str, str]:
 
 PAGES = _pages()
 WITH_SOAK = [name for name, text in PAGES.items() if "<!-- test: soak " in text]
+STARTS_SPARK = {"README.md"}
+"""Pages that start Spark in blocks that are not marked `soak`."""
+OF_SPARK = ("barnabas pipeline run", "barnabas.pipeline", "log_report", "kafka_spark")
+"""What a block of a page contains that may start Spark."""
 
 
 def _shared(factory: pytest.TempPathFactory) -> Path:
@@ -74,16 +78,20 @@ def _follow(page: str, root: Path, shared: Path, *, with_soak: bool) -> None:
     else:
         (root / "page").mkdir()
         environment.install(Requirement("barnabas"), shared)
-    with_spark = any(word in block.text for block in blocks for word in ("barnabas pipeline run", "kafka_spark"))
-    Follower(page, root, environment, shared, _spark_jars() if with_spark else {}, with_soak).follow(blocks)
+    run = [block for block in blocks if with_soak or block.how != "soak"]
+    with_spark = any(word in block.text for block in run for word in OF_SPARK)
+    Follower(page, root, environment, shared, _for_spark() if with_spark else {}, with_soak).follow(blocks)
 
 
-def _spark_jars() -> dict[str, str]:
-    """The variable that spares the download of Spark's connector."""
-    return {"BARNABAS_SPARK_JARS": str(fetch(ROOT / "barnabas/pipeline/pom.xml"))}
+def _for_spark() -> dict[str, str]:
+    """Variables that spare the download of Spark's connector, and Java's second compiler: no job here runs long."""
+    jars = str(fetch(ROOT / "barnabas/pipeline/pom.xml"))
+    return {"BARNABAS_SPARK_JARS": jars, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.spark) if page in STARTS_SPARK else page for page in PAGES]
+)
 def test_every_block_of_a_page_does_what_the_page_says(
     page: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -91,12 +99,14 @@ def test_every_block_of_a_page_does_what_the_page_says(
 
 
 @pytest.mark.soak
+@pytest.mark.spark
 @pytest.mark.parametrize("page", WITH_SOAK)
 def test_every_block_marked_soak_too(page: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     _follow(page, tmp_path, _shared(tmp_path_factory), with_soak=True)
 
 
 @pytest.mark.soak
+@pytest.mark.spark
 def test_readme_holds_with_the_real_pip(tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip"]
     reached = subprocess.run([*pip, "download", "--quiet", "--no-deps", "-d", str(tmp_path), "click"], check=False)
@@ -104,7 +114,7 @@ def test_readme_holds_with_the_real_pip(tmp_path: Path) -> None:
         pytest.skip("no package index can be reached")
     cache = subprocess.run([*pip, "cache", "dir"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     settings = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-    variables = {**settings, "PIP_CACHE_DIR": cache, **_spark_jars()}
+    variables = {**settings, "PIP_CACHE_DIR": cache, **_for_spark()}
     environment = PageEnvironment(tmp_path / "environment").create_with_pip()
     copy_tree(tmp_path / "page")
     blocks = parse_blocks(PAGES["README.md"], "README.md")

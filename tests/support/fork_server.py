@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import runpy
+import signal
 import socket
 import sys
 import time
@@ -35,6 +36,7 @@ def become(request: dict[str, Any], descriptors: list[int]) -> None:
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
@@ -48,6 +50,7 @@ def main() -> None:
     for name in sys.argv[2:]:
         importlib.import_module(name)
     connection = socket.socket(fileno=int(sys.argv[1]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for those who run the tests
     gc.collect()
     gc.freeze()
     while (received := receive(connection)) is not None:
