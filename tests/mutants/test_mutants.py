@@ -11,6 +11,7 @@ import pytest
 
 from tests.mutants.all import MUTANTS
 from tests.mutants.mutant import ROOT, Mutant
+from tests.structure.statements import statements
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
@@ -28,7 +29,7 @@ def test_bug_can_be_planted_and_its_test_exists(mutant: Mutant, tmp_path: Path) 
 def defined_names(file: str) -> set[str]:
     """The functions, classes and variables of a module."""
     names = set()
-    for node in ast.walk(ast.parse((ROOT / file).read_text())):
+    for node in statements(ast.parse((ROOT / file).read_text())):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 names.add(node.name)
