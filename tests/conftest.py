@@ -34,7 +34,9 @@ from compat.secure import Combination, combination  # noqa: E402
 if TYPE_CHECKING:
     from tests.clients.secured_broker import SecuredBroker
 
-pytest_plugins = ["tests.parallel", "tests.marks", "tests.support.costs", "tests.support.failures"]
+pytest_plugins = [
+    "tests.parallel", "tests.marks", "tests.support.costs", "tests.support.failures", "tests.support.garbage",
+]  # fmt: skip
 
 # No test depends on time: neither an example nor its generation may fail for being slow on a busy machine.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -35,9 +35,8 @@ Create = Callable[..., str]
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that use Spark."""
     for item in items:
-        if str(item.path).startswith(f"{HERE}/") and any(
-            name in getattr(item, "fixturenames", ()) for name in WITH_SPARK
-        ):
+        is_here = str(item.path).startswith(f"{HERE}/")
+        if is_here and any(name in getattr(item, "fixturenames", ()) for name in WITH_SPARK):
             has_tools = shutil.which("java") and shutil.which("mvn")
             for mark in (
                 pytest.mark.spark,

@@ -7,6 +7,7 @@ run collects all files, and runs the tests of some.
 from __future__ import annotations
 
 import importlib
+import warnings
 from importlib.util import find_spec
 from typing import Any
 
@@ -25,7 +26,10 @@ class LazyModule:
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith(("__", "_pytest", "pytest", "_mock_name")):
             raise AttributeError(attribute)
-        value = getattr(importlib.import_module(self.__dict__["_name"]), attribute)
+        with warnings.catch_warnings():  # those of an import are not the test's
+            warnings.simplefilter("ignore")
+            module = importlib.import_module(self.__dict__["_name"])
+        value = getattr(module, attribute)
         self.__dict__[attribute] = value
         return value
 
