@@ -76,7 +76,6 @@ class CountedBroker:
             self.hold()
             self._ask("advance", seconds=WARM_UP_S)
             self.go()
-            self.hold()
             self.free()
         except BaseException:
             self.close()
@@ -135,15 +134,15 @@ class CountedBroker:
     # -- commands
 
     def hold(self) -> None:
-        """Wait until the broker has nothing to do, and keep it where it waits; its clocks stand."""
+        """Stop its clocks, and keep it where it waits when it has nothing left to do."""
         self._ask("hold")
 
     def go(self, size: int = 0, *, is_counted: bool = False, call_s: float = 0.0) -> None:
-        """Let it serve what was sent, `size` bytes; what it does until `hold` may be counted.
+        """Let it serve what was sent, `size` bytes, until nothing is left to do; what it does may be counted.
 
         Each system call that is counted sets its clocks forward by `call_s`.
         """
-        self._tell("go", size=size, is_counted=is_counted, call_s=call_s)
+        self._ask("go", size=size, is_counted=is_counted, call_s=call_s)
 
     def advance(self, seconds: float) -> None:
         """Set the clocks of the broker, which is held, forward."""
@@ -161,7 +160,6 @@ class CountedBroker:
                 return
             self.advance(max(0.0, due_s) + 0.001)
             self.go()
-            self.hold()
         raise RuntimeError(f"there is always something due in {seconds} s")
 
     def free(self) -> None:

@@ -95,12 +95,9 @@ def _done(step: Step, world: World, kind: Kind) -> list[Any]:
     sends = [client.send(request, version, step.pieces) for client, request, version in step.sends]
     for _ in range(step.pieces - 1):
         broker.go(sum(map(next, sends)), is_counted=step.is_counted, call_s=kind.call_s)
-        broker.hold()
     broker.go(sum(map(next, sends)), is_counted=step.is_counted, call_s=kind.call_s)
     readers = [client for client, _, _ in step.sends] if step.reads is None else step.reads
-    answers = [client.read() for client in readers]
-    broker.hold()
-    return answers
+    return [client.read() for client in readers]
 
 
 def _cost(counts: Counts, requests: int) -> Cost:

@@ -1,8 +1,9 @@
 """The control of a counted broker: commands arrive while the loop waits, so they find it between two turns.
 
-A command is a line of JSON. `hold` stops the clocks and keeps the loop where it waits; it is obeyed when nothing is
-left to do: nothing is ready, no task can run, other threads are idle. `go` has the loop go on once so many bytes have
-arrived in all its sockets: a turn begins with whole requests, however slow the machine is. `free` ends that.
+A command is a line of JSON. `hold` stops the clocks. From then on the loop is held where it waits whenever nothing is
+left to do: nothing is ready, no task can run, other threads are idle. That is told, and commands are obeyed, until `go`
+has the loop go on, once so many bytes have arrived in all its sockets: a turn begins with whole requests, however slow
+the machine is. `free` ends that. What is sent meanwhile has to fit into the buffers of the sockets.
 
 While the clocks stand, a wait lasts until something is ready, except where another task of trio can run: then the loop
 goes on at once, as it would after its short wait.
@@ -18,11 +19,10 @@ import socket
 import struct
 import sys
 import termios
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from .scheduling import has_other_tasks, seconds_to_next_deadline
+from .scheduling import has_other_tasks, seconds_to_next_deadline, wait_for_threads
 
 if TYPE_CHECKING:
     from .clock import Clock
@@ -80,37 +80,43 @@ class Control:
                 return events
             if end is not None and clock.read("monotonic") >= end:
                 return []
-            if clock.is_stopped and limit is not None and has_other_tasks():
+            if not clock.is_stopped:
+                self._wait_freely(epoll, None if end is None else max(0.0, end - clock.read("monotonic")))
+                continue
+            if has_other_tasks():
                 return []
-            remaining = None if clock.is_stopped or end is None else max(0.0, end - clock.read("monotonic"))
-            ready = self._ready(epoll, remaining)
-            if ready == {self._socket.fileno()} and not (clock.is_stopped and self._has_followed(epoll)):
-                self._obey()
+            wait_for_threads()
+            if not _is_ready(epoll):
+                self._rest()
 
-    def _has_followed(self, epoll: select.epoll) -> bool:
-        """Whether other threads, which are waited for, have given the loop something to do."""
-        self._wait_for_threads()
-        return bool(self._ready(epoll, 0) & {epoll.fileno()})
-
-    def _ready(self, epoll: select.epoll, seconds: float | None) -> set[int]:
-        if b"\n" in self._received:
-            seconds = 0  # a command that has come with the one before
+    def _wait_freely(self, epoll: select.epoll, seconds: float | None) -> None:
+        """Wait until the epoll has something or the time is over; obey a command that arrives."""
         poll = _poll()
         poll.register(epoll.fileno(), select.POLLIN)
         poll.register(self._socket.fileno(), select.POLLIN)
-        ready = {fd for fd, _ in poll.poll(None if seconds is None else seconds * 1000)}
-        return ready | {self._socket.fileno()} if b"\n" in self._received else ready
+        has_come = b"\n" in self._received  # with the command before
+        ready = {fd for fd, _ in poll.poll(0 if has_come else None if seconds is None else seconds * 1000)}
+        if has_come or ready == {self._socket.fileno()}:
+            self._obey()
 
     # -- commands
 
+    def _rest(self) -> None:
+        """Nothing is left to do: tell that, and obey commands until the loop is to go on."""
+        self._tracer.stop()
+        self._answer({})
+        self._obey()
+
     def _obey(self) -> None:
-        """Obey commands until one has the loop go on."""
         while True:
             command: dict[str, Any] = json.loads(self._line())
             answer = getattr(self, f"_do_{command.pop('do')}")(**command)
             if answer is None:
                 return
-            self._socket.sendall(json.dumps(answer).encode() + b"\n")
+            self._answer(answer)
+
+    def _answer(self, answer: dict[str, Any]) -> None:
+        self._socket.sendall(json.dumps(answer).encode() + b"\n")
 
     def _line(self) -> bytes:
         while b"\n" not in self._received:
@@ -121,12 +127,9 @@ class Control:
         line, _, self._received = self._received.partition(b"\n")
         return line
 
-    def _do_hold(self) -> dict[str, Any]:
+    def _do_hold(self) -> None:
         self._clock.stop()
-        self._wait_for_threads()
-        self._tracer.stop()
         gc.disable()
-        return {}
 
     def _do_go(self, size: int, *, is_counted: bool, call_s: float) -> None:
         self._wait_for_bytes(size)
@@ -168,18 +171,16 @@ class Control:
                 sys.exit(f"{arrived} of {size} bytes have arrived in {ARRIVAL_S:.0f} s")
             _sleep(_PAUSE_S)
 
-    def _wait_for_threads(self) -> None:
-        """Wait until other threads wait for work: until they execute nothing any more."""
-        if threading.active_count() == 1:
-            return
-        before = -1
-        while (executed := self._tracer.executed_by_others()) != before or not _are_idle():
-            before = executed
-            _sleep(10 * _PAUSE_S)
-
 
 def _duplicate(fd: int) -> int:
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 0)
+
+
+def _is_ready(epoll: select.epoll) -> bool:
+    """Whether an epoll has events, without taking them."""
+    poll = _poll()
+    poll.register(epoll.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _unread(fd: int) -> int:
@@ -188,9 +189,3 @@ def _unread(fd: int) -> int:
         return int(struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0\0\0\0"))[0])
     except OSError:
         return 0
-
-
-def _are_idle() -> bool:
-    """Whether all threads of trio wait for work, in the function that takes it."""
-    main = threading.main_thread().ident
-    return all(frame.f_code.co_name == "_work" for ident, frame in sys._current_frames().items() if ident != main)

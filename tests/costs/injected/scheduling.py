@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import dis
 import sys
-from types import FrameType
+import threading
+import time
+from types import CodeType, FrameType
 
 _DAY_S = 86_400
+WORK_S = 30.0
+"""How long other threads may work until they wait for work again, seconds."""
+_PAUSE_S = 0.0005
+_sleep, _monotonic = time.sleep, time.monotonic
 
 
 def fix_scheduling() -> None:
@@ -40,3 +47,33 @@ def seconds_to_next_deadline() -> float:
     import trio
 
     return trio.lowlevel.current_statistics().seconds_to_next_deadline
+
+
+def wait_for_threads() -> None:
+    """Wait until all threads of trio wait for work: until they execute nothing any more."""
+    if threading.active_count() == 1:
+        return
+    end = _monotonic() + WORK_S
+    while not _are_idle():
+        if _monotonic() > end:
+            sys.exit(f"a thread of {threading.enumerate()} has not ended its work in {WORK_S:.0f} s")
+        _sleep(_PAUSE_S)
+
+
+def _are_idle() -> bool:
+    """Whether no thread has work, and all are where they wait for it: what they have done is counted to its end."""
+    from trio._core._thread_cache import THREAD_CACHE
+
+    main = threading.main_thread().ident
+    frames = [frame for ident, frame in sys._current_frames().items() if ident != main]
+    return len(THREAD_CACHE._idle_workers) == len(frames) and all(map(_waits_for_work, frames))
+
+
+def _waits_for_work(frame: FrameType) -> bool:
+    code = frame.f_code
+    return code.co_name == "_work" and frame.f_lasti == _first_call(code)
+
+
+def _first_call(code: CodeType) -> int:
+    """Where a function calls the first other one: `_work` of trio acquires a lock."""
+    return next(one.offset for one in dis.get_instructions(code) if one.opname == "CALL")
