@@ -24,6 +24,11 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
+def cluster(local_cluster: Cluster) -> Cluster:
+    return local_cluster
+
+
+@pytest.fixture(scope="module")
 def tools(cluster: Cluster) -> Iterator[Tools]:
     """The JVM of the tools."""
     made = Tools(cluster.bootstrap)

@@ -6,14 +6,21 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.cli.conftest import Ran, run_command
+import pytest
+
+from tests.cli.conftest import Ran, call_command
 from tests.cluster.asking import is_in_sync, partitions
 from tests.cluster.clusters import Cluster, wait_for
 from tests.cluster.work import create_topic
 
 
+@pytest.fixture(scope="module")
+def cluster(local_cluster: Cluster) -> Cluster:
+    return local_cluster
+
+
 def call(cluster: Cluster, *arguments: str) -> Ran:
-    return run_command(*arguments, bootstrap=cluster.bootstrap)
+    return call_command(*arguments, bootstrap=cluster.bootstrap)
 
 
 def replicas(cluster: Cluster, topic: str) -> list[list[int]]:

@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
 from bench.ports import free_port
 from tests.cluster.clusters import Cluster, wait_for
 from tests.cluster.conftest import KINDS
+from tests.cluster.quorums import IN_PROCESS
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 NODE = f'{MODULE} username="node" password="node-secret" user_node="node-secret" user_admin="admin-secret";'
@@ -91,6 +92,7 @@ def test_brokers_move_to_a_listener_with_sasl_one_by_one(tmp_path: Path) -> None
     """Both listeners are there from the start; each broker is restarted with the other one for its log-ins."""
     cluster = Cluster(
         tmp_path,
+        kind=IN_PROCESS,
         brokers=2,
         config={
             **SECURED,

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from barnabas.cluster import state
-from tests.cli.conftest import COMMAND, Ran, clean_environment, run_command
+from tests.cli.conftest import COMMAND, Ran, call_command, clean_environment, run_command
 from tests.cluster.clusters import wait_for
 
 
@@ -39,7 +39,7 @@ class Serving:
 
     def command(self, *arguments: str) -> Ran:
         """`barnabas cluster ...` with this cluster's directory."""
-        return run_command("cluster", *arguments, "--data-dir", self.data_dir)
+        return call_command("cluster", *arguments, "--data-dir", self.data_dir)
 
     def states(self) -> dict[int, str]:
         """The states of the nodes as the supervisor sees them."""
@@ -70,10 +70,10 @@ def test_one_ready_line_has_all_addresses(serving: Serving) -> None:
 
 def test_topics_have_three_replicas_of_which_two_must_be_in_sync(serving: Serving) -> None:
     bootstrap = serving.ready.read_text().strip()
-    run_command("topic", "create", "replicated", "-p", "2", bootstrap=bootstrap).ok()
-    rows = run_command("topic", "describe", "replicated", "-o", "json", bootstrap=bootstrap).ok().json
+    call_command("topic", "create", "replicated", "-p", "2", bootstrap=bootstrap).ok()
+    rows = call_command("topic", "describe", "replicated", "-o", "json", bootstrap=bootstrap).ok().json
     assert all(len(partition["replicas"]) == 3 for partition in rows[0]["partitions"])
-    configs = run_command("config", "get", "topic", "replicated", "min.insync.replicas", bootstrap=bootstrap)
+    configs = call_command("config", "get", "topic", "replicated", "min.insync.replicas", bootstrap=bootstrap)
     assert configs.ok().lines[-1].split()[:2] == ["min.insync.replicas", "2"]
 
 
@@ -124,7 +124,7 @@ def test_it_ends_cleanly_and_starts_with_its_data_again(serving: Serving) -> Non
     again = Serving(serving.folder)
     try:
         bootstrap = again.ready.read_text().strip()
-        assert "replicated" in run_command("topic", "list", bootstrap=bootstrap).ok().stdout
+        assert "replicated" in call_command("topic", "list", bootstrap=bootstrap).ok().stdout
         pids = [pid for pid in again.pids().values() if pid is not None]
         again.process.kill()
         again.process.wait()
@@ -171,9 +171,9 @@ def test_restart_starts_a_broker_again(tmp_path: Path) -> None:
 def test_add_drain_and_rebalance(tmp_path: Path) -> None:
     serving = Serving(tmp_path)
     bootstrap = serving.ready.read_text().strip()
-    run_command("topic", "create", "moved", "-p", "8", bootstrap=bootstrap).ok()
+    call_command("topic", "create", "moved", "-p", "8", bootstrap=bootstrap).ok()
     assert "broker 4 runs" in serving.command("add").ok().stdout
-    assert run_command("cluster", "rebalance", "--dry-run", bootstrap=bootstrap).ok().stdout.count("moved-") > 2
+    assert call_command("cluster", "rebalance", "--dry-run", bootstrap=bootstrap).ok().stdout.count("moved-") > 2
     serving.command("rebalance").ok()
 
     def replicas() -> dict[int, int]:

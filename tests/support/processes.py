@@ -30,7 +30,7 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("pytest", r"-m pytest|/pytest |^pytest "),
         ("test worker", r"import sys;exec\(eval\(sys\.stdin\.readline"),
         ("cluster", r"barnabas(\.cli)? serve .*--brokers"),
-        ("broker", r"barnabas(\.cli|\.broker)? (serve|controller)|barnabas\.broker"),
+        ("broker", r"barnabas(\.cli|\.broker)? (serve|controller)|barnabas\.broker|tests\.support\.warm"),
         ("cleaner", r"cleaner_worker|cleaning"),
         ("barnabas command", r"(-m barnabas|bin/barnabas)"),
         ("Go", r"/go |go-build|franz"),

@@ -17,7 +17,8 @@ What = str | Callable[[], str]
 """What is waited for; a function is asked at the deadline, and can say how far it has come."""
 Errors = tuple[type[BaseException], ...]
 TIMEOUT_S = 60.0
-PAUSE_S = 0.02
+PAUSE_S, LONGEST_PAUSE_S, GROWTH = 0.02, 0.25, 1.2
+"""Between two looks: a wait that takes long looks less often."""
 
 
 def wait_for(
@@ -43,6 +44,7 @@ def wait_for(
         if time.monotonic() > deadline:
             raise AssertionError(_sentence(what, timeout_s, failure)) from failure
         time.sleep(pause_s)
+        pause_s = min(pause_s * GROWTH, LONGEST_PAUSE_S)
 
 
 async def wait_for_async(
@@ -66,6 +68,7 @@ async def wait_for_async(
         if trio.current_time() > deadline:
             raise AssertionError(_sentence(what, timeout_s, failure)) from failure
         await trio.sleep(pause_s)
+        pause_s = min(pause_s * GROWTH, LONGEST_PAUSE_S)
 
 
 class Deadline:
