@@ -12,6 +12,7 @@ from tests.support.forking import ForkServer, read_at_start
 FORKS = ForkServer(
     *("barnabas.cli.app", "barnabas.cli.consume_run", "barnabas.cli.produce_run"),
     *("barnabas.client.admin", "barnabas.client.security"),
+    *("barnabas.cli.serve", "barnabas.broker.server"),
 )
 
 
