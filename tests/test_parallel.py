@@ -12,8 +12,9 @@ from tests.support.cases import for_each
     [
         ("tests/wire/test_frame.py::test_a", "tests/wire/test_frame.py"),
         ("tests/wire/test_frame.py::TestB::test_b[1::2]", "tests/wire/test_frame.py"),
-        ("tests/clients/test_spark_sink.py::test_c", "Spark of the clients' tests"),
-        ("tests/pipeline/test_etl.py::test_d", "Spark of the pipeline's tests"),
+        ("tests/clients/test_spark_sink.py::test_c", "Spark"),
+        ("tests/pipeline/test_etl.py::test_d", "Spark"),
+        ("tests/testkit/test_spark_kit.py::test_d", "Spark"),
         ("tests/pipeline/test_config.py::test_e", "tests/pipeline/test_config.py"),
         ("tests/pipeline/test_kills.py::test_f", "tests/pipeline/test_kills.py::test_f"),
         ("tests/simulation/test_simulation.py::test_g", "tests/simulation/test_simulation.py::test_g"),

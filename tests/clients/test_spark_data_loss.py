@@ -12,7 +12,6 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from tests.clients.spark_kit import (
-    MARKS,
     Batches,
     Create,
     Name,
@@ -25,6 +24,7 @@ from tests.clients.spark_kit import (
     take_available,
     wait_until,
 )
+from tests.support.spark import MARKS
 
 pytestmark = [*MARKS, pytest.mark.soak]
 LOST = r"KAFKA_DATA_LOSS|may have been (lost|missed)|some data may have been missed"

@@ -14,7 +14,6 @@ import pytest
 
 from tests.clients.spark_kit import (
     EPOCH,
-    MARKS,
     Create,
     Name,
     admin_of,
@@ -25,6 +24,7 @@ from tests.clients.spark_kit import (
     produce,
     source,
 )
+from tests.support.spark import MARKS
 
 pytestmark = [*MARKS, pytest.mark.soak]
 DEPRECATED = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"

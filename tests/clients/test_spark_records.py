@@ -11,7 +11,6 @@ from pyspark.errors import IllegalArgumentException
 
 from tests.clients.spark_kit import (
     EPOCH,
-    MARKS,
     Batches,
     Create,
     Name,
@@ -26,6 +25,7 @@ from tests.clients.spark_kit import (
     take_available,
     wait_until,
 )
+from tests.support.spark import MARKS
 
 pytestmark = [*MARKS, pytest.mark.soak]
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]

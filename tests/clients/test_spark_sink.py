@@ -13,7 +13,6 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import functions
 
 from tests.clients.spark_kit import (
-    MARKS,
     Create,
     consume,
     ended,
@@ -24,6 +23,7 @@ from tests.clients.spark_kit import (
     take_available,
     wait_until,
 )
+from tests.support.spark import MARKS
 
 pytestmark = [*MARKS, pytest.mark.soak]
 

@@ -100,7 +100,7 @@ def test_a_restore_without_an_archive_or_into_a_topic_in_use(spark, broker, topi
 
 
 @pytest.mark.soak
-def test_packages_that_spark_cannot_download(spark_jars, command, broker, create, tmp_path):
+def test_packages_that_spark_cannot_download(spark_jars, command_process, broker, create, tmp_path):
     """Without Maven, so that Spark downloads the connector, and without a network."""
     (tmp_path / "ivy.xml").write_text(IVY)
     (tmp_path / "job.toml").write_text(
@@ -108,7 +108,9 @@ def test_packages_that_spark_cannot_download(spark_jars, command, broker, create
         f'[spark]\npackages = true\n[spark.settings]\n"spark.jars.ivySettings" = "{tmp_path}/ivy.xml"\n'
         f'"spark.jars.ivy" = "{tmp_path}/ivy"\n'
     )
-    done = command("run", "copy", "--config", "job.toml", "-b", broker.bootstrap, "--once", "--progress", "text")
+    done = command_process(
+        "run", "copy", "--config", "job.toml", "-b", broker.bootstrap, "--once", "--progress", "text"
+    )
     assert done.returncode == 2, done.stderr
     first, *_, line = done.stderr.splitlines()
     assert first.startswith("downloading Spark's Kafka connector and starting Spark; its log is ")

@@ -20,6 +20,7 @@ from bench.servers import BarnabasServer, Server
 from tests.broker.secure_broker import PLAIN_USERS
 from tests.pipeline.runs import Process, consume, produce, run_here, toml
 from tests.security.certificates import Authority
+from tests.support.spark import frame_of
 
 WAIT_S = 60.0
 PASSWORD = 'alice"s-scram-secret'
@@ -159,7 +160,7 @@ def test_notebooks(spark: Any, secured: Secured, topic_name: Any, tmp_path: Path
     properties = tmp_path / "client.properties"
     properties.write_text("".join(f"{key}={value}\n" for key, value in secured.keys().items()))
     topic = topic_name()
-    write_topic(spark.createDataFrame([("v",)], "value STRING"), topic, security=secured.keys(), **where)
+    write_topic(frame_of(spark, [("v",)], "value STRING"), topic, security=secured.keys(), **where)
     found = read_topic(topic, security=properties, spark=spark, **where)
     assert [bytes(row.value) for row in found.collect()] == [b"v"]
     stream = read_topic(topic, security=properties, stream=True, spark=spark, **where)

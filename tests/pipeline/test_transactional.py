@@ -12,6 +12,7 @@ from barnabas.pipeline import transactions
 from barnabas.pipeline.transactions import Row, Target, TransactionalWriter, write_batch
 from bench.servers import Server
 from tests.pipeline.runs import consume
+from tests.support.spark import frame_of
 
 ROWS = 60
 
@@ -26,7 +27,7 @@ def target(broker: Server, create: Any) -> Target:
 def batch(spark: Any, first: int = 0) -> Any:
     """A micro-batch: ROWS rows of ten keys, with event ids and positions."""
     rows = [(f"key-{n % 10}", f"{n}", f"id-{n}", n) for n in range(first, first + ROWS)]
-    return spark.createDataFrame(rows, "key STRING, value STRING, event_id STRING, position INT")
+    return frame_of(spark, rows, "key STRING, value STRING, event_id STRING, position INT")
 
 
 def values(broker: Server, target: Target, isolation: str = "read_committed") -> list[int]:
@@ -127,7 +128,7 @@ def test_two_queries_write_to_one_topic_without_fencing_each_other(spark: Any, b
 @pytest.mark.soak
 def test_rows_without_a_key_and_tombstones_are_written(spark: Any, broker: Server, target: Target) -> None:
     rows = [(None, "1", "a"), ("gone", None, "b"), (None, None, "c")]
-    frame = spark.createDataFrame(rows, "key STRING, value STRING, event_id STRING")
-    assert write_batch(frame, 0, target) == 3
+    given = frame_of(spark, rows, "key STRING, value STRING, event_id STRING")
+    assert write_batch(given, 0, target) == 3
     seen = {(message.key(), message.value()) for message in consume(broker, target.topic)}
     assert seen == {(None, b"1"), (b"gone", None), (None, None)}
