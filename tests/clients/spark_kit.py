@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from bench.servers import Server
 from tests.support.lazy import skip_without
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-
 import pytest
 
 from bench.servers import Server
@@ -12,11 +9,7 @@ from compat import suite
 from compat.java import program
 
 SCENARIOS = [name.partition("[")[2].rstrip("]") for name in suite.allowed("java") if "[" in name]
-pytestmark = [
-    pytest.mark.jvm,
-    pytest.mark.timeout(program.RUN_TIMEOUT_S),
-    pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
-]
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(program.RUN_TIMEOUT_S)]
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +26,10 @@ def outcomes(
     )
     settings = broker.clients
     config = settings.write(tmp_path_factory.mktemp("java") / "client.properties")
-    command = program.command(
-        broker.bootstrap, "--command-config", str(config), *chosen, jvm_options=settings.java_options()
-    )
-    done = subprocess.run(command, capture_output=True, text=True, timeout=program.RUN_TIMEOUT_S, check=False)
-    lines = [line for line in done.stdout.splitlines() if line.startswith(("PASS ", "FAIL "))]
-    assert lines, done.stdout + done.stderr
+    options = settings.java_options()
+    done = program.run_scenarios(broker.bootstrap, "--command-config", str(config), *chosen, jvm_options=options)
+    lines = [line for line in done.out.splitlines() if line.startswith(("PASS ", "FAIL "))]
+    assert lines, done.out + done.errors
     return {line.split()[1]: line for line in lines}
 
 

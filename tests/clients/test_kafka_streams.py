@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
-import subprocess
 import time
 
 import pytest
 
-from compat.jars import ROOT, classpath
+from compat.kafka_tools import run_tool
 from tests.clients.exchange import Directory
 from tests.clients.streams_application import Application, wait_for
 
 SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**32))))
-pytestmark = [
-    pytest.mark.jvm,
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
-]
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 KILLS = int(os.environ.get("BARNABAS_KILLS", "1"))
 AT_LEAST_ONCE = "processing.guarantee=at_least_once"
 EXACTLY_ONCE = "processing.guarantee=exactly_once_v2"
@@ -195,14 +189,11 @@ def test_shutdown_of_the_whole_application(start_broker, application, chance, pr
 
 def tool(server, *arguments):
     """Run kafka-streams-groups.sh and return its output."""
-    java = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    java += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=error", *server.clients.java_options()]
-    command = [*java, "-cp", classpath(ROOT / "compat" / "kafka-tools" / "pom.xml")]
-    command += ["org.apache.kafka.tools.streams.StreamsGroupCommand", "--bootstrap-server", server.bootstrap]
     config = server.clients.write(server.log_dir.with_name(f"{server.log_dir.name}.client.properties"))
-    command += ["--command-config", str(config)]
-    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=120, check=False)
-    return done.stdout + done.stderr
+    common = ("--bootstrap-server", server.bootstrap, "--command-config", str(config))
+    options = server.clients.java_options()
+    done = run_tool("streams.StreamsGroupCommand", *common, *arguments, options=options)
+    return done.out + done.errors
 
 
 @pytest.mark.soak

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bench.servers import BarnabasServer, Server
+from compat.kafka_tools import Tools
 from tests.broker.secure_broker import PLAIN_USERS
-from tests.clients.test_kafka_tools import Tools
 from tests.clients.test_sasl import add_scram
 
-pytestmark = [
-    pytest.mark.jvm,
-    pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
-]
+pytestmark = pytest.mark.jvm
 PREFIX = "listener.name.plaintext."
 PACKAGE = "org.apache.kafka.common.security"
 MODULES = {"PLAIN": f"{PACKAGE}.plain.PlainLoginModule", "OAUTHBEARER": f"{PACKAGE}.oauthbearer.OAuthBearerLoginModule"}
@@ -48,12 +43,8 @@ def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture(scope="module")
-def tools(secured: Server) -> Iterator[Tools]:
-    made = Tools(secured.bootstrap)
-    yield made
-    made.process.stdin.close()
-    made.process.wait()
-    made.process.stdout.close()
+def tools(secured: Server) -> Tools:
+    return Tools(secured.bootstrap)
 
 
 def client_file(folder: Path, mechanism: str, options: str) -> Path:
@@ -76,12 +67,11 @@ LOGINS = {
 
 def produce(tools: Tools, config: Path, topic: str, count: int, *options: object) -> None:
     """Write records with the verifiable producer, which must not lose one."""
-    command = [*tools.java, "org.apache.kafka.tools.VerifiableProducer", "--bootstrap-server", tools.bootstrap]
-    command += ["--topic", topic, "--max-messages", str(count), "--command-config", str(config), *map(str, options)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.stdout, done.stderr
-    summary = json.loads(done.stdout.strip().splitlines()[-1])
-    assert summary["name"] == "tool_data", done.stdout[-2000:]
+    told = tools.run(
+        "VerifiableProducer", "--topic", topic, "--max-messages", count, "--command-config", config, *options
+    )
+    summary = json.loads(told.splitlines()[-1])
+    assert summary["name"] == "tool_data", told[-2000:]
     assert (summary["sent"], summary["acked"]) == (count, count)
 
 

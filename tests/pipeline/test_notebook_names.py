@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from tests.support.lazy import skip_without
 
 skip_without("pyspark")

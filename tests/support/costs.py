@@ -33,6 +33,13 @@ def calibration() -> float:
     return (time.thread_time() - began) * 10
 
 
+def _seconds() -> float:
+    """The CPU seconds of this process and those below it, and of what the JVM of all processes has run for this one."""
+    if (host := sys.modules.get("compat.jvm.host")) is None:
+        return tree_seconds(os.getpid())
+    return tree_seconds(os.getpid(), host.Host.started()) + host.Host.spent_s()
+
+
 class Meter:
     """Measures the tests of this process."""
 
@@ -50,7 +57,7 @@ class Meter:
         if now - self._calibrated_at > CALIBRATE_EVERY_S:
             self.calibrations.append(calibration())
             self._calibrated_at = now
-        total = tree_seconds(os.getpid())
+        total = _seconds()
         # An orphan takes its past away from the tree: the sum may become smaller.
         spent, self._last_s, self._last_at = max(0.0, total - self._last_s), total, now
         return spent

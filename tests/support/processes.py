@@ -10,7 +10,7 @@ import os
 import re
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,22 +76,22 @@ def _read(pid: int) -> Process | None:
     return Process(pid, int(fields[1]), int(fields[19]), own, own + (ended_user + ended_system) / TICKS)
 
 
-def descendants(processes: dict[int, Process], root: int) -> Iterator[Process]:
-    """The process `root` and all below it."""
+def descendants(processes: dict[int, Process], root: int, without: Collection[int] = frozenset()) -> Iterator[Process]:
+    """The process `root` and all below it, without these processes and what is below them."""
     children = defaultdict(list)
     for process in processes.values():
         children[process.parent].append(process.pid)
     waiting = [root]
     while waiting:
         pid = waiting.pop()
-        if pid in processes:
+        if pid in processes and pid not in without:
             yield processes[pid]
             waiting.extend(children[pid])
 
 
-def tree_seconds(root: int) -> float:
-    """The CPU seconds of a process, of all below it, and of those of them that have ended."""
-    return sum(process.with_ended_s for process in descendants(running(), root))
+def tree_seconds(root: int, without: Collection[int] = frozenset()) -> float:
+    """The CPU seconds of a process, of all below it, and of those of them that have ended; without some of them."""
+    return sum(process.with_ended_s for process in descendants(running(), root, without))
 
 
 def kind_of(command: str) -> str:

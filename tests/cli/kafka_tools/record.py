@@ -10,25 +10,22 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.cli.kafka_tools import ours, transcript
-from tests.cli.kafka_tools.jvm import KafkaTools
+from tests.cli.kafka_tools import jvm, ours, transcript
 from tests.cli.kafka_tools.player import play
 
 
 def main(arguments: list[str]) -> int:
     names = [name for name in arguments if not name.startswith("-")]
     names = names or sorted(path.stem for path in transcript.FOLDER.glob("*.txt"))
-    tools = None if "--barnabas" in arguments else KafkaTools()
+    is_kafkas = "--barnabas" not in arguments
     for name in names:
         path = transcript.FOLDER / f"{name}.txt"
         with tempfile.TemporaryDirectory() as folder:
-            if tools is not None:
-                path.write_text(play(name, tools.run, Path(folder)), encoding="utf-8")
+            if is_kafkas:
+                path.write_text(play(name, jvm.run, Path(folder)), encoding="utf-8")
                 continue
             lines = (path.read_text(encoding="utf-8").splitlines(), play(name, ours.run, Path(folder)).splitlines())
             print("\n".join(difflib.unified_diff(*lines, "kafka", "barnabas", lineterm="", n=4)))
-    if tools is not None:
-        tools.close()
     return 0
 
 

@@ -6,13 +6,9 @@ in one JVM, which shows that the transcripts are what these print today.
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-
 import pytest
 
-from tests.cli.kafka_tools import ours, transcript
-from tests.cli.kafka_tools.jvm import KafkaTools
+from tests.cli.kafka_tools import jvm, ours, transcript
 from tests.cli.kafka_tools.player import play
 
 NAMES = sorted(path.stem for path in transcript.FOLDER.glob("*.txt"))
@@ -20,13 +16,6 @@ SECURED_NAMES = sorted(f"secured/{path.stem}" for path in (transcript.FOLDER / "
 """Against a broker with users, ACLs and tokens, which needs Java."""
 QUICK = {"topics", "consumer-groups", "configs"}
 """What Kafka's tools are run for in `make test`; all others in `make soak`."""
-
-
-@pytest.fixture(scope="module")
-def kafka_tools() -> Iterator[KafkaTools]:
-    tools = KafkaTools()
-    yield tools
-    tools.close()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -41,10 +30,9 @@ def test_barnabas_prints_what_kafkas_tools_print_to_a_secured_broker(name, tmp_p
 
 
 @pytest.mark.jvm
-@pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven")
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.soak]) for name in (*NAMES, *SECURED_NAMES)],
 )
-def test_the_transcripts_are_what_kafkas_tools_print(name, tmp_path, kafka_tools):
-    assert play(name, kafka_tools.run, tmp_path) == (transcript.FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+def test_the_transcripts_are_what_kafkas_tools_print(name, tmp_path):
+    assert play(name, jvm.run, tmp_path) == (transcript.FOLDER / f"{name}.txt").read_text(encoding="utf-8")

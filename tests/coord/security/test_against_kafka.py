@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from compat.kafka.acls import differences, ours, sets
@@ -12,7 +10,6 @@ SETS = 300
 
 
 @pytest.mark.jvm
-@pytest.mark.skipif(not (shutil.which("javac") and shutil.which("mvn")), reason="needs a JDK and Maven")
 def test_decisions_are_kafkas() -> None:
     assert differences(SETS, seed=1) == []
 
