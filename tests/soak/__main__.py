@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatch
 
 from tests.soak.choice import by_age, expected_s
-from tests.soak.machine import cores, this_machine
+from tests.soak.machine import cores, load, this_machine
 from tests.soak.page import PAGE, page
 from tests.soak.part import Part
 from tests.soak.parts import all_parts
@@ -75,11 +75,12 @@ def _run(
         f"{options.minutes:g} minutes, {options.jobs} calls at a time; "
         f"of {len(parts)} parts {len(never)} were never run, {failures} failures are open\n"
         f"commit {commit() or 'unknown'}, product {product_version()}, {machine.cores} CPUs: {machine.cpu}, "
-        f"Python {machine.python}, ten million additions in {machine.calibration} s"
+        f"Python {machine.python}, ten million additions in {machine.calibration} s, "
+        f"{load():.1f} processes for each CPU"
     )
     soak = Soak(parts, records, machine, jobs=options.jobs, has_network=options.network, after_each=write_page)
     for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(one, lambda *_: soak.interrupt())
+        signal.signal(one, lambda number, _: soak.interrupt(signal.Signals(number).name))
     began = time.monotonic()
     outcome = soak(options.minutes)
     return _tell(outcome, (time.monotonic() - began) / 60)
@@ -108,7 +109,7 @@ def _list(parts: Sequence[Part], records: Records, machine: Machine, *, has_netw
     newest = {call.part: call.began for call in sorted(records.calls, key=lambda call: call.began)}
     assert machine.calibration is not None
     for part in by_age(parts, records.calls):
-        seconds = expected_s(part, "", records.calls, machine.calibration)
+        seconds = expected_s(part, "", records.calls, machine.calibration, load())
         reason = missing(part.needs, has_network=has_network)
         print(
             f"{newest.get(part.name, 'never')[:16]:16} {seconds:5.0f} s  {part.name}"

@@ -37,20 +37,21 @@ def next_turn(part: Part, seed: int, calls: Sequence[Call], running: Collection[
     return never[seed % len(never)] if never else min(free, key=lambda turn: newest[turn])
 
 
-def expected_s(part: Part, turn: str, calls: Sequence[Call], calibration: float) -> float:
-    """How long a call is expected to take on a machine with this calibration.
+def expected_s(part: Part, turn: str, calls: Sequence[Call], calibration: float, load: float = 1.0) -> float:
+    """How long a call is expected to take on a machine with this calibration and load.
 
     The median of the newest calls with this turn. A turn that was never called takes as long as the longest of the
-    newest calls of the part.
+    newest calls of the part. With two processes ready for each CPU a call takes twice as long as with one.
     """
+    speed = calibration / SLOW * max(1.0, load)
     measured = [
-        (call.turn, call.seconds * calibration / call.machine.calibration)
+        (call.turn, call.seconds * SLOW / call.machine.calibration / max(1.0, call.load or 1.0))
         for call in _in_order(calls)
         if call.part == part.name and call.has_passed and call.seconds is not None and call.machine.calibration
     ]
     if own := [seconds for one, seconds in measured if one == turn]:
-        return statistics.median_high(own[-NEWEST:])
-    return max((seconds for _, seconds in measured[-NEWEST:]), default=part.seconds * calibration / SLOW)
+        return statistics.median_high(own[-NEWEST:]) * speed
+    return max((seconds for _, seconds in measured[-NEWEST:]), default=part.seconds) * speed
 
 
 def by_age(parts: Sequence[Part], calls: Sequence[Call]) -> list[Part]:

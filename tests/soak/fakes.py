@@ -21,6 +21,6 @@ def call(name: str = "says", *, day: int = 1, code: int = 0, **own: Any) -> Call
     """A call of a day in January."""
     facts = {
         "turn": "", "seed": day, "command": f"python {name} {day}", "commit": "c", "version": "v", "seconds": 10.0,
-        "cpu_seconds": 9.0, "machine": MACHINE, "tail": ["oh no"] if code else [],
+        "cpu_seconds": 9.0, "load": 1.0, "machine": MACHINE, "tail": ["oh no"] if code else [],
     }  # fmt: skip
     return Call(part=name, code=code, began=f"2026-01-{day:02}T00:00:00+00:00", **facts | own)

@@ -27,6 +27,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def load() -> float:
+    """How many processes are ready to run on each CPU, in the last minute."""
+    return os.getloadavg()[0] / cores()
+
+
 def calibration() -> float:
     """Seconds of CPU that ten million additions take."""
     return min(_sample() for _ in range(5)) * _SAMPLE

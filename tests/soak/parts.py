@@ -267,7 +267,7 @@ def hostile() -> tuple[Part, ...]:
 
 SIZES = {
     "BARNABAS_SEEDS": 100,
-    "BARNABAS_EXAMPLES": 500,
+    "BARNABAS_EXAMPLES": 300,
     "BARNABAS_CRASH_STATES": 1000,
     "BARNABAS_FAULTS": 150,
     "BARNABAS_FUZZ": 80_000,

@@ -46,6 +46,8 @@ class Call:
     """None: not recorded."""
     cpu_seconds: float | None
     """Of the process and all that it has started and waited for."""
+    load: float | None
+    """How many processes were ready to run on each CPU, in the last minute of the call."""
     code: int
     """The command's exit code; -1: it was stopped at its time limit; -2: its output lacks a count."""
     machine: Machine

@@ -13,6 +13,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from tests.soak.choice import by_age, expected_s, next_seed, next_turn
+from tests.soak.machine import load
 from tests.soak.part import Part
 from tests.soak.process import TIMED_OUT, Ended, Process, StoppedError
 from tests.soak.records import ROOT, Call, Machine, Records, commit, open_failures, product_version
@@ -77,15 +78,18 @@ class Soak:
         jobs: int = 1,
         has_network: bool = False,
         logs: Path = LOGS,
+        load_now: Callable[[], float] = load,
         after_each: Callable[[], None] = lambda: None,
     ) -> None:
         """`after_each` is called when a call was recorded."""
+        self._load = load_now
         self._parts, self._records, self._machine = parts, records, machine
         self._jobs, self._has_network, self._logs, self._after_each = jobs, has_network, logs, after_each
         self._commit = commit()
         self._running: list[Running] = []
         self._ended: SimpleQueue[tuple[Running, Ended | None] | None] = SimpleQueue()
         self._again: list[Call] = []
+        self._interrupted_by = ""
         self._outcome = Outcome()
         self._began = self._deadline = time.monotonic()
 
@@ -105,8 +109,9 @@ class Soak:
                 return self._outcome
             self._end(*ended)
 
-    def interrupt(self) -> None:
+    def interrupt(self, by: str = "") -> None:
         """Stop the calls that run, and return; they are not recorded. May be called by a signal handler."""
+        self._interrupted_by = by
         self._ended.put(None)
 
     def _next(self) -> Planned | None:
@@ -152,7 +157,7 @@ class Soak:
 
     def _expected_s(self, part: Part, turn: str) -> float:
         assert self._machine.calibration is not None
-        return expected_s(part, turn, self._records.calls, self._machine.calibration)
+        return expected_s(part, turn, self._records.calls, self._machine.calibration, self._load())
 
     def _can_run(self, part: Part) -> bool:
         if part.name not in self._outcome.skipped and (reason := missing(part.needs, has_network=self._has_network)):
@@ -218,6 +223,7 @@ class Soak:
             began=running.began.isoformat(timespec="milliseconds"),
             seconds=round(ended.seconds, 1),
             cpu_seconds=round(ended.cpu_seconds, 1),
+            load=round(self._load(), 1),
             code=code,
             machine=self._machine,
             counts=found,
@@ -240,7 +246,8 @@ class Soak:
     def _stop(self) -> None:
         """Stop what runs, all at the same time; what has ended meanwhile is recorded."""
         self._outcome.is_interrupted = True
-        self._say(f"interrupted: stopping {', '.join(one.planned.part.name for one in self._running)}")
+        by = f" by {self._interrupted_by}" if self._interrupted_by else ""
+        self._say(f"interrupted{by}: stopping {', '.join(one.planned.part.name for one in self._running)}")
         stops = [threading.Thread(target=one.process.stop) for one in self._running]
         for thread in stops:
             thread.start()

@@ -69,6 +69,13 @@ def test_a_call_is_expected_to_take_what_the_newest_ones_took() -> None:
     assert expected_s(part("a", seconds=50.0), "", [], SLOW) == 50.0
 
 
+def test_other_work_on_the_machine_is_allowed_for() -> None:
+    assert expected_s(A, "", [call("a", seconds=30.0, load=3.0)], SLOW) == 10.0
+    assert expected_s(A, "", [call("a", seconds=30.0, load=0.5)], SLOW) == 30.0
+    assert expected_s(A, "", [call("a", seconds=30.0, load=3.0)], SLOW, 6.0) == 60.0
+    assert expected_s(part("a", seconds=50.0), "", [], SLOW, 2.0) == 100.0
+
+
 def test_calls_that_failed_or_were_not_measured_say_nothing_about_the_time() -> None:
     unknown = Machine(2, "", "", None)
     calls = [call("a", code=1, seconds=0.1), call("a", seconds=0.1, machine=unknown), call("a", seconds=None)]

@@ -82,7 +82,7 @@ def write(root: Path, files: dict[str, str]) -> None:
 
 
 def test_marks_are_found_in_files_and_by_way_of_a_conftest(tmp_path: Path) -> None:
-    mark = "pytest." + "mark.soak"
+    mark = "pytest.mark." + "soak"
     fixture = "@pytest.fixture(scope='session', params=KINDS)\ndef cluster(request): ...\n"
     write(
         tmp_path,
@@ -95,6 +95,7 @@ def test_marks_are_found_in_files_and_by_way_of_a_conftest(tmp_path: Path) -> No
             "b/test_fixture.py": "def test(cluster): ...\n",
             "b/below/test_by_way_of_another.py": "def test(topic): ...\n",
             "b/test_plain.py": "def test(other): ...\n",
+            "soak/test_parts.py": f"EXAMPLE = {mark!r}\n",
             "b/helpers.py": f"LONG = {mark}\n",
         },
     )
