@@ -15,6 +15,8 @@ OPTIONS = (
 )
 """Programs of tests are short: they cost less without the optimizing compiler and without the checks of class files."""
 HEAP = "-Xmx256m"
+KAFKA_NODE = ("-Xmx384m", *OPTIONS)
+"""For a node of Apache Kafka in a test; in a benchmark it has Kafka's own options."""
 
 
 def logging(level: str) -> Path:

@@ -19,6 +19,7 @@ from barnabas.wire.messages.metadata import MetadataRequest
 from bench.ports import free_port
 from bench.real_kafka import LOG4J, KafkaServer
 from bench.servers import BarnabasServer
+from compat.jvm.command import KAFKA_NODE
 from compat.kafka_tools import output
 from tests.broker.raw_client import RawClient
 
@@ -57,7 +58,7 @@ class KafkaBroker(KafkaServer):
     """Kafka with the role broker."""
 
     def __init__(self, data_dir: Path, node_id: int, controller: OurController) -> None:
-        super().__init__(data_dir, heap=["-Xmx256m"], cluster_id=controller.cluster_id)
+        super().__init__(data_dir, jvm_options=KAFKA_NODE, cluster_id=controller.cluster_id)
         self.node_id = node_id
         self.controller = controller
 

@@ -8,10 +8,19 @@ from __future__ import annotations
 import difflib
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.cli.kafka_tools import jvm, ours, transcript
-from tests.cli.kafka_tools.player import play
+from tests.cli.kafka_tools.player import SECURED, Run, play, secured_kafka
+
+
+def play_alone(name: str, run: Run, folder: Path) -> str:
+    """Play a transcript against a broker of its own."""
+    if not name.startswith(SECURED):
+        return play(name, run, folder)
+    with contextmanager(secured_kafka)(folder / "broker") as secured:
+        return play(name, run, folder, secured)
 
 
 def main(arguments: list[str]) -> int:
@@ -22,9 +31,10 @@ def main(arguments: list[str]) -> int:
         path = transcript.FOLDER / f"{name}.txt"
         with tempfile.TemporaryDirectory() as folder:
             if is_kafkas:
-                path.write_text(play(name, jvm.run, Path(folder)), encoding="utf-8")
+                path.write_text(play_alone(name, jvm.run, Path(folder)), encoding="utf-8")
                 continue
-            lines = (path.read_text(encoding="utf-8").splitlines(), play(name, ours.run, Path(folder)).splitlines())
+            played = play_alone(name, ours.run, Path(folder))
+            lines = (path.read_text(encoding="utf-8").splitlines(), played.splitlines())
             print("\n".join(difflib.unified_diff(*lines, "kafka", "barnabas", lineterm="", n=4)))
     return 0
 
