@@ -47,7 +47,10 @@ def test_the_cpu_of_children_counts_while_they_run_and_after_they_have_ended() -
 
 @needs_proc
 def test_the_watcher_counts_what_was_started_by_kind() -> None:
-    watcher = Watcher()
+    before, watcher = Watcher(), Watcher()
+    before.start()
+    before.stop()
+    others, spent = before.counts().get("broker", (0, 0.0))  # of other tests in this process
     command = [sys.executable, "-c", BURN, "-m", "barnabas", "serve"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
@@ -57,8 +60,8 @@ def test_the_watcher_counts_what_was_started_by_kind() -> None:
         watcher.stop()
         child.stdin.write("\n")
     number, seconds = watcher.counts()["broker"]
-    assert number == 1
-    assert seconds >= 0.25  # /proc counts in hundredths, and for each kind of time
+    assert number == others + 1
+    assert seconds - spent >= 0.25  # /proc counts in hundredths, and for each kind of time
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import trio
 
-from tests.support.waiting import Deadline, wait_for, wait_for_async
+from tests.support.waiting import Deadline, wait_for, wait_for_async, within
 
 
 def counting() -> Iterator[int]:
@@ -57,3 +58,11 @@ def test_a_loop_has_a_deadline() -> None:
     assert 0 < deadline.left_s <= 60.0
     with pytest.raises(AssertionError, match="waited -1 s for all records"):
         Deadline("all records", -1.0).check()
+
+
+@pytest.mark.trio
+async def test_a_block_has_a_deadline() -> None:
+    with within("nothing"):
+        pass
+    with pytest.raises(AssertionError, match="waited 0 s for an answer"), within("an answer", 0.0):
+        await trio.sleep_forever()

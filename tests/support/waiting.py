@@ -7,7 +7,8 @@ end. It is shorter than the limit of a test (`timeout` in pyproject.toml), so th
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import trio
@@ -69,6 +70,15 @@ async def wait_for_async(
             raise AssertionError(_sentence(what, timeout_s, failure)) from failure
         await trio.sleep(pause_s)
         pause_s = min(pause_s * GROWTH, LONGEST_PAUSE_S)
+
+
+@contextmanager
+def within(what: What, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
+    """A block of a task of trio that waits for something: AssertionError with `what` if it takes longer."""
+    with trio.move_on_after(timeout_s) as limit:
+        yield
+    if limit.cancelled_caught:
+        raise AssertionError(_sentence(what, timeout_s, None))
 
 
 class Deadline:

@@ -67,7 +67,8 @@ def test_truncated_records_with_a_matching_header_are_corrupt(seed: bytes) -> No
 
 @pytest.mark.parametrize("seed", SEEDS[:8:3], ids=range(3))
 def test_any_flipped_bit_gives_records_or_corrupt(seed: bytes) -> None:
-    for bit in range(8 * len(seed)):
+    bits = range(8 * len(seed))
+    for bit in random.Random(first_seed()).sample(bits, min(len(bits), 5 * how_many("BARNABAS_EXAMPLES", 300))):
         changed = bytearray(seed)
         changed[bit >> 3] ^= 1 << (bit & 7)
         if (records := read(bytes(changed))) is not None:
