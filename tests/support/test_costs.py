@@ -51,7 +51,7 @@ def test_the_watcher_counts_what_was_started_by_kind() -> None:
     before.start()
     before.stop()
     others, spent = before.counts().get("broker", (0, 0.0))  # of other tests in this process
-    command = [sys.executable, "-c", BURN, "kcat"]
+    command = [sys.executable, "-c", BURN, "-m", "barnabas", "serve"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stdin is not None
