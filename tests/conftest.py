@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from tests.clients.secured_broker import SecuredBroker
 
 pytest_plugins = [
-    "tests.parallel", "tests.marks", "tests.support.costs", "tests.support.failures", "tests.support.garbage",
+    "tests.parallel", "tests.marks",
+    "tests.support.bytecode", "tests.support.costs", "tests.support.failures", "tests.support.garbage",
 ]  # fmt: skip
 
 # No test depends on time: neither an example nor its generation may fail for being slow on a busy machine.
