@@ -15,6 +15,7 @@ import pytest
 
 from barnabas.cli.app import run as run_in_process
 from bench.servers import TEST_VARIABLES
+from tests.support.commands import run_barnabas
 
 COMMAND = [sys.executable, "-m", "barnabas"]
 
@@ -53,10 +54,7 @@ def run_command(*arguments: str, stdin: str | bytes = b"", bootstrap: str | None
     if bootstrap is not None:
         clean["BARNABAS_BOOTSTRAP_SERVERS"] = bootstrap
     given = stdin.encode() if isinstance(stdin, str) else stdin
-    command = [*COMMAND, *arguments]
-    return Ran(
-        subprocess.run(command, input=given, capture_output=True, env=clean | environment, timeout=60, check=False)
-    )
+    return Ran(run_barnabas(arguments, clean | environment, given))
 
 
 @pytest.fixture

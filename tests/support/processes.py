@@ -22,6 +22,7 @@ INTERVAL_S = 0.2
 KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (name, re.compile(pattern))
     for name, pattern in (
+        ("forked run", r"tests\.support\.fork_server"),
         ("Spark session", r"java .*(org\.apache\.spark|pyspark)"),
         ("Maven", r"java .*(classworlds|maven)"),
         ("JVM", r"(^|/)java "),
