@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +11,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 
 from barnabas.testing import Broker, Cluster, RefusedError
 from barnabas.testing.durations import seconds_of
+from tests.support.commands import run_barnabas
 
 
 def _states(kafka: Cluster, group: str) -> str:
@@ -222,13 +222,8 @@ def _token(kafka: Cluster, command: str) -> str:
         "sasl.password": "secret",
     }
     given = [word for key, value in settings.items() for word in ("-X", f"{key}={value}")]
-    run = subprocess.run(
-        [sys.executable, "-m", "barnabas", "token", command, "-b", kafka.bootstrap_servers, *given],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return run.stdout + run.stderr
+    run = run_barnabas(["token", command, "-b", kafka.bootstrap_servers, *given], os.environ)
+    return (run.stdout + run.stderr).decode()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from confluent_kafka import Consumer, Producer
 
 from barnabas.testing import Broker, Cluster

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from barnabas.testing import Broker
+from tests.support.commands import run_barnabas
 
 
 def ask(broker: Broker, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, Any]:
@@ -104,6 +106,6 @@ def test_the_file_of_the_token_is_its_owners(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_on_the_command_line(arguments: list[str], sentence: str) -> None:
-    command = [sys.executable, "-m", "barnabas", "serve", "--listen", "127.0.0.1:0", *arguments]
-    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.returncode, sentence in ended.stderr, "Traceback" in ended.stderr) == (2, True, False), ended.stderr
+    ended = run_barnabas(["serve", "--listen", "127.0.0.1:0", *arguments], os.environ)
+    said = ended.stderr.decode()
+    assert (ended.returncode, sentence in said, "Traceback" in said) == (2, True, False), said
