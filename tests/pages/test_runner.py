@@ -106,7 +106,7 @@ def test_blocks_share_directory_output_and_ports(follow) -> None:
         "1. In a list:\n\n   ```sh\n   touch from-a-list\n   ```\n",
         "<!-- test: skip it would remove everything -->",
         "sh|rm -rf .",
-        "<!-- test: slow it takes its time -->",
+        "<!-- test: soak it takes its time -->",
         "sh|exit 1",
     )
     assert (follower.directory / "from-a-list").exists()
