@@ -6,6 +6,7 @@ the arguments that a new interpreter would have, and ends as one does: by `sys.e
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
@@ -64,7 +65,8 @@ def main() -> None:
             os.close(descriptor)
         connection.sendall(NUMBER.pack(pid))
         _, status = os.waitpid(pid, 0)
-        connection.sendall(NUMBER.pack(os.waitstatus_to_exitcode(status)))
+        with contextlib.suppress(BrokenPipeError):  # nobody waited so long
+            connection.sendall(NUMBER.pack(os.waitstatus_to_exitcode(status)))
 
 
 if __name__ == "__main__":

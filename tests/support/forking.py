@@ -19,6 +19,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 NUMBER = struct.Struct("!i")
@@ -32,12 +33,16 @@ def read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class ForkServer:
-    """A process with these modules imported. The first run starts it; it ends with the process that has started it."""
+    """A process with these modules imported. The first run starts it; it ends with the process that has started it.
+
+    It has one run at a time: those of other threads wait.
+    """
 
     def __init__(self, *modules: str) -> None:
         self._modules = modules
         self._connection: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
 
     def run(
         self,
@@ -53,33 +58,50 @@ class ForkServer:
         environment = dict(os.environ if env is None else env)
         if (unread := read_at_start(environment)) != read_at_start(os.environ):
             raise ValueError(f"only a new interpreter reads {unread}")
-        connection = self._connection = self._connection or self._start()
         request = {"module": module, "arguments": list(arguments), "cwd": str(cwd or Path.cwd()), "env": environment}
         with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr, _pipe_with(stdin) as reading:
-            socket.send_fds(connection, [b"\0"], [reading, stdout.fileno(), stderr.fileno()])
-            connection.sendall(json.dumps(request).encode() + b"\n")
-            (pid,) = NUMBER.unpack(connection.recv(NUMBER.size))
-            connection.settimeout(timeout)
-            try:
-                answer = connection.recv(NUMBER.size)
-            except TimeoutError:
-                os.kill(pid, signal.SIGKILL)
-                connection.settimeout(None)
-                connection.recv(NUMBER.size)
-                raise subprocess.TimeoutExpired([module, *arguments], timeout) from None
-            connection.settimeout(None)
+            with self._lock:
+                code = self._run(request, [reading, stdout.fileno(), stderr.fileno()], timeout)
             written = []
             for file in (stdout, stderr):
                 file.seek(0)
                 written.append(file.read())
-        return subprocess.CompletedProcess([module, *arguments], *NUMBER.unpack(answer), *written)
+        return subprocess.CompletedProcess([module, *arguments], code, *written)
+
+    def _run(self, request: dict[str, Any], descriptors: list[int], timeout: float) -> int:
+        """The exit code of one run."""
+        connection = self._connection = self._connection or self._start()
+        socket.send_fds(connection, [b"\0"], descriptors)
+        connection.sendall(json.dumps(request).encode() + b"\n")
+        pid = self._number(connection)
+        connection.settimeout(timeout)
+        try:
+            code = self._number(connection)
+        except BaseException as error:  # an interrupt of the test too: the next run must not get this one's exit code
+            self._connection = None
+            connection.close()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            if isinstance(error, TimeoutError):
+                raise subprocess.TimeoutExpired([request["module"], *request["arguments"]], timeout) from None
+            raise
+        connection.settimeout(None)
+        return code
+
+    @staticmethod
+    def _number(connection: socket.socket) -> int:
+        answer = connection.recv(NUMBER.size)
+        if not answer:
+            raise RuntimeError("the process that forks has ended; stderr has its traceback")
+        (number,) = NUMBER.unpack(answer)
+        return int(number)
 
     def _start(self) -> socket.socket:
         ours, its = socket.socketpair()
         with its:
             command = [sys.executable, "-m", "tests.support.fork_server", str(its.fileno()), *self._modules]
-            silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
-            self._process = subprocess.Popen(command, cwd=ROOT, pass_fds=[its.fileno()], **silent)
+            none = subprocess.DEVNULL
+            self._process = subprocess.Popen(command, cwd=ROOT, pass_fds=[its.fileno()], stdin=none, stdout=none)
         atexit.register(self._end, ours, self._process)
         return ours
 

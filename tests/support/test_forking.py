@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,15 @@ def test_a_run_that_does_not_end_is_killed(module) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         FORKS.run("shown", [], cwd=module("import time; time.sleep(1000)"), timeout=0.1)
     assert FORKS.run("shown", [], cwd=module("print('next')")).stdout == b"next\n"
+
+
+def test_an_interrupted_run_is_not_mixed_up_with_the_next(module) -> None:
+    folder = module("import sys, time; time.sleep(1000 * int(sys.argv[1])); sys.exit(7)")
+    interrupt = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        FORKS.run("shown", ["1"], cwd=folder)
+    assert FORKS.run("shown", ["0"], cwd=folder).returncode == 7
 
 
 def test_what_only_a_new_interpreter_reads_is_refused() -> None:
