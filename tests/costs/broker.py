@@ -13,8 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from bench.servers import TEST_VARIABLES
-
 ROOT = Path(__file__).resolve().parents[2]
 INJECTED = Path(__file__).parent / "injected"
 START_S = 60.0
@@ -88,11 +86,8 @@ class CountedBroker:
         self.close()
 
     def _environment(self) -> dict[str, str]:
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("KAFKA_", "PYTHON")) and name not in TEST_VARIABLES
-        }
+        others = ("BARNABAS_", "KAFKA_", "PYTHON")  # config keys, and what changes how Python runs
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
         return kept | {"PYTHONPATH": str(self.checkout), "PYTHONHASHSEED": "0"}
 
     def _wait_ready(self) -> None:
