@@ -1,6 +1,6 @@
 """The programs in `src`, with the Java client's jars: their command lines, and runs of the scenarios.
 
-python -m compat.java.program HOST:PORT [--command-config FILE] [SCENARIO...]
+python -m compat.java.program HOST:PORT [--command-config FILE] [SCENARIO...|NUMBER/COUNT]
 """
 
 from __future__ import annotations

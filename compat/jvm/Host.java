@@ -48,8 +48,8 @@ import javax.tools.ToolProvider;
  * CPU is the CPU seconds of this JVM since the last answer to anyone. The exit code of a run that takes longer than its
  * milliseconds is -1; its error output ends with the stacks of its threads.
  *
- * A run has a thread group, by which its streams are found, and a class loader, which later runs with the same class path
- * use again: loaded and compiled classes are what makes a second run cheap. Runs at the same time never share one. A run
+ * Runs with the same class path share a class loader: loaded and compiled classes are what makes a second run cheap. Only
+ * a program that counts in static fields has it for itself. A run has a thread group, by which its streams are found. It
  * ends when its main method ends, whatever other threads it has, or calls Kafka's Exit; then its shutdown hooks run.
  * System.exit ends this JVM. Threads that are left are stopped when another run ends some seconds later.
  *
@@ -65,7 +65,7 @@ public final class Host {
             List.of("org.apache.kafka.common.utils.Exit", "org.apache.kafka.common.utils.internals.Exit");
 
     private static final Supplier<List<Thread>> SHUTDOWN_HOOKS = shutdownHooks();
-    private static final Map<String, Deque<Loader>> IDLE = new HashMap<>();
+    private static final Map<String, List<Loader>> LOADERS = new HashMap<>();
     private static final Deque<Run> OVER = new ArrayDeque<>();
     private static final PrintStream LOG = System.err;
     private static int connections;
@@ -226,20 +226,10 @@ public final class Host {
 
     private static List<byte[]> run(String classPath, String name, long milliseconds, byte[] input, String[] arguments)
             throws InterruptedException {
-        Loader loader;
-        synchronized (IDLE) {
-            loader = IDLE.computeIfAbsent(classPath, key -> new ArrayDeque<>()).poll();
-        }
-        if (loader == null) {
-            loader = new Loader(classPath);
-        }
+        Loader loader = Loader.taken(classPath, name);
         Run run = new Run(loader, new ByteArrayInputStream(input));
         boolean isClean = run.run(name, arguments, milliseconds);
-        if (isClean) {
-            synchronized (IDLE) {
-                IDLE.get(classPath).push(loader);
-            }
-        }
+        Loader.release(classPath, name, loader, isClean);
         List<byte[]> answer = fields(run.code, run.out.toByteArray(), run.errors.toByteArray());
         run.forget();
         synchronized (OVER) {
@@ -408,7 +398,8 @@ public final class Host {
 
     /** The classes of a class path. The streams, Exit and static fields of its programs are as in a JVM of their own. */
     private static final class Loader extends URLClassLoader {
-        private final Map<Class<?>, Map<Field, Object>> initial = new HashMap<>();
+        private final Map<Field, Object> initial = new HashMap<>();
+        private final Set<String> alone = new HashSet<>();
 
         private Loader(String classPath) {
             super(urls(classPath), ClassLoader.getPlatformClassLoader());
@@ -421,6 +412,41 @@ public final class Host {
                     set(exits, "setShutdownHookAdder", "$ShutdownHookAdder", (proxy, method, words) -> hook((Runnable) words[1]));
                 } catch (ReflectiveOperationException notInThisVersion) {
                     // The class has moved between two versions of Kafka.
+                }
+            }
+        }
+
+        /** A loader in which the program can run now. */
+        private static Loader taken(String classPath, String name) {
+            synchronized (LOADERS) {
+                List<Loader> loaders = LOADERS.computeIfAbsent(classPath, key -> new ArrayList<>());
+                for (Loader loader : loaders) {
+                    if (!loader.alone.contains(name)) {
+                        return loader.taken(name);
+                    }
+                }
+                loaders.add(new Loader(classPath));
+                return loaders.get(loaders.size() - 1).taken(name);
+            }
+        }
+
+        private Loader taken(String name) {
+            try {
+                if (!counters(Class.forName(name, false, this)).isEmpty()) {
+                    alone.add(name);
+                }
+            } catch (ClassNotFoundException | LinkageError notToBeRun) {
+                // The run will say so.
+            }
+            return this;
+        }
+
+        /** One that is not clean has something of the run in it, and is not used again. */
+        private static void release(String classPath, String name, Loader loader, boolean isClean) {
+            synchronized (LOADERS) {
+                loader.alone.remove(name);
+                if (!isClean) {
+                    LOADERS.get(classPath).remove(loader);
                 }
             }
         }
@@ -461,23 +487,28 @@ public final class Host {
         }
 
         /** The class; the counters among its static fields have the values of its initialization again. */
-        private Class<?> fresh(String name) throws ReflectiveOperationException {
+        private synchronized Class<?> fresh(String name) throws ReflectiveOperationException {
             Class<?> program = Class.forName(name, true, this);
-            if (!initial.containsKey(program)) {
-                Map<Field, Object> values = new HashMap<>();
-                for (Field field : program.getDeclaredFields()) {
-                    int modifiers = field.getModifiers();
-                    if (Modifier.isStatic(modifiers) && !Modifier.isFinal(modifiers) && field.getType().isPrimitive()) {
-                        field.setAccessible(true);
-                        values.put(field, field.get(null));
-                    }
+            for (Field field : counters(program)) {
+                field.setAccessible(true);
+                if (initial.containsKey(field)) {
+                    field.set(null, initial.get(field));
+                } else {
+                    initial.put(field, field.get(null));
                 }
-                initial.put(program, values);
-            }
-            for (Map.Entry<Field, Object> entry : initial.get(program).entrySet()) {
-                entry.getKey().set(null, entry.getValue());
             }
             return program;
+        }
+
+        private static List<Field> counters(Class<?> program) {
+            List<Field> found = new ArrayList<>();
+            for (Field field : program.getDeclaredFields()) {
+                int modifiers = field.getModifiers();
+                if (Modifier.isStatic(modifiers) && !Modifier.isFinal(modifiers) && field.getType().isPrimitive()) {
+                    found.add(field);
+                }
+            }
+            return found;
         }
     }
 
