@@ -120,6 +120,11 @@ def test_late_requests_do_not_affect_later_transactions_of_kip_890() -> None:
         run("transactions", seed, generation=2, faults=late_requests())
 
 
+def test_an_epoch_may_take_longer_than_ten_seconds_to_get() -> None:
+    """Found by soak: the next producer of the setup began while the request of the one before was still late."""
+    run("transactions", 26328324, generation=2, faults=late_requests())
+
+
 def test_a_late_end_of_kip_98_breaks_a_later_transaction_and_is_detected() -> None:
     """T9: the first generation cannot detect it, in Kafka neither."""
 

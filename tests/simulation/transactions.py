@@ -96,7 +96,8 @@ class Transactions(TransactionClients):
 
         for name in transactional_ids:
             process.spawn(task(name))
-            world.run(10.0, lambda name=name: name in done)
+            world.run(300.0, lambda name=name: name in done)
+            assert name in done, f"no epoch for {name}"
         broker = world.node.broker
         assert broker is not None
         (partition,) = broker.partitions.of_topic(TRANSACTION_STATE_TOPIC)
