@@ -56,7 +56,7 @@ def run_command(*arguments: str, stdin: str | bytes = b"", bootstrap: str | None
     given = stdin.encode() if isinstance(stdin, str) else stdin
     command = [*COMMAND, *arguments]
     return Ran(
-        subprocess.run(command, input=given, capture_output=True, env=clean | environment, timeout=60, check=False)
+        subprocess.run(command, input=given, capture_output=True, env=clean | environment, timeout=110, check=False)
     )
 
 

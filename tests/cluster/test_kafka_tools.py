@@ -17,6 +17,8 @@ from tests.clients.test_kafka_tools import Tools
 from tests.cluster.asking import is_in_sync, leader, partitions
 from tests.cluster.clusters import PATIENCE_S, Cluster, wait_for
 
+TOOL_S = 110.0
+"""Of a JVM on a busy machine."""
 pytestmark = [
     pytest.mark.jvm,
     pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
@@ -91,7 +93,7 @@ def test_the_quorum_the_directories_and_the_cluster(tools: Tools, cluster: Clust
 def cluster_tool(tools: Tools, command: str) -> str:
     """The output of a command of kafka-cluster."""
     words = ["org.apache.kafka.tools.ClusterTool", command, "--bootstrap-server", tools.bootstrap]
-    return subprocess.run([*tools.java, *words], stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout
+    return subprocess.run([*tools.java, *words], stdout=subprocess.PIPE, text=True, timeout=TOOL_S, check=True).stdout
 
 
 def test_replicas_are_compared(tools: Tools, cluster: Cluster, topic_name: Callable[..., str]) -> None:
