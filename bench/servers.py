@@ -25,8 +25,8 @@ from compat.secure import ClientSettings, Security
 
 ROOT = Path(__file__).resolve().parent.parent
 START_TIMEOUT_S = 90.0
-STOP_TIMEOUT_S = 30.0
-PAUSE_TIMEOUT_S = 5.0
+STOP_TIMEOUT_S = 60.0
+PAUSE_TIMEOUT_S = 30.0
 TEST_VARIABLES = {
     f"BARNABAS_{name}"
     for name in ("CRASH_STATES", "EXAMPLES", "FAULTS", "FUZZ", "KILLS", "MUTANTS_DAY", "SEED", "SEEDS", "WORKERS")

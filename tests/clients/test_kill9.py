@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.volume import first_seed, how_many, limited, replay
+from tests.support.waiting import Deadline
 
 KILLS = how_many("BARNABAS_KILLS", 2)
 PARTITIONS = 3
@@ -98,13 +99,14 @@ class Group:
 
     @staticmethod
     def _retry(call):
-        deadline = time.monotonic() + 30
+        deadline = Deadline("the coordinator of the group")
         while True:
             try:
                 return call()
             except KafkaException as error:
-                if not error.args[0].retriable() or time.monotonic() > deadline:
+                if not error.args[0].retriable():
                     raise
+            deadline.check()
 
 
 def _read(bootstrap, topic, partition):

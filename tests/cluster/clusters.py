@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from barnabas.cluster.plan import broker_keys, replication_defaults
+from barnabas.cluster.plan import OUR_CONTROLLER, broker_keys, replication_defaults
 from bench.ports import free_port
 from bench.servers import Server
 from tests.cluster.in_process import Host, LocalNode
@@ -29,6 +30,8 @@ FAST = {
     "share.coordinator.state.topic.num.partitions": "3",
 }
 """Keys of all nodes: quick failover, small internal topics."""
+PATIENT = {"broker.session.timeout.ms": "60000"}
+"""Of nodes in this process: none is fenced because the machine is busy, and the controller is told who was killed."""
 PATIENCE_S = 60.0
 
 
@@ -78,7 +81,7 @@ class Cluster:
         self.folder = folder
         self.kind = kind
         self.data_dir = folder
-        keys = FAST | replication_defaults(brokers) | dict(config or {})
+        keys = FAST | (PATIENT if kind == IN_PROCESS else {}) | replication_defaults(brokers) | dict(config or {})
         self._host = Host()
         self._is_local = kind == IN_PROCESS or is_small
         self.quorum = Quorum(kind, folder, keys, default_format=default_format, host=self._host, is_small=is_small)
@@ -91,6 +94,9 @@ class Cluster:
             made |= (own or {}).get(broker, {})
             del made["log.dirs"]  # --data-dir
             self.brokers[broker] = self._node((software or {}).get(broker, "barnabas"), directory, made, port)
+            if kind == IN_PROCESS:
+                controller = self.quorum.servers[OUR_CONTROLLER]
+                self.brokers[broker].when_killed = partial(controller.fence, broker)  # type: ignore[attr-defined]
 
     def _node(self, software: str, directory: Path, keys: Mapping[str, str], port: int) -> Server:
         if self._is_local:

@@ -25,6 +25,7 @@ from barnabas.broker.server import EXIT_FAILED, EXIT_MISTAKE, EXIT_OK
 from barnabas.broker.server import Server as Broker
 from barnabas.broker.start_errors import StartError
 from barnabas.wire.configdef import ConfigError
+from barnabas.wire.messages.cluster import BrokerHeartbeatRequest
 from bench.servers import START_TIMEOUT_S, STOP_TIMEOUT_S, Server
 
 _node: ContextVar[object] = ContextVar("node")
@@ -92,6 +93,9 @@ class LocalNode(Server):
         self._is_killed = False
         self._scope = trio.CancelScope()
         self._signals: trio.MemorySendChannel[int]
+        self._server: Broker
+        self.when_killed: Callable[[], None] = lambda: None
+        """Called when it was killed."""
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
         raise NotImplementedError("it has no process")
@@ -143,6 +147,23 @@ class LocalNode(Server):
         if self.is_running:
             self._in.call(self._scope.cancel)
             self._ended.wait()
+            self.when_killed()
+
+    def fence(self, broker: int) -> None:
+        """Have this controller fence a broker that was killed, whose session would go on."""
+        self._in.call(lambda: self._fence(broker))
+
+    def _fence(self, broker_id: int) -> None:
+        if not self.is_running:
+            return
+        image = self._server.broker.image
+        broker = image.brokers[broker_id]
+        heartbeat = BrokerHeartbeatRequest(
+            broker_id=broker_id, broker_epoch=broker.epoch, current_metadata_offset=image.offset, want_fence=True
+        )
+        controller = self._server.broker.active_controller
+        controller.request(heartbeat, heartbeat.max_version, lambda _answer: None)
+        controller.local.end_session(broker_id)
 
     # -- in the loop
 
@@ -173,7 +194,7 @@ class LocalNode(Server):
         options = ServeOptions(
             sets={**self.config, "log.dirs": str(self.data_dir)}, environment={"CLUSTER_ID": self._cluster_id}
         )
-        server = Broker(load_options(options))
+        server = self._server = Broker(load_options(options))
         server.start()
         try:
             async with trio.open_nursery() as nursery:

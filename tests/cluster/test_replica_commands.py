@@ -34,7 +34,7 @@ def leaders(cluster: Cluster, topic: str) -> list[int]:
 def test_a_topic_is_created_where_it_is_said_and_described(cluster: Cluster, topic_name: Callable[..., str]) -> None:
     topic = topic_name()
     call(cluster, "topic", "create", topic, "--replica-assignment", "3:1,2:3").ok()
-    assert replicas(cluster, topic) == [[3, 1], [2, 3]]
+    wait_for(lambda: replicas(cluster, topic) == [[3, 1], [2, 3]], "the replicas as they were said")
     wait_for(lambda: is_in_sync(cluster.bootstrap, topic, 2), "both replicas in sync")
     (described,) = call(cluster, "topic", "describe", topic, "-o", "json").ok().json
     first = described["partitions"][0]
@@ -76,7 +76,7 @@ def test_partitions_are_moved_and_their_preferred_leaders_elected(
     assert elected.lines == [f"broker 3 leads {topic}-{index}" for index in (0, 1)]
     again = call(cluster, "topic", "elect-leaders", topic).ok()
     assert "every partition has its leader already" in again.stderr
-    assert leaders(cluster, topic) == [3, 3]
+    wait_for(lambda: leaders(cluster, topic) == [3, 3], "the preferred leaders")
 
 
 def test_kafkas_tools_move_partitions(cluster: Cluster, topic_name: Callable[..., str], tmp_path: Path) -> None:

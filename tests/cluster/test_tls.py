@@ -77,7 +77,7 @@ def test_replicas_follow_and_leaders_move_over_tls(tmp_path: Path, controllers: 
         leader = partition(admin).leader
         cluster.brokers[leader].kill9()
         write(config, "orders", values[COUNT // 2 :])
-        assert partition(admin).leader != leader
+        wait_for(lambda: partition(admin).leader != leader, "another leader that is known to all brokers")
         assert read(config, "orders", COUNT) == values
         told = "".join(node.log() for node in cluster.nodes)
         assert "certificate of" not in told, "a node was refused"

@@ -23,9 +23,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support.waiting import Deadline
+
 ROOT = Path(__file__).resolve().parents[2]
 SERVE = ("-m", "barnabas", "serve")
-START_S = 60.0
+START_S = 300.0
+"""The first process waits for the imports, which a busy machine takes long for."""
 
 
 class WarmProcess:
@@ -97,7 +100,17 @@ class Forker:
             assert self._process.stdin is not None
             self._process.stdin.write(json.dumps(wanted) + "\n")
             self._process.stdin.flush()
-            return self._started.get(timeout=START_S)
+            return self._next()
+
+    def _next(self) -> WarmProcess:
+        deadline = Deadline("a process that is forked", START_S)
+        while True:
+            try:
+                return self._started.get(timeout=1.0)
+            except queue.Empty:
+                deadline.check()
+                if not self.is_running:
+                    raise RuntimeError(f"the process that forks has ended with {self._process.poll()}") from None
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
