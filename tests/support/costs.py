@@ -54,13 +54,16 @@ class Meter:
         now = time.monotonic()
         if now - self._last_at < AT_LEAST_S:
             return 0.0
-        if now - self._calibrated_at > CALIBRATE_EVERY_S:
-            self.calibrations.append(calibration())
-            self._calibrated_at = now
         total = _seconds()
         # An orphan takes its past away from the tree: the sum may become smaller.
         spent, self._last_s, self._last_at = max(0.0, total - self._last_s), total, now
         return spent
+
+    def calibrate(self) -> None:
+        """Run the loop of known length, unless it was run a moment ago."""
+        if time.monotonic() - self._calibrated_at > CALIBRATE_EVERY_S:
+            self.calibrations.append(calibration())
+            self._calibrated_at = time.monotonic()
 
 
 class CostPlugin:
@@ -84,6 +87,14 @@ class CostPlugin:
         """Begin to count when the tests are collected."""
         if self._runs_tests:
             self._meter = Meter()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self) -> Iterator[None]:
+        """Calibrate between tests: in one, its time limit could end the loop."""
+        result = yield
+        if self._meter is not None:
+            self._meter.calibrate()
+        return result
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
