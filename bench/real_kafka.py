@@ -11,17 +11,19 @@ import os
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import tempfile
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.ports import free_port
 from bench.servers import ROOT, Server
-from compat.jars import classpath
+from compat.jars import classpath, jars
+from compat.jvm import host
 
 VERSION = "4.4.0"
+POM = ROOT / "compat" / "kafka" / "pom.xml"
 HEAP = ["-Xms1g", "-Xmx1g", "-XX:+UseG1GC"]
 SINGLE_NODE = {
     "process.roles": "broker,controller",
@@ -45,7 +47,7 @@ API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
 
 class KafkaServer(Server):
-    """Kafka on a loopback port; `heap`: the JVM's memory options.
+    """Kafka on a loopback port.
 
     `data_dir` has `server.properties`, which is written once, and the log directory `logs`, which is formatted once.
     With `dynamic_quorum` the voters are records of the metadata log (KIP-853).
@@ -59,12 +61,12 @@ class KafkaServer(Server):
         *,
         config: dict[str, str] | None = None,
         port: int = 0,
-        heap: list[str] | None = None,
+        jvm_options: Sequence[str] = HEAP,
         dynamic_quorum: bool = False,
         cluster_id: str | None = None,
     ) -> None:
         super().__init__(data_dir, config=config, port=port)
-        self.heap = HEAP if heap is None else heap
+        self.jvm_options = jvm_options
         self.dynamic_quorum = dynamic_quorum
         self.cluster_id = cluster_id or base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self.properties = self.data_dir / "server.properties"
@@ -75,11 +77,8 @@ class KafkaServer(Server):
             self.write_properties()
         if not (self.log_dir / "meta.properties").exists():
             self._format()
-        java = self._java([*self.heap, f"-Dlog4j2.configurationFile={self.data_dir / 'log4j2.xml'}"])
-        return [*java, "kafka.Kafka", str(self.properties)], dict(os.environ)
-
-    def _java(self, options: list[str]) -> list[str]:
-        return ["java", *options, "-cp", classpath(ROOT / "compat" / "kafka" / "pom.xml")]
+        java = ["java", *self.jvm_options, f"-Dlog4j2.configurationFile={self.data_dir / 'log4j2.xml'}"]
+        return [*java, "-cp", classpath(POM), "kafka.Kafka", str(self.properties)], dict(os.environ)
 
     def write_properties(self) -> None:
         """Reserve the ports and write the configuration."""
@@ -99,14 +98,13 @@ class KafkaServer(Server):
         self.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
     def _format(self) -> None:
-        tool = [*self._java(["-Xmx128m"]), "kafka.tools.StorageTool"]
-        format_command = [*tool, "format", f"--cluster-id={self.cluster_id}", "-c", str(self.properties)]
+        arguments = [f"--cluster-id={self.cluster_id}", "-c", str(self.properties)]
         if self.dynamic_quorum:
-            format_command.append("--standalone")
-        done = subprocess.run(format_command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
+            arguments.append("--standalone")
+        done = host.run(jars(POM), "kafka.tools.StorageTool", "format", *arguments)
+        if done.code != 0:
             self.properties.unlink()
-            raise RuntimeError(f"Kafka could not format its data directory:\n{done.stdout}{done.stderr}")
+            raise RuntimeError(f"Kafka could not format its data directory:\n{done.out}{done.errors}")
 
     def _is_ready(self) -> bool:
         """Kafka opens its ports one after the other, and before it is ready: it is, when it answers ApiVersions."""

@@ -25,11 +25,11 @@ from compat.secure import ClientSettings, Security
 
 ROOT = Path(__file__).resolve().parent.parent
 START_TIMEOUT_S = 90.0
-STOP_TIMEOUT_S = 30.0
-PAUSE_TIMEOUT_S = 5.0
+STOP_TIMEOUT_S = 60.0
+PAUSE_TIMEOUT_S = 30.0
 TEST_VARIABLES = {
     f"BARNABAS_{name}"
-    for name in ("CRASH_STATES", "EXAMPLES", "FUZZ", "KILLS", "MUTANTS_DAY", "SEED", "SEEDS", "WORKERS")
+    for name in ("CRASH_STATES", "EXAMPLES", "FAULTS", "FUZZ", "KILLS", "MUTANTS_DAY", "SEED", "SEEDS", "WORKERS")
 }
 """What sets the size of a test run, and would be an unknown config key to a broker."""
 NOT_RUNNING = {psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
@@ -112,8 +112,11 @@ class Server(ABC):
         """Start the process without waiting."""
         assert self.process is None or self.process.poll() is not None, "already running"
         command, environment = self._command()
+        self.process = self._launch(command, environment)
+
+    def _launch(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
         with self.log_path.open("ab") as log:
-            self.process = subprocess.Popen(
+            return subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=self.checkout
             )
 
@@ -139,13 +142,19 @@ class Server(ABC):
                 raise RuntimeError(f"{self.name} was not ready in {START_TIMEOUT_S} s:\n{self.log()[-4000:]}")
             time.sleep(0.003)
 
+    def terminate(self) -> None:
+        """SIGTERM, without waiting for the end; nothing if it does not run."""
+        if self.is_running:
+            assert self.process is not None
+            self.process.send_signal(signal.SIGTERM)
+            self.resume()  # a paused process handles no signals
+
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> int | None:
         """SIGTERM, wait, and SIGKILL when it takes too long. Returns the exit code."""
         if self.process is None:
             return None
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            self.resume()  # a paused process handles no signals
+            self.terminate()
             try:
                 self.process.wait(timeout_s)
             except subprocess.TimeoutExpired:

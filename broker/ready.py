@@ -61,21 +61,21 @@ def announce(
     """Write the ready file, then the ready line and client examples for each listener to stdout.
 
     `protocols` has the security protocols of the listeners, `secured` has the examples of `--secure`. The ready line
-    is a log line as well, unless stdout and stderr are the same file, such as one terminal. ConfigError if a file
-    cannot be written.
+    is a log line as well, before it, since who waits for it may read the log; not if stdout and stderr are the same
+    file, such as one terminal. ConfigError if a file cannot be written.
     """
     bound = ",".join(str(address) for address in addresses)
     ways = entrances(addresses, advertised, in_container=in_container, protocols=protocols)
     examples = [secured.tell(way.clients, way.dial) if secured else _client_configuration(way) for way in ways]
     _write_ready_file(ready_file, ways[0].local)
+    if not _is_same_file():
+        logger.info("[KafkaServer id=%d] started on %s", node_id, bound)
     sys.stdout.write(
         f"[{_now()}] INFO [KafkaServer id={node_id}] started on {bound} (Kafka Server started; "
         "Transitioning from RECOVERY to RUNNING; Started Kafka API server) (kafka.server.KafkaServer)\n"
         + "".join(examples)
     )
     sys.stdout.flush()
-    if not _is_same_file():
-        logger.info("[KafkaServer id=%d] started on %s", node_id, bound)
 
 
 def announce_controller(node_id: int, addresses: Sequence[Endpoint], ready_file: str | None) -> None:
@@ -83,13 +83,13 @@ def announce_controller(node_id: int, addresses: Sequence[Endpoint], ready_file:
     bound = ",".join(str(address) for address in addresses)
     local = "127.0.0.1" if addresses[0].host in _WILDCARDS else addresses[0].host
     _write_ready_file(ready_file, _address(local, addresses[0].port))
+    if not _is_same_file():
+        logger.info("[ControllerServer id=%d] started on %s", node_id, bound)
     sys.stdout.write(
         f"[{_now()}] INFO [ControllerServer id={node_id}] started on {bound} (Kafka Server started) "
         "(kafka.server.ControllerServer)\n"
     )
     sys.stdout.flush()
-    if not _is_same_file():
-        logger.info("[ControllerServer id=%d] started on %s", node_id, bound)
 
 
 def _client_configuration(way: Entrance) -> str:

@@ -1,4 +1,7 @@
-"""Programs in Go: built once from their sources, into `.cache/go`."""
+"""Programs in Go: built once from their sources, into `.cache/go`.
+
+`python -m compat.go_program` builds them all, where Go is installed: a build takes a minute of CPU.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import hashlib
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from compat.jars import ROOT
@@ -33,5 +37,18 @@ def built(folder: Path) -> Path:
     with program.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not program.exists():
+            print(f"Building {folder.name} with Go, once", file=sys.stderr)
             subprocess.run(["go", "build", "-o", str(program), "."], cwd=folder, check=True)
     return program
+
+
+def main() -> int:
+    """Build the programs of all folders."""
+    if has_go():
+        for module in sorted((ROOT / "compat").glob("*/go.mod")):
+            built(module.parent)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

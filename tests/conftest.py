@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -35,7 +34,10 @@ from compat.secure import Combination, combination  # noqa: E402
 if TYPE_CHECKING:
     from tests.clients.secured_broker import SecuredBroker
 
-pytest_plugins = ["tests.parallel"]
+pytest_plugins = [
+    "tests.parallel", "tests.marks",
+    "tests.support.bytecode", "tests.support.costs", "tests.support.failures", "tests.support.garbage",
+]  # fmt: skip
 
 # No test depends on time: neither an example nor its generation may fail for being slow on a busy machine.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -67,15 +69,11 @@ def _rotator(config: pytest.Config) -> Rotator | None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip the tests that need Java and Maven where these are not installed, and those that this run cannot have."""
+    """Skip the tests that this run cannot have."""
     if (mark := item.get_closest_marker("plaintext")) and item.config.getoption("--secure") is not None:
         pytest.skip(f"needs a listener without security: {mark.args[0]}")
     if (mark := item.get_closest_marker("uninterrupted")) and _killer(item.config) is not None:
         pytest.skip(f"needs an uninterrupted cluster: {mark.args[0]}")
-    if item.get_closest_marker("java") or item.get_closest_marker("spark"):
-        missing = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
-        if missing:
-            pytest.skip(f"{' and '.join(missing)} is not installed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

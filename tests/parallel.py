@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 SESSIONS = {
-    "tests/clients/test_spark": "Spark of the clients' tests",
-    "tests/pipeline/": "Spark of the pipeline's tests",
+    "tests/clients/test_spark": "Spark",
+    "tests/pipeline/": "Spark",
+    "tests/testkit/test_spark": "Spark",
     "tests/cluster/test_failover": "clusters of every kind",
     "tests/cluster/test_coordinator_failover": "clusters of every kind",
     "tests/cluster/test_mixed": "clusters of every kind",
@@ -23,7 +24,7 @@ OWN_PROCESSES = tuple(
     f"tests/pipeline/test_{name}.py"
     for name in (
         "checkpoint", "config", "demo", "fold", "java_and_jars", "kills", "mistakes", "notebook_names",
-        "report_and_screen", "retries",
+        "report_and_screen", "retries", "security", "session",
     )
 )  # fmt: skip
 """Files of the pipeline that start Spark in processes of their own, or not at all."""

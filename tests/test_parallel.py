@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.parallel import EACH_ALONE, LONGEST_FIRST, OWN_PROCESSES, SESSIONS, group_of
 from tests.structure.imports import ROOT
+from tests.support.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("nodeid", "group"),
     [
         ("tests/wire/test_frame.py::test_a", "tests/wire/test_frame.py"),
         ("tests/wire/test_frame.py::TestB::test_b[1::2]", "tests/wire/test_frame.py"),
-        ("tests/clients/test_spark_sink.py::test_c", "Spark of the clients' tests"),
-        ("tests/pipeline/test_etl.py::test_d", "Spark of the pipeline's tests"),
+        ("tests/clients/test_spark_sink.py::test_c", "Spark"),
+        ("tests/pipeline/test_etl.py::test_d", "Spark"),
+        ("tests/testkit/test_spark_kit.py::test_d", "Spark"),
         ("tests/pipeline/test_config.py::test_e", "tests/pipeline/test_config.py"),
         ("tests/pipeline/test_kills.py::test_f", "tests/pipeline/test_kills.py::test_f"),
         ("tests/simulation/test_simulation.py::test_g", "tests/simulation/test_simulation.py::test_g"),
@@ -24,6 +24,6 @@ def test_group_of_a_test(nodeid: str, group: str) -> None:
     assert group_of(nodeid) == group
 
 
-@pytest.mark.parametrize("prefix", sorted({*EACH_ALONE, *LONGEST_FIRST, *OWN_PROCESSES, *SESSIONS}))
+@for_each("prefix", sorted({*EACH_ALONE, *LONGEST_FIRST, *OWN_PROCESSES, *SESSIONS}))
 def test_listed_paths_exist(prefix: str) -> None:
     assert (ROOT / prefix).exists() or list(ROOT.glob(f"{prefix}*.py"))

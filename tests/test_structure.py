@@ -16,6 +16,7 @@ from tests.structure.__main__ import FILE as PICTURE
 from tests.structure.imports import PACKAGES, ROOT, Graph, circles, import_graph, python_files
 from tests.structure.picture import Picture
 from tests.structure.rooms import against_the_direction, room_edges
+from tests.structure.statements import statements
 
 MEDIAN_LINES = 150
 FILE_LINES = 600
@@ -71,7 +72,7 @@ def function_lines(path: str, text: str) -> dict[str, int]:
     """The lines of every function in a file, by `path::name`."""
     return {
         f"{path}::{node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
-        for node in ast.walk(ast.parse(text))
+        for node in statements(ast.parse(text))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
 

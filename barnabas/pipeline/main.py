@@ -7,6 +7,7 @@ import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from barnabas.pipeline.checkpoint import Checkpoint
 from barnabas.pipeline.config import JobConfig, Source, read_config
@@ -14,6 +15,9 @@ from barnabas.pipeline.errors import BrokerUnavailableError, MistakeError, Pipel
 from barnabas.pipeline.jobs import find_job
 from barnabas.pipeline.run import Run, run_job
 from barnabas.pipeline.screen import Screen
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 INTERRUPTED = 130
 UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
@@ -30,13 +34,15 @@ def execute(
     start: str | None = None,
     report: Path | None = None,
     progress: str = "auto",
+    spark: SparkSession | None = None,
 ) -> int:
     """Run a job and show its progress on stderr; returns 0, 1 if it failed, or 130 if it was interrupted.
 
     SIGTERM is the usual end of a run without `once`, so it is 0; with `once` it is an interruption like Ctrl-C.
 
     MistakeError for a mistake in the options or the file, BrokerUnavailableError if no broker answers.
-    `every` is a time like `10s`, `start` a value for [source] start.
+    `every` is a time like `10s`, `start` a value for [source] start. `spark`: a session to use, which is not stopped;
+    otherwise one is started, and stopped at the end.
     """
     found = find_job(job)
     config = _changed(read_config(path, found.config), checkpoint, start)
@@ -50,7 +56,7 @@ def execute(
     with Screen(run.broker, progress) as screen:
         run.on_wait = screen.waiting
         try:
-            run_job(run, once=once, every=interval, watch=screen.watch)
+            run_job(run, once=once, every=interval, watch=screen.watch, spark=spark)
         except MistakeError:
             raise
         except PipelineError as error:

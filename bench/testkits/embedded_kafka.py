@@ -17,7 +17,7 @@ import psutil
 from bench.testkits.apache_kafka import create_topic, missing_tools
 from bench.testkits.product import KEYS, Place, Product, Setup, Test, UnsupportedError, family
 from compat.jars import classpath, fetch
-from compat.java.program import compiled
+from compat.jvm.sources import compiled
 
 FOLDER = Path(__file__).resolve().parent / "spring-embedded"
 POM = FOLDER / "pom.xml"
@@ -28,7 +28,6 @@ ONE_BROKER = {
     "share.coordinator.state.topic.min.isr": "1",
 }
 """What its users set for a single broker."""
-SOURCE = FOLDER / "Embedded.java"
 
 
 class EmbeddedKafka(Product):
@@ -57,12 +56,12 @@ class EmbeddedKafka(Product):
 
     @classmethod
     def prepare(cls) -> None:
-        compiled(SOURCE, POM)
+        compiled(FOLDER, POM)
 
     def start(self, setup: Setup = Setup.USUAL, keys: Mapping[str, str] | None = None) -> Place:
         if setup in (Setup.LOG_IN, Setup.TLS):
             raise UnsupportedError("its listeners are of its test kit, without security")
-        classes = compiled(SOURCE, POM)
+        classes = compiled(FOLDER, POM)
         command = ["java", "-cp", f"{classes}:{classpath(POM)}", "Embedded"]
         command.append(json.dumps({**ONE_BROKER, **KEYS[setup], **(keys or {})}))
         self._process = subprocess.Popen(

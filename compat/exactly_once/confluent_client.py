@@ -49,19 +49,17 @@ def settings_of(bootstrap: str) -> dict[str, str | int]:
 
 
 class Client:
-    """Settings, history and signal handling of all roles."""
+    """Settings and history of all roles, and whether they are to end."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         self.settings = settings
         self.history = Writer(Path(settings["history"]), settings["process"])
         self.chance = random.Random(f"{settings['seed']} {settings['process']}")
-        self._stops: list[int] = []
-        signal.signal(signal.SIGTERM, lambda number, _: self._stops.append(number))
+        self.is_stopping = False
 
-    @property
-    def is_stopping(self) -> bool:
-        """Whether SIGTERM was received."""
-        return bool(self._stops)
+    def stop(self, *_signal: object) -> None:
+        """End soon, and cleanly."""
+        self.is_stopping = True
 
     def _protocol(self) -> dict[str, str | int]:
         if self.settings.get("protocol") == "consumer":
@@ -306,6 +304,7 @@ def share_batch(client: Client, consumer: ShareConsumer, group: str, messages: l
 def main() -> None:
     """Run the role of the first argument."""
     client = Client(dict(argument.split("=", 1) for argument in sys.argv[2:]))
+    signal.signal(signal.SIGTERM, client.stop)
     {"write": write, "copy": lambda one: Copy(one).run(), "read": read, "share": share}[sys.argv[1]](client)
     client.history.write("closed")
 

@@ -10,20 +10,15 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from barnabas.coord.security.acls import Acl, Operation, PatternType, Permission, ResourceType
 from barnabas.coord.security.host_patterns import java_host
 from barnabas.coord.security.standard_authorizer import StandardAuthorizer
-from compat.jars import classpath
-from compat.java.program import compiled
+from compat.kafka.programs import run_program
 
-FOLDER = Path(__file__).resolve().parent
-TIMEOUT_S = 900
 ACLS, QUESTIONS = 12, 20
 USERS = ("User:alice", "User:bob", "User:a:b", "Group:alice")
 HOSTS = ("10.1.2.3", "192.168.0.1", "2001:db8::1", "0.0.0.1")
@@ -87,11 +82,8 @@ def _answer(
 
 def kafkas(asked: list[dict[str, Any]]) -> list[str]:
     """The answers of Kafka's class to all sets."""
-    pom = FOLDER / "pom.xml"
-    command = ["java", "-cp", f"{compiled(FOLDER / 'Acls.java', pom)}:{classpath(pom)}", "Acls"]
-    lines = "".join(json.dumps(one) + "\n" for one in asked)
-    done = subprocess.run(command, input=lines, stdout=subprocess.PIPE, text=True, check=True, timeout=TIMEOUT_S)
-    return [line.removeprefix("answers ") for line in done.stdout.splitlines() if line.startswith("answers ")]
+    lines = run_program("Acls", stdin="".join(json.dumps(one) + "\n" for one in asked))
+    return [line.removeprefix("answers ") for line in lines if line.startswith("answers ")]
 
 
 def differences(count: int, seed: int) -> list[str]:

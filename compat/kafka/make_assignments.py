@@ -11,19 +11,15 @@ from __future__ import annotations
 import gzip
 import json
 import random
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from barnabas.wire.types import uuid_to_text
-from compat.jars import classpath
-from compat.java.program import compiled
+from compat.kafka.programs import run_program
 
-FOLDER = Path(__file__).resolve().parent
 SEED = 848
 GROUPS = 40
-TIMEOUT_S = 300
 
 Group = dict[str, Any]
 
@@ -64,11 +60,8 @@ def changed(random_: random.Random, group: Group) -> Group:
 
 def assigned_by_kafka(groups: list[Group]) -> list[Group]:
     """The groups with Kafka's assignments."""
-    pom = FOLDER / "pom.xml"
-    command = ["java", "-cp", f"{compiled(FOLDER / 'Assignments.java', pom)}:{classpath(pom)}", "Assignments"]
-    lines = "".join(json.dumps(group) + "\n" for group in groups)
-    done = subprocess.run(command, input=lines, stdout=subprocess.PIPE, text=True, check=True, timeout=TIMEOUT_S)
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    lines = run_program("Assignments", stdin="".join(json.dumps(group) + "\n" for group in groups))
+    return [json.loads(line) for line in lines if line.startswith("{")]
 
 
 def main(target: Path) -> None:

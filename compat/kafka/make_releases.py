@@ -9,16 +9,13 @@ once. Releases before 3.3 are those of a broker with ZooKeeper, later ones of a 
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any, Final
 
-from compat.jars import ROOT, classpath
-from compat.java.program import compiled
+from compat.jars import ROOT, jars
+from compat.kafka.programs import run_program
 
-FOLDER = Path(__file__).resolve().parent
 TABLE = ROOT / "barnabas" / "control" / "traffic" / "releases.json"
-TIMEOUT_S = 120
 FIRST_WITH_KRAFT: Final = (3, 3)
 RELEASES: Final = (
     "2.0.1", "2.1.1", "2.4.1", "2.8.2", "3.0.2", "3.3.2", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.1", "4.0.0", "4.1.0",
@@ -52,12 +49,9 @@ def _has_kraft(release: str) -> bool:
 
 def answers(release: str) -> dict[str, Any]:
     """The APIs and the features of a release: first and last version by key, lowest and highest level by name."""
-    classes = compiled(FOLDER / "Releases.java", FOLDER / "pom.xml")
     kind = "BROKER" if _has_kraft(release) else "ZK_BROKER"
-    command = ["java", "-cp", f"{classes}:{classpath(_pom(release))}", "Releases", kind]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=TIMEOUT_S)
     found: dict[str, Any] = {"release": release, "apis": {}, "features": {}}
-    for line in done.stdout.splitlines():
+    for line in run_program("Releases", kind, class_path=jars(_pom(release))):
         what, name, first, last = line.split()
         found["apis" if what == "api" else "features"][name] = [int(first), int(last)]
     return found

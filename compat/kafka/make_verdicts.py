@@ -8,25 +8,17 @@ The batches are `tests.raw_batches.nonsense`; the file has the name of Kafka's e
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
-from compat.jars import classpath
-from compat.java.program import compiled
+from compat.kafka.programs import run_program
 from tests.raw_batches import nonsense
-
-FOLDER = Path(__file__).resolve().parent
-TIMEOUT_S = 300
 
 
 def verdicts(batches: list[bytes]) -> list[str]:
     """The names of Kafka's errors."""
-    pom = FOLDER / "pom.xml"
-    command = ["java", "-cp", f"{compiled(FOLDER / 'Verdicts.java', pom)}:{classpath(pom)}", "Verdicts"]
-    lines = "".join(batch.hex() + "\n" for batch in batches)
-    done = subprocess.run(command, input=lines, stdout=subprocess.PIPE, text=True, check=True, timeout=TIMEOUT_S)
-    return [line.removeprefix("verdict ") for line in done.stdout.splitlines() if line.startswith("verdict ")]
+    lines = run_program("Verdicts", stdin="".join(batch.hex() + "\n" for batch in batches))
+    return [line.removeprefix("verdict ") for line in lines if line.startswith("verdict ")]
 
 
 def main(target: Path) -> None:

@@ -111,7 +111,7 @@ def _selected(image: ClusterImage, wanted: World) -> Any:
     }
 
 
-COMPARISON = Comparison(new_world, "QuotaChanges.java", "org.apache.kafka.controller.QuotaChanges", answers)
+COMPARISON = Comparison(new_world, "org.apache.kafka.controller.QuotaChanges", answers)
 
 if __name__ == "__main__":
     sys.exit(COMPARISON.main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000))

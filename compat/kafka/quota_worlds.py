@@ -89,7 +89,7 @@ def _throttled(world: World, settings: QuotaSettings) -> list[int]:
     return found
 
 
-COMPARISON = Comparison(new_world, "Quotas.java", "Quotas", answers)
+COMPARISON = Comparison(new_world, "Quotas", answers)
 
 if __name__ == "__main__":
     sys.exit(COMPARISON.main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000))

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from compat.jars import classpath
-from compat.java.program import compiled
-
-FOLDER = Path(__file__).resolve().parent
-TIMEOUT_S = 600
+from compat.kafka.programs import run_program
 
 World = dict[str, Any]
 
@@ -22,19 +16,15 @@ class Comparison(NamedTuple):
     """What is compared."""
 
     new_world: Callable[[random.Random], World]
-    source: str
-    """The Java program in this folder that answers as Kafka."""
     main_class: str
+    """The Java program in this folder that answers as Kafka."""
     answers: Callable[[World], World]
     """What Barnabas answers."""
 
     def answers_of_kafka(self, worlds: list[World]) -> list[World]:
         """What Kafka answers."""
-        pom = FOLDER / "pom.xml"
-        command = ["java", "-cp", f"{compiled(FOLDER / self.source, pom)}:{classpath(pom)}", self.main_class]
-        lines = "".join(json.dumps(world) + "\n" for world in worlds)
-        done = subprocess.run(command, input=lines, stdout=subprocess.PIPE, text=True, check=True, timeout=TIMEOUT_S)
-        return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        lines = run_program(self.main_class, stdin="".join(json.dumps(world) + "\n" for world in worlds))
+        return [json.loads(line) for line in lines if line.startswith("{")]
 
     def differences(self, count: int, seed: int) -> list[tuple[World, World, World]]:
         """The worlds in which the answers differ, with Kafka's and Barnabas' answers."""

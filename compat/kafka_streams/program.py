@@ -10,8 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from compat.jars import classpath
-from compat.java.program import compiled
+from compat.jars import jars
+from compat.jvm.command import java, logging
+from compat.jvm.sources import compiled
 
 FOLDER = Path(__file__).resolve().parent
 POM = FOLDER / "pom.xml"
@@ -21,10 +22,8 @@ def command(
     bootstrap: str, application: str, state_dir: str, *settings: str, jvm_options: Sequence[str] = ()
 ) -> list[str]:
     """The command line of one instance; settings are Streams' configs, `name=value`."""
-    classes = compiled(FOLDER / "src" / "WordCount.java", POM)
-    java = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    java += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", *jvm_options]
-    return [*java, "-cp", f"{classes}:{classpath(POM)}", "WordCount", bootstrap, application, state_dir, *settings]
+    class_path = [logging("warn"), compiled(FOLDER / "src", POM), *jars(POM)]
+    return java(class_path, "WordCount", bootstrap, application, state_dir, *settings, options=jvm_options)
 
 
 if __name__ == "__main__":

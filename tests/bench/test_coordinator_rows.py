@@ -12,7 +12,7 @@ from bench.groups import PAGE_CACHE
 CASES = list(cases())
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_the_answer_comes_from_another_broker(case: Case) -> None:

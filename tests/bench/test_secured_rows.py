@@ -20,6 +20,7 @@ from bench.case import Case, Group, Scale
 from bench.groups import PAGE_CACHE
 from bench.servers import Server
 from bench.target import TIMEOUT_S, Target
+from tests.support.cases import for_each
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("cc") and Path("/usr/include/openssl/ssl.h").exists()),
@@ -44,7 +45,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         yield one
 
 
-@pytest.mark.parametrize("case", list(secured.tls_cases()), ids=lambda case: case.name)
+@for_each("case", list(secured.tls_cases()), ids=lambda case: case.name)
 def test_a_row_has_a_figure_for_each_goal(target: Target, case: Case) -> None:
     figures = case.measure(target, BRIEF)
     assert figures.keys() >= case.goals.keys()

@@ -10,6 +10,7 @@ from bench.case import FULL, QUICK, Case, Goal, Group
 from bench.groups import all_groups
 from bench.noise import COLUMNS, CpuShares, IdleWait, Noise
 from bench.report import lines_of, number, write_markdown
+from tests.support.cases import for_each
 
 
 @pytest.mark.parametrize(("value", "text"), [(1234567.0, "1,234,567"), (0.12345, "0.123"), (12.345, "12.3")])
@@ -17,7 +18,7 @@ def test_figures_have_three_digits(value: float, text: str) -> None:
     assert number(value) == text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("goal", "figure", "ours", "theirs", "judged"),
     [
         (Goal(3.0), "req/s", 300, 100, ("≥ 3x", True)),

@@ -16,7 +16,7 @@ def test_starts_and_clusters_are_timed() -> None:
     assert min(left.rss_mb, left.descriptors, left.threads, left.directories) > 0
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_a_run_of_pytest_is_compared_with_one_without_the_kit() -> None:
     *_, memory = testkit.of_pytest(4, rounds=1)

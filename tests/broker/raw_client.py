@@ -5,7 +5,6 @@ from __future__ import annotations
 import select
 import socket
 import struct as packing
-import time
 from contextlib import closing
 
 from barnabas.wire.errors import ErrorCode
@@ -14,8 +13,10 @@ from barnabas.wire.messages.groups import FindCoordinatorRequest
 from barnabas.wire.messages.headers import RequestHeader
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest, DeleteTopicsRequest
+from tests.support.waiting import wait_for
 
-WAIT_S = 30.0
+WAIT_S = 60.0
+"""Of a connection that is made."""
 
 
 MOVING = frozenset(
@@ -88,28 +89,27 @@ class RawClient:
 
     def find(self, group_id):
         """Wait until the group has a coordinator, and return it."""
-        deadline = time.monotonic() + WAIT_S
-        while True:
+
+        def coordinator():
             found = self(FindCoordinatorRequest(coordinator_keys=[group_id]), 6).coordinators[0]
-            if found.error_code == 0:
-                return found
-            assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+            assert found.error_code in (0, ErrorCode.COORDINATOR_NOT_AVAILABLE), found
+            return None if found.error_code else found
+
+        return wait_for(coordinator, f"the coordinator of {group_id!r}")
 
     def create_topic(self, name, partitions=1, *, may_exist=False):
         """Create a topic; gives its id."""
         topics = [CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)]
         (made,) = self(CreateTopicsRequest(topics=topics, timeout_ms=30_000), 7).topics
         assert made.error_code in ({0, ErrorCode.TOPIC_ALREADY_EXISTS} if may_exist else {0}), made
-        deadline = time.monotonic() + WAIT_S
-        while True:  # Kafka answers before its metadata shows the topic
-            asked = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+
+        def led():
             (seen,) = self(asked, 12).topics
-            if seen.error_code == 0 and all(partition.leader_id >= 0 for partition in seen.partitions):
-                return seen.topic_id
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+            is_led = seen.error_code == 0 and all(partition.leader_id >= 0 for partition in seen.partitions)
+            return seen.topic_id if is_led else None
+
+        return wait_for(led, f"leaders of {name!r}")  # Kafka answers before its metadata shows the topic
 
     def delete_topic(self, name):
         (gone,) = self(DeleteTopicsRequest(topic_names=[name], timeout_ms=30_000), 5).responses
@@ -131,15 +131,13 @@ def ask_coordinator(bootstrap, group_id, request, version, error_of):
 
     Asked again while the coordinator moves or its broker is down.
     """
-    deadline = time.monotonic() + WAIT_S
-    while True:
-        try:
-            with closing(coordinator_client(bootstrap, group_id)) as client:
-                answer = client(request, version)
-            if error_of(answer) not in MOVING:
-                return answer
-            what = error_of(answer)
-        except OSError as error:
-            what = error
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
+    told = []
+
+    def answered():
+        with closing(coordinator_client(bootstrap, group_id)) as client:
+            answer = client(request, version)
+        told[:] = [ErrorCode(error_of(answer))]
+        return None if error_of(answer) in MOVING else answer
+
+    what = f"an answer of the coordinator of {group_id!r}"
+    return wait_for(answered, lambda: f"{what}, which has said {told}", errors=(OSError,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -16,12 +17,14 @@ from barnabas.wire.messages.fetch import FetchResponseLeaderIdAndEpoch
 from barnabas.wire.registry import message_for
 from tests.broker.memory_controller import MemoryController
 from tests.hostile.fuzz.values import Absurd, Api, Learned
+from tests.support.cases import for_each
+from tests.support.volume import for_each_seed, seeds
 
 APIS = tuple(Api(*message_for(key), *served_versions(key)) for key in sorted(CONTROLLER_APIS))
 REQUESTS = 300
 
 
-@pytest.mark.parametrize("key", sorted(CONTROLLER_APIS), ids=lambda key: ApiKey(key).name)
+@for_each("key", sorted(CONTROLLER_APIS), ids=lambda key: ApiKey(key).name)
 def test_an_empty_request_of_every_version(tmp_path: Path, key: ApiKey, caplog: pytest.LogCaptureFixture) -> None:
     memory = MemoryController(tmp_path / "data")
     memory.unfence(1)
@@ -38,9 +41,13 @@ def test_an_empty_request_of_every_version(tmp_path: Path, key: ApiKey, caplog: 
     memory.close()
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_absurd_values(tmp_path: Path, seed: int, caplog: pytest.LogCaptureFixture) -> None:
-    memory = MemoryController(tmp_path / "data")
+def test_absurd_values(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for_each_seed(seeds("BARNABAS_EXAMPLES", 3), partial(send_absurd_values, tmp_path, caplog), "BARNABAS_EXAMPLES")
+
+
+def send_absurd_values(tmp_path: Path, caplog: pytest.LogCaptureFixture, seed: int) -> None:
+    directory = tmp_path / f"data-{seed}"
+    memory = MemoryController(directory)
     random = Random(f"absurd-{seed}")
     learned = Learned()
     learned.learn(BrokerRegistrationResponse(broker_epoch=memory.unfence(1)))
@@ -61,4 +68,4 @@ def test_absurd_values(tmp_path: Path, seed: int, caplog: pytest.LogCaptureFixtu
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
     assert memory.node.halt_reason is None
     memory.close()
-    MemoryController(tmp_path / "data").close()  # what it has written can be read
+    MemoryController(directory).close()  # what it has written can be read

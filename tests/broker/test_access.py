@@ -32,6 +32,7 @@ from tests.broker.access_cases import (
 )
 from tests.broker.memory_broker import Client, MemoryBroker
 from tests.broker.memory_controller import MemoryController
+from tests.support.cases import for_each
 
 ALICE = KafkaPrincipal("User", "alice")
 SETS = {
@@ -207,17 +208,17 @@ def _check(asker: Asker, rule: Rule, cases: dict[Any, Any]) -> None:
                 assert NAMED[missing.options[-1][1]] in repr(answer)
 
 
-@pytest.mark.parametrize("rule", _rows(BROKER_RULES))
+@for_each("rule", _rows(BROKER_RULES))
 def test_who_may_not_hears_the_error_of_the_table(broker: Asker, rule: Rule) -> None:
     _check(broker, rule, BROKER_CASES)
 
 
-@pytest.mark.parametrize("rule", _rows(CONTROLLER_RULES))
+@for_each("rule", _rows(CONTROLLER_RULES))
 def test_who_may_not_hears_it_from_a_controller(controller: Asker, rule: Rule) -> None:
     _check(controller, rule, CONTROLLER_CASES)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "rule",
     [
         row
@@ -234,7 +235,7 @@ def test_controllers_have_the_rules_of_brokers(controller: Asker, rule: Rule) ->
         assert _refused_as(rule, missing, answer), (missing, answer)
 
 
-@pytest.mark.parametrize("key", BROKER_CASES, ids=lambda key: f"{key[0].name} {key[1]}".strip())
+@for_each("key", BROKER_CASES, ids=lambda key: f"{key[0].name} {key[1]}".strip())
 def test_a_refusal_can_be_said_in_every_version(broker: Asker, key: tuple[ApiKey, str]) -> None:
     broker.allow([])
     first, last = served_versions(key[0])

@@ -31,6 +31,7 @@ from barnabas.wire.types import chunk_bytes
 from tests.broker.access_cases import acl_creation
 from tests.broker.memory_broker import Client, MemoryBroker
 from tests.broker.memory_controller import MemoryController
+from tests.support.cases import for_each
 
 ALICE = KafkaPrincipal("User", "alice")
 SETS = {"authorizer.class.name": "barnabas", "super.users": "User:ANONYMOUS"}
@@ -118,7 +119,7 @@ def test_an_acl_that_is_there_already_is_created_once(memory: MemoryBroker) -> N
     assert (len(memory.broker.image.acls), memory.broker.image.offset) == (1, offset)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "text"),
     [
         ({"resource_type": ResourceType.CLUSTER}, "The only valid name for the CLUSTER resource is kafka-cluster"),

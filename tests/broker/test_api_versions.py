@@ -13,9 +13,10 @@ from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tests.broker.memory_broker import MemoryBroker
+from tests.support.cases import for_each
 
 
-@pytest.mark.parametrize("version", range(6))
+@for_each("version", range(6))
 def test_api_versions_are_those_of_the_registry(memory: MemoryBroker, version: int) -> None:
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
     answer = memory.client().ask(request, version, ApiVersionsResponse)
@@ -28,7 +29,7 @@ def test_api_versions_are_those_of_the_registry(memory: MemoryBroker, version: i
         assert any(feature.name == "metadata.version" for feature in answer.finalized_features)
 
 
-@pytest.mark.parametrize("version", range(6))
+@for_each("version", range(6))
 def test_telemetry_is_shown_where_metrics_have_somewhere_to_go(tmp_path: Path, version: int) -> None:
     """KIP-714: Kafka asks for a plug-in that receives the metrics."""
     memory = MemoryBroker(tmp_path, {"barnabas.metrics.listener": "127.0.0.1:0"})

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -27,6 +27,7 @@ from barnabas.wire.schema import Message
 from tests.broker.memory_broker import START_MS, MemoryBroker
 from tests.storage.cleaning_driver import compacted, keys_and_values, task_for
 from tests.storage.log_driver import append, batch_of, open_log
+from tests.support.waiting import wait_for_async
 
 SEGMENT_BYTES = 1_048_576
 SETTINGS = {"log.cleaner.backoff.ms": "10", "log.segment.bytes": str(SEGMENT_BYTES)}
@@ -101,14 +102,6 @@ def flip_a_bit(path: Path) -> bytes:
     return bytes(damaged)
 
 
-async def until(condition: Callable[[], object], what: str) -> None:
-    """Wait until `condition` is true, for a minute at most."""
-    with trio.move_on_after(60) as scope:
-        while not condition():  # noqa: ASYNC110 - files and logs send no events
-            await trio.sleep(0.01)
-    assert not scope.cancelled_caught, what
-
-
 async def test_a_dirty_log_is_cleaned_and_a_clean_one_is_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """L7: and the cleaned offset is written to Kafka's checkpoint file."""
     caplog.set_level(logging.INFO)
@@ -119,12 +112,12 @@ async def test_a_dirty_log_is_cleaned_and_a_clean_one_is_not(tmp_path: Path, cap
         produce(memory, "u")
         before = size(memory, "u")
         checkpoint = tmp_path / "data" / layout.CLEANER_CHECKPOINT
-        await until(checkpoint.exists, "the log is cleaned")
+        await wait_for_async(checkpoint.exists, "the log is cleaned")
         assert checkpoint.read_text() == "0\n1\nt 0 20\n"
         assert size(memory, "t") < 3 * len(VALUE) + 1000
         assert size(memory, "u") == before
         log = memory.broker.partitions.get("t", 0).log
-        await until(lambda: not log.is_cleaning, "the log is not being cleaned any more")
+        await wait_for_async(lambda: not log.is_cleaning, "the log is not being cleaned any more")
         cleaned = [record.getMessage() for record in caplog.records if "Cleaned" in record.getMessage()]
         assert len(cleaned) == 1
         assert "<Partition t-0> from dirty offset 0 up to 20" in cleaned[0]
@@ -136,10 +129,10 @@ async def test_a_restart_continues_from_the_checkpoint(tmp_path: Path, caplog: p
     async with cleaning(tmp_path / "data") as memory:
         create(memory, "t")
         produce(memory, "t")
-        await until((tmp_path / "data" / layout.CLEANER_CHECKPOINT).exists, "the log is cleaned")
+        await wait_for_async((tmp_path / "data" / layout.CLEANER_CHECKPOINT).exists, "the log is cleaned")
     async with cleaning(tmp_path / "data") as memory:
         produce(memory, "t", 10)
-        await until(lambda: "from dirty offset 20 up to 30" in caplog.text, "the log is cleaned from 20 on")
+        await wait_for_async(lambda: "from dirty offset 20 up to 30" in caplog.text, "the log is cleaned from 20 on")
 
 
 async def test_the_checkpoint_of_a_deleted_topic_does_not_apply_to_a_new_one_of_its_name(
@@ -149,11 +142,13 @@ async def test_the_checkpoint_of_a_deleted_topic_does_not_apply_to_a_new_one_of_
     async with cleaning(tmp_path / "data") as memory:
         create(memory, "t")
         produce(memory, "t")
-        await until(lambda: "Cleaned" in caplog.text, "the log is cleaned")
+        await wait_for_async(lambda: "Cleaned" in caplog.text, "the log is cleaned")
         delete(memory, "t")
         create(memory, "t")
         produce(memory, "t")
-        await until(lambda: caplog.text.count("from dirty offset 0 up to 20") == 2, "the new log is cleaned whole")
+        await wait_for_async(
+            lambda: caplog.text.count("from dirty offset 0 up to 20") == 2, "the new log is cleaned whole"
+        )
 
 
 async def test_a_damaged_log_is_uncleanable_and_others_are_cleaned(
@@ -169,10 +164,12 @@ async def test_a_damaged_log_is_uncleanable_and_others_are_cleaned(
         path = Path(log.segments[0].path(layout.LOG_SUFFIX))
         damaged = flip_a_bit(path)
         memory.broker.config.set_dynamic({}, {"log.cleaner.threads": "1"})
-        await until(lambda: "Cleaned <Partition good-0>" in caplog.text, "the good one is cleaned")
-        await until(lambda: "uncleanable" in caplog.text, "the damage is logged")
+        await wait_for_async(lambda: "Cleaned <Partition good-0>" in caplog.text, "the good one is cleaned")
+        await wait_for_async(lambda: "uncleanable" in caplog.text, "the damage is logged")
         produce(memory, "good", 30)
-        await until(lambda: caplog.text.count("Cleaned <Partition good-0>") > 1, "the good one is cleaned again")
+        await wait_for_async(
+            lambda: caplog.text.count("Cleaned <Partition good-0>") > 1, "the good one is cleaned again"
+        )
         (warning,) = [record for record in caplog.records if "uncleanable" in record.getMessage()]
         assert warning.getMessage() == (
             "Cannot clean <Partition bad-0>: The CRC of the batch at offset 0 does not match its bytes. "
@@ -199,7 +196,7 @@ async def test_a_killed_cleaner_is_replaced(
     async with cleaning(tmp_path / "data") as memory:
         create(memory, "t")
         produce(memory, "t")
-        await until(lambda: "Cleaned" in caplog.text, "the log is cleaned in the end")
+        await wait_for_async(lambda: "Cleaned" in caplog.text, "the log is cleaned in the end")
         assert "Cannot clean <Partition t-0> now: its cleaner process has ended" in caplog.text
         assert killed
 
@@ -221,10 +218,10 @@ async def test_a_topic_may_be_deleted_while_it_is_cleaned(
         create(memory, "t", "other")
         monkeypatch.setattr(CleanerProcess, "answer", answer_to_a_deleted_one)
         produce(memory, "t", 30)
-        await until(lambda: not memory.broker.partitions.of_topic("t"), "the topic is deleted")
+        await wait_for_async(lambda: not memory.broker.partitions.of_topic("t"), "the topic is deleted")
         monkeypatch.setattr(CleanerProcess, "answer", answer)
         produce(memory, "other")
-        await until(lambda: "Cleaned <Partition other-0>" in caplog.text, "the other one is cleaned")
+        await wait_for_async(lambda: "Cleaned <Partition other-0>" in caplog.text, "the other one is cleaned")
         assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 

@@ -19,6 +19,7 @@ from barnabas.wire.messages.quotas import (
 )
 from tests.broker.memory_broker import Client, MemoryBroker
 from tests.broker.quotas import Entity, alter, alteration, described
+from tests.support.cases import for_each
 
 ALICE: Entity = {"user": "alice"}
 ALICE_ONE: Entity = {"user": "alice", "client-id": "one"}
@@ -60,7 +61,7 @@ def test_what_is_set_is_described_and_can_be_changed_and_removed(client: Client,
     assert described(describe(client)) == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("components", "strict", "found"),
     [
         ([], False, [ALICE, ALICE_ONE, ALICE_ANY, ANY_USER, ONE, ADDRESS, ANY_ADDRESS]),
@@ -90,7 +91,7 @@ def test_a_filter_selects(
     assert {frozenset(entity.items()) for entity, _ in answer} == {frozenset(entity.items()) for entity in found}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("components", "code"),
     [
         ([("", EXACT, "x")], ErrorCode.INVALID_REQUEST),
@@ -112,7 +113,7 @@ def test_an_impossible_filter_is_refused(
     assert answer.entries is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("entity", "settings", "part"),
     [
         ({}, {"producer_byte_rate": 1.0}, "empty client quota entity"),

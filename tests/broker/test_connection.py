@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import struct
+from functools import partial
 
 import pytest
 
@@ -24,6 +25,8 @@ from barnabas.wire.messages.metadata import (
 )
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.broker.memory_broker import Client, MemoryBroker, batch
+from tests.support.cases import for_each
+from tests.support.volume import for_each_seed, seeds
 
 ASK = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 
@@ -65,8 +68,11 @@ def test_a_request_may_arrive_byte_by_byte(client: Client) -> None:
     assert isinstance(second, MetadataResponse)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_any_split_of_the_stream_gives_the_same_responses(memory: MemoryBroker, seed: int) -> None:
+def test_any_split_of_the_stream_gives_the_same_responses(memory: MemoryBroker) -> None:
+    for_each_seed(seeds("BARNABAS_EXAMPLES", 4), partial(split_anywhere, memory), "BARNABAS_EXAMPLES")
+
+
+def split_anywhere(memory: MemoryBroker, seed: int) -> None:
     chance = random.Random(seed)
     client = memory.client()
     client.touch("t")
@@ -142,7 +148,7 @@ def test_disconnecting_cancels_a_delayed_response(memory: MemoryBroker, client: 
     memory.client().ask(produce("t", batch(b"x")), 9, ProduceResponse)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("start", "reason"),
     [
         (b"GET / HTTP/1.1\r\n", "HTTP"),
@@ -197,7 +203,7 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0(client: Cli
     client.ask(ASK, 3, ApiVersionsResponse)
 
 
-@pytest.mark.parametrize(("api_key", "version"), [(3, 99), (3, -1), (52, 0), (4, 0), (9999, 0), (-1, 0)])
+@for_each(("api_key", "version"), [(3, 99), (3, -1), (52, 0), (4, 0), (9999, 0), (-1, 0)])
 def test_a_request_that_is_not_served_closes_the_connection(client: Client, api_key: int, version: int) -> None:
     body = struct.pack(">hhih", api_key, version, 1, -1)
     with pytest.raises(ProtocolError):
@@ -211,11 +217,12 @@ def test_a_truncated_request_is_a_protocol_error(memory: MemoryBroker) -> None:
             memory.client().feed(size.to_bytes(4, "big") + body[:size])
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_garbage_gives_a_response_or_a_protocol_error(
-    memory: MemoryBroker, seed: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_garbage_gives_a_response_or_a_protocol_error(memory: MemoryBroker, caplog: pytest.LogCaptureFixture) -> None:
     """A connection sends nothing else, and the next connection is served."""
+    for_each_seed(seeds("BARNABAS_EXAMPLES", 40), partial(garbage, memory, caplog), "BARNABAS_EXAMPLES")
+
+
+def garbage(memory: MemoryBroker, caplog: pytest.LogCaptureFixture, seed: int) -> None:
     chance = random.Random(seed)
     client = memory.client()
     frame = bytearray(

@@ -27,6 +27,7 @@ from barnabas.wire.messages.configs import (
 )
 from tests.broker.memory_broker import MemoryBroker
 from tests.broker.turns import Turns, requests
+from tests.support.cases import for_each
 
 TWO = "INTERNAL://127.0.0.1:0,EXTERNAL://127.0.0.1:0"
 PROTOCOLS = {"listeners": TWO, "listener.security.protocol.map": "INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT"}
@@ -186,7 +187,7 @@ class TestConfig:
         assert limits["127.0.0.1"] == 5
         assert limits["10.0.0.7"] == 6
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("sets", "sentence"),
         [
             ({"max.connections.per.ip.overrides": "127.0.0.1"}, "is not host:number"),
@@ -240,7 +241,7 @@ class TestDynamic:
         assert connection_limits(memory.broker.config, {}).listeners["EXTERNAL"].max_connections == 10
         memory.close()
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("name", "value", "code"),
         [
             ("max.connections.per.ip.overrides", "nonsense", ErrorCode.INVALID_REQUEST),

@@ -6,8 +6,6 @@ in `tests/coord/groups/consumer`.
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from barnabas.wire.errors import ErrorCode
@@ -15,9 +13,9 @@ from barnabas.wire.messages import consumer_groups as c
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import offsets as o
 from tests.broker.raw_client import RawClient
+from tests.support.waiting import wait_for
 
 E = ErrorCode
-DEADLINE_S = 30.0
 VERSIONS = [0, 1]
 LOADING = (E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR)
 
@@ -57,13 +55,12 @@ def beat(client, group, member_id, epoch, *, owned=None, version=1, **fields):
     request = c.ConsumerGroupHeartbeatRequest(
         group_id=group, member_id=member_id, member_epoch=epoch, topic_partitions=partitions, **fields
     )
-    deadline = time.monotonic() + DEADLINE_S
-    while True:  # Kafka loads its coordinators asynchronously
+
+    def loaded():  # Kafka loads its coordinators asynchronously
         answer = client(request, version)
-        if answer.error_code not in LOADING:
-            return answer
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+        return None if answer.error_code in LOADING else answer
+
+    return wait_for(loaded, f"the coordinator of {group}")
 
 
 def given(answer):
@@ -74,14 +71,15 @@ def given(answer):
 
 def beat_until(client, group, member_id, epoch, condition, **fields):
     """Send heartbeats until a response matches; assignments have a minimum interval."""
-    deadline = time.monotonic() + DEADLINE_S
-    while True:
+    told = []
+
+    def matches():
         answer = beat(client, group, member_id, epoch, **fields)
         assert answer.error_code == 0, answer
-        if condition(answer):
-            return answer
-        assert time.monotonic() < deadline, answer
-        time.sleep(0.05)
+        told[:] = [answer]
+        return answer if condition(answer) else None
+
+    return wait_for(matches, lambda: f"another response to the heartbeat than {told}")
 
 
 def join(client, group, member_id, partitions=4, **fields):

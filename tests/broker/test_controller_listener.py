@@ -48,6 +48,7 @@ from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest, C
 from barnabas.wire.schema import Message
 from barnabas.wire.types import ONE_UUID, chunk_bytes
 from tests.broker.memory_controller import FEATURES, MemoryController, directory
+from tests.support.cases import for_each
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ def test_api_versions_names_the_apis_of_a_controller(memory: MemoryController) -
     assert {feature.name for feature in answer.finalized_features} >= {"metadata.version", "group.version"}
 
 
-@pytest.mark.parametrize("version", range(12, 19))
+@for_each("version", range(12, 19))
 def test_the_metadata_log_is_read_from_its_beginning(memory: MemoryController, version: int) -> None:
     quorum = memory.node.controller.quorum
     answer = memory.client().ask(fetch(0, quorum.epoch), version)
@@ -150,7 +151,7 @@ def partition_of(answer: Any) -> Any:
     return answer.responses[0].partitions[0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "error"),
     [
         ({"fetch_offset": -1}, ErrorCode.INVALID_REQUEST),
@@ -434,7 +435,7 @@ def envelope(request: Message, version: int, **changes: Any) -> EnvelopeRequest:
     return EnvelopeRequest(**{**fields, **changes})
 
 
-@pytest.mark.parametrize("version", range(*served_versions(ApiKey.CREATE_TOPICS)))
+@for_each("version", range(*served_versions(ApiKey.CREATE_TOPICS)))
 def test_an_envelope_has_the_answer_that_the_client_would_get(memory: MemoryController, version: int) -> None:
     memory.unfence(1)
     topic = CreatableTopic(name="t", num_partitions=2, replication_factor=1)
@@ -455,7 +456,7 @@ def test_the_error_of_an_embedded_request_is_in_its_answer(memory: MemoryControl
     assert (answer.error_code, inner.topics[0].error_code) == (0, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "error"),
     [
         ({"request_principal": None}, ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),

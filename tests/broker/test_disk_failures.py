@@ -42,6 +42,7 @@ from tests.broker.test_fetch import at, fetch, values
 from tests.broker.test_groups_runtime import commit, find
 from tests.broker.test_groups_runtime import fetch as fetch_committed
 from tests.broker.test_produce import answers, produce, to
+from tests.support.cases import for_each
 
 ALWAYS = {"barnabas.log.sync": "always", "offsets.topic.num.partitions": "1"}
 
@@ -444,7 +445,7 @@ def client(memory: MemoryBroker) -> Client:
 class TestClockJumps:
     """L12: deadlines use the monotonic clock, and no decision about files uses the wall clock."""
 
-    @pytest.mark.parametrize("jump_ms", [86_400_000, -86_400_000, 3_600_000, -3_600_000, -(10**12)])
+    @for_each("jump_ms", [86_400_000, -86_400_000, 3_600_000, -3_600_000, -(10**12)])
     def test_a_clock_jump_rolls_and_deletes_nothing(self, memory: MemoryBroker, jump_ms: int) -> None:
         memory.clock.now_ms += jump_ms
         now_ms = memory.clock.now_ms

@@ -23,6 +23,7 @@ from tests.broker.memory_broker import Client, MemoryBroker, batch
 from tests.broker.test_fetch import at, fetch
 from tests.broker.test_groups_runtime import commit, find, join_request, member_id_of, stable
 from tests.broker.test_transactions import FEW, TransactionalClient, marker
+from tests.support.cases import for_each
 
 MEMBER = "A" * 22
 SETS = {**FEW, "share.coordinator.state.topic.num.partitions": "3", "barnabas.log.sync": "always"}
@@ -282,7 +283,7 @@ def _codes(found: object) -> set[int]:
     return codes.union(*(_codes(getattr(found, name, None)) for name in names))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("error", "code"),
     [
         (ValueError("a bug"), ErrorCode.UNKNOWN_SERVER_ERROR),
@@ -290,7 +291,7 @@ def _codes(found: object) -> set[int]:
     ],
     ids=["bug", "disk"],
 )
-@pytest.mark.parametrize("prepare", CASES, ids=lambda one: one.__name__)
+@for_each("prepare", CASES, ids=lambda one: one.__name__)
 def test_a_failure_before_the_answer_is_the_answer(
     case: Case,
     monkeypatch: pytest.MonkeyPatch,

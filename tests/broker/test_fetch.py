@@ -17,6 +17,7 @@ from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest,
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.wire.records import iter_batches, iter_records
 from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
+from tests.support.cases import for_each
 
 
 def append(memory: MemoryBroker, topic: str, *values: bytes, partition: int = 0) -> int:
@@ -68,7 +69,7 @@ def client(memory: MemoryBroker) -> Client:
     return memory.client()
 
 
-@pytest.mark.parametrize("version", range(4, 13))
+@for_each("version", range(4, 13))
 def test_every_version_by_name_reads_what_was_written(memory: MemoryBroker, client: Client, version: int) -> None:
     append(memory, "t", b"a", b"b")
     request = fetch(at(0))
@@ -79,7 +80,7 @@ def test_every_version_by_name_reads_what_was_written(memory: MemoryBroker, clie
     assert values(partition) == [(0, b"a"), (1, b"b")]
 
 
-@pytest.mark.parametrize("version", range(13, 19))
+@for_each("version", range(13, 19))
 def test_every_version_by_id_reads_what_was_written(memory: MemoryBroker, client: Client, version: int) -> None:
     append(memory, "t", b"a", b"b")
     topic_id = memory.broker.image.topics["t"].topic_id

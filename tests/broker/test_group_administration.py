@@ -21,6 +21,7 @@ from barnabas.wire.messages.streams_groups import (
 )
 from tests.broker.memory_broker import Client, MemoryBroker
 from tests.broker.test_groups_runtime import commit, find, stable
+from tests.support.cases import for_each
 
 FEW = {
     "offsets.topic.num.partitions": "3",
@@ -115,7 +116,7 @@ def test_every_group_is_listed_with_its_type(client: Client) -> None:
     assert listed(client, version=3).keys() == EVERYONE
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("filters", "expected"),
     [
         ({"types_filter": ["classic"]}, {CLASSIC, SIMPLE}),
@@ -158,7 +159,7 @@ def test_only_empty_groups_are_deleted(client: Client) -> None:
     assert listed(client) == {}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("group", "read", "unread"),
     [
         (CLASSIC, (0, E.GROUP_SUBSCRIBED_TO_TOPIC), (0, 0)),

@@ -14,6 +14,7 @@ from barnabas.coord.groups.settings import AutoOffsetReset, GroupSettings
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.messages import configs as c
 from tests.broker.memory_broker import Client, MemoryBroker
+from tests.support.cases import for_each
 
 DEFAULTS = GroupSettings(streams_initial_rebalance_delay_ms=0)
 """Kafka's defaults, except for those that the dev profile changes."""
@@ -105,7 +106,7 @@ AT_LEAST = "{} must be greater than or equal to {}"
 IN_RANGE = "{} must be in the range {} to {} inclusive."
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value", "sentence"),
     [
         ("consumer.heartbeat.interval.ms", "4999", IN_RANGE.format("consumer.heartbeat.interval.ms", 5000, 15000)),
@@ -214,7 +215,7 @@ def test_tags_cannot_be_appended(memory: MemoryBroker, client: Client) -> None:
         assert change(client, "g", (name, operation, "zone")) == (40, sentence)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sets", "sentence"),
     [
         (

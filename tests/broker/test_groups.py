@@ -11,6 +11,7 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import offsets as o
 from tests.broker.raw_client import RawClient
+from tests.support.cases import for_each
 
 E = ErrorCode
 ZERO = bytes(16)
@@ -99,7 +100,7 @@ def errors_of(response):
 # ---- FindCoordinator
 
 
-@pytest.mark.parametrize("version", range(7))
+@for_each("version", range(7))
 def test_find_coordinator_names_this_broker(client, group, version, broker):
     if version >= 4:
         answer = client(g.FindCoordinatorRequest(coordinator_keys=[group, group + "2"]), version)
@@ -119,7 +120,7 @@ def test_find_coordinator_of_an_unknown_type_is_an_invalid_request(client):
 # ---- members
 
 
-@pytest.mark.parametrize("version", range(10))
+@for_each("version", range(10))
 def test_a_member_joins_syncs_heartbeats_commits_and_leaves(client, group, topic, version):
     """Every version of the requests of a member, combined by the version of JoinGroup."""
     topic_id = client.create_topic(topic)
@@ -151,14 +152,14 @@ def test_a_member_joins_syncs_heartbeats_commits_and_leaves(client, group, topic
     assert client(g.HeartbeatRequest(**member), 4).error_code == E.UNKNOWN_MEMBER_ID
 
 
-@pytest.mark.parametrize("version", [*range(7), 7, 8, 9])
-def test_the_protocol_name_of_a_rejected_join_is_null_only_if_the_version_allows(client, version):
+@for_each("version", [*range(7), 7, 8, 9])
+def test_the_protocol_name_of_a_rejected_join_is_null_only_if_the_version_allows(client, group, version):
     answer = client(join_request("", session_timeout_ms=30_000), version)
     assert answer.error_code == E.INVALID_GROUP_ID
     assert answer.protocol_name == (None if version >= 7 else "")
 
 
-@pytest.mark.parametrize("version", range(6))
+@for_each("version", range(6))
 def test_leaving_a_group_that_does_not_exist(client, group, version):
     if version < 3:
         answer = client(g.LeaveGroupRequest(group_id=group, member_id="m"), version)
@@ -231,7 +232,7 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("request_", "version", "error"), ERRORS)
+@for_each(("request_", "version", "error"), ERRORS)
 def test_requests_to_a_group_that_does_not_exist(client, group, request_, version, error):
     request_.group_id = group
     assert client(request_, version).error_code == error
@@ -247,7 +248,7 @@ def test_the_empty_group_id_has_no_members(client, group, request_, version):
 # ---- offsets
 
 
-@pytest.mark.parametrize("version", range(2, 11))
+@for_each("version", range(2, 11))
 def test_commits_are_answered_for_each_partition(client, group, topic, version):
     topic_id = client.create_topic(topic, partitions=2)
     named = {"topic_id": topic_id} if version >= 10 else {"topic": topic}
@@ -261,7 +262,7 @@ def test_commits_are_answered_for_each_partition(client, group, topic, version):
     assert answer.topics[0].name == ("" if version >= 10 else topic)
 
 
-@pytest.mark.parametrize("version", range(2, 11))
+@for_each("version", range(2, 11))
 def test_commits_to_topics_that_do_not_exist(client, group, topic, version):
     named = {"topic_id": b"\1" * 16} if version >= 10 else {"topic": topic}
     answer = client(commit_request(group, **named), version)
@@ -307,7 +308,7 @@ def fetch(client, group_id, version, topic="", topic_id=ZERO, partitions=(0, 1),
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("version", "everything"),
     [(version, False) for version in range(1, 11)] + [(version, True) for version in range(2, 11)],
 )
@@ -324,7 +325,7 @@ def test_offsets_are_fetched_in_every_version(client, group, topic, version, eve
     assert fetch(client, group, version, **named, everything=everything) == (0, expected)
 
 
-@pytest.mark.parametrize("version", range(1, 11))
+@for_each("version", range(1, 11))
 def test_a_group_without_offsets_is_not_an_error(client, group, topic, version):
     topic_id = client.create_topic(topic)
     by_id = version >= 10
@@ -396,7 +397,7 @@ def test_the_offsets_of_a_deleted_topic_are_deleted(client, group, topic):
 # ---- administration
 
 
-@pytest.mark.parametrize("version", range(7))
+@for_each("version", range(7))
 def test_groups_are_described_in_every_version(client, group, topic, version):
     joined = join(client, group)
     sync(client, group, joined)
@@ -418,7 +419,7 @@ def test_groups_are_described_in_every_version(client, group, topic, version):
     assert missing.error_message == (f"Group {topic} not found." if version >= 6 else None)
 
 
-@pytest.mark.parametrize("version", range(6))
+@for_each("version", range(6))
 def test_groups_are_listed_in_every_version(client, group, topic, version):
     client.create_topic(topic)
     client(commit_request(group, topic), 9)

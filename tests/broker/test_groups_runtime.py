@@ -17,6 +17,7 @@ from barnabas.wire.messages.configs import (
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.wire.records import iter_batches
 from tests.broker.memory_broker import MemoryBroker
+from tests.support.cases import for_each
 
 OFFSETS = "__consumer_offsets"
 FEW_PARTITIONS = {"offsets.topic.num.partitions": "4"}  # the default of 50 would slow the tests down
@@ -135,7 +136,7 @@ class TestOffsetsTopic:
         assert find(client).error_code == E.COORDINATOR_NOT_AVAILABLE
         memory.close()
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("request_", "version", "response_class"),
         [
             (join_request(), 9, g.JoinGroupResponse),

@@ -35,6 +35,7 @@ from barnabas.wire.records import HEADER_SIZE
 from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
 from tests.broker.test_fetch import append, at, fetch
 from tests.raw_batches import BASE_MS, bomb, raw_batch
+from tests.support.cases import for_each
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def found(answer: ListOffsetsPartitionResponse) -> tuple[int, int, int]:
     return answer.offset, answer.timestamp, answer.leader_epoch
 
 
-@pytest.mark.parametrize("version", range(1, 12))
+@for_each("version", range(1, 12))
 def test_every_version_lists_earliest_and_latest(memory: MemoryBroker, client: Client, version: int) -> None:
     append(memory, "t", b"a", b"b", b"c")
     epoch = 0 if version >= 4 else -1
@@ -79,7 +80,7 @@ def test_special_timestamps(memory: MemoryBroker, client: Client) -> None:
     assert found(look_up(client, -6)) == (-1, -1, -1)
 
 
-@pytest.mark.parametrize(("timestamp", "version"), [(-3, 6), (-4, 7), (-5, 8), (-6, 10), (-7, 11), (-100, 11)])
+@for_each(("timestamp", "version"), [(-3, 6), (-4, 7), (-5, 8), (-6, 10), (-7, 11), (-100, 11)])
 def test_a_special_timestamp_before_its_version_is_rejected(client: Client, timestamp: int, version: int) -> None:
     assert look_up(client, timestamp, version).error_code == ErrorCode.UNSUPPORTED_VERSION
 
@@ -202,7 +203,7 @@ def test_producers_are_described(memory: MemoryBroker, client: Client) -> None:
     assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-@pytest.mark.parametrize("version", range(1, 6))
+@for_each("version", range(1, 6))
 def test_log_dirs_are_described_with_their_sizes(memory: MemoryBroker, client: Client, version: int) -> None:
     append(memory, "t", bytes(1000))
     (whole,) = client.ask(DescribeLogDirsRequest(topics=None), version, DescribeLogDirsResponse).results

@@ -17,6 +17,7 @@ from barnabas.wire.messages.metadata import (
     MetadataResponse,
 )
 from tests.broker.memory_broker import Client, MemoryBroker
+from tests.support.cases import for_each
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def ask(client: Client, *names: str, version: int = 13, **options) -> MetadataRe
     return client.ask(MetadataRequest(topics=topics, **options), version, MetadataResponse)
 
 
-@pytest.mark.parametrize("version", range(14))
+@for_each("version", range(14))
 def test_every_version_describes_brokers_and_topics(memory: MemoryBroker, client: Client, version: int) -> None:
     answer = ask(client, "t", version=version)
     assert [(broker.node_id, broker.host, broker.port) for broker in answer.brokers] == [(1, "127.0.0.1", 9092)]
@@ -197,7 +198,7 @@ def page(client: Client, names: list[str], limit: int, cursor: tuple[str, int] |
     return client.ask(request, 0, DescribeTopicPartitionsResponse)
 
 
-@pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 2000])
+@for_each("limit", [1, 2, 3, 4, 5, 2000])
 def test_partitions_are_paged_through_by_the_cursor(client: Client, limit: int) -> None:
     """KIP-966: each partition once, in order, at most the limit per response."""
     seen: list[tuple[str | None, int]] = []

@@ -25,6 +25,7 @@ from barnabas.coord.client_metrics.kept import KeptMetrics
 from barnabas.wire.broker_load import BrokerLoad
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.otlp import Point
+from tests.support.cases import for_each
 
 GET = b"GET /metrics HTTP/1.1\r\nHost: broker\r\n\r\n"
 CLIENT = {
@@ -186,7 +187,7 @@ def test_log_ins_are_shown_by_listener() -> None:
     } <= set(lines)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "written"), [(nan, "NaN"), (inf, "+Inf"), (-inf, "-Inf"), (3.0, "3"), (-0.1, "-0.1"), (1e300, "1e+300")]
 )
 def test_every_number_is_written(value: float, written: str) -> None:
@@ -210,7 +211,7 @@ def test_many_series_are_written_in_pieces_while_they_change() -> None:
     assert first.startswith("# TYPE m0 gauge\n")
 
 
-@pytest.mark.parametrize("address", ["9464", "host:port", "host:70000", "", ":"])
+@for_each("address", ["9464", "host:port", "host:70000", "", ":"])
 def test_an_address_is_host_and_port(address: str) -> None:
     with pytest.raises(ConfigError, match=r"barnabas\.metrics\.listener"):
         load({"barnabas.metrics.listener": address}, {}, None, "dev")

@@ -25,6 +25,7 @@ from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 from tests.broker.memory_broker import START_MS, Client
 from tests.broker.secure_broker import SecureBroker, authenticate, fails, handshake
 from tests.broker.token_issuer import AUDIENCE, ISSUER, claims, jwk, signed, unsecured, write_jwks
+from tests.support.cases import for_each
 
 NOW = START_MS // 1000
 URL = "sasl.oauthbearer.jwks.endpoint.url"
@@ -90,7 +91,7 @@ def test_a_token_lets_its_bearer_in_until_it_expires(secure: SecureBroker) -> No
     assert client.connection.is_finished
 
 
-@pytest.mark.parametrize("algorithm", ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"])
+@for_each("algorithm", ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"])
 def test_algorithms_of_rsa(secure: SecureBroker, algorithm: str) -> None:
     accepted(secure, signed(algorithm))
 
@@ -102,7 +103,7 @@ def test_algorithms_of_elliptic_curves(tmp_path: Path, algorithm: str, curve: st
     secure.close()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "changes",
     [
         {"exp": NOW - 30},
@@ -132,7 +133,7 @@ def test_claims_that_do_not_hold(secure: SecureBroker, changes: dict[str, Any]) 
         refused(secure, signed(**changes))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "changes",
     [{"exp": NOW - 29}, {"iat": NOW + 29}, {"nbf": NOW + 29}, {"aud": ["x", "other"]}, {"iat": NOW - 0.5}],
     ids=str,
@@ -153,7 +154,7 @@ def with_shared_secret() -> str:
     return f"{head}.{payload}.{urlsafe_b64encode(mac).decode().rstrip('=')}"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "make",
     [
         unsecured,
@@ -247,7 +248,7 @@ def test_a_url_is_asked_again_until_it_answers(tmp_path: Path) -> None:
     secure.close()
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"keys": {}}', '{"keys": [1]}', "x" * (1024 * 1024 + 1)])
+@for_each("text", ["", "[]", '{"keys": {}}', '{"keys": [1]}', "x" * (1024 * 1024 + 1)])
 def test_a_file_that_is_no_document_is_a_mistake_of_the_start(tmp_path: Path, text: str) -> None:
     (tmp_path / "jwks.json").write_text(text)
     with pytest.raises(ValueError):
@@ -280,7 +281,7 @@ def test_unsecured_tokens_where_they_are_asked_for(tmp_path: Path) -> None:
     secure.close()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sets", "sentence"),
     [
         ({}, f"{URL} is not set"),

@@ -63,6 +63,7 @@ from barnabas.wire.messages.transactions import (
 )
 from barnabas.wire.schema import Message
 from tests.broker.memory_broker import Client, MemoryBroker, R, batch
+from tests.support.volume import seeds
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ def _groups(shape: list[list[int]]) -> list[OffsetFetchRequestGroup]:
 
 def test_the_parts_have_the_items_of_the_whole_in_order() -> None:
     path = ("groups", "topics", "partition_indexes")
-    for seed in range(200):
+    for seed in seeds("BARNABAS_EXAMPLES", 60):
         choose = random.Random(seed)
         shape = [[choose.randrange(30) for _ in range(choose.randrange(6))] for _ in range(choose.randrange(1, 6))]
         size = choose.randrange(1, 40)

@@ -18,6 +18,7 @@ from barnabas.wire.messages.produce import (
 from barnabas.wire.records import BatchBuilder, Codec
 from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
 from tests.raw_batches import raw_batch, record
+from tests.support.cases import for_each
 
 
 def produce(*data: PartitionProduceData, topic: str = "t", topic_id: bytes = bytes(16), **options) -> ProduceRequest:
@@ -43,7 +44,7 @@ def client(memory: MemoryBroker) -> Client:
     return memory.client()
 
 
-@pytest.mark.parametrize("version", range(3, 14))
+@for_each("version", range(3, 14))
 def test_every_version_appends(memory: MemoryBroker, client: Client, version: int) -> None:
     topic_id = memory.broker.image.topics["t"].topic_id
     for offset in (0, 2):
@@ -237,7 +238,7 @@ def init(client: Client, version: int = 4, **options) -> InitProducerIdResponse:
     return client.ask(InitProducerIdRequest(**{"transactional_id": None, **options}), version, InitProducerIdResponse)
 
 
-@pytest.mark.parametrize("version", range(6))
+@for_each("version", range(6))
 def test_producer_ids_are_unique(client: Client, version: int) -> None:
     found = [init(client, version) for _ in range(3)]
     assert len({answer.producer_id for answer in found}) == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from barnabas.wire.messages.produce import (
 from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
 from tests.hostile.bombs import gzip_of_empty_members
 from tests.raw_batches import bomb, nonsense, raw_batch, record
+from tests.support.cases import for_each
 
 NONSENSE = nonsense(START_MS)
 BY_HEADER = {
@@ -36,7 +38,11 @@ BY_HEADER = {
 """What header and length tell is checked without opening a batch."""
 MANY = 20 * IN_PLACE_UNITS  # records that are too many for one turn, also as a run of one size
 
-BROKEN = bomb(4, MANY, base_ms=START_MS, rest=b"\x00")
+
+@cache
+def broken() -> bytes:
+    """A batch of so many records, whose mistake is behind the last of them."""
+    return bomb(4, MANY, base_ms=START_MS, rest=b"\x00")
 
 
 def request(*data: tuple[int, bytes], acks: int = -1) -> ProduceRequest:
@@ -62,8 +68,8 @@ def client(memory: MemoryBroker) -> Client:
     return memory.client()
 
 
-@pytest.mark.parametrize("level", ["lengths", "full"])
-@pytest.mark.parametrize("name", NONSENSE)
+@for_each("level", ["lengths", "full"])
+@for_each("name", NONSENSE)
 def test_nonsense_is_refused_and_leaves_no_trace(memory: MemoryBroker, client: Client, name: str, level: str) -> None:
     memory.broker.partitions.get("t", 0).log.config.record_validation = level
     client.send(request((0, NONSENSE[name]), (1, batch(b"fine"))), 9)
@@ -74,7 +80,7 @@ def test_nonsense_is_refused_and_leaves_no_trace(memory: MemoryBroker, client: C
     assert (end_offset(memory), memory.broker.partitions.get("t", 0).log.size_bytes) == (0, 0)
 
 
-@pytest.mark.parametrize("name", NONSENSE)
+@for_each("name", NONSENSE)
 def test_without_validation_the_header_is_checked(tmp_path: Path, name: str) -> None:
     """barnabas.produce.validation=header: records are stored as they came."""
     memory = MemoryBroker(tmp_path, {"barnabas.produce.validation": "header"})
@@ -86,8 +92,8 @@ def test_without_validation_the_header_is_checked(tmp_path: Path, name: str) -> 
     memory.close()
 
 
-@pytest.mark.parametrize(("level", "code"), [("header", 0), ("lengths", 0), ("full", ErrorCode.INVALID_RECORD)])
-@pytest.mark.parametrize("codec", [0, 4])
+@for_each(("level", "code"), [("header", 0), ("lengths", 0), ("full", ErrorCode.INVALID_RECORD)])
+@for_each("codec", [0, 4])
 def test_only_full_validation_reads_every_field(
     memory: MemoryBroker, client: Client, level: str, code: int, codec: int
 ) -> None:
@@ -111,7 +117,7 @@ def test_a_compacted_topic_reads_every_field_at_any_level(tmp_path: Path, level:
     memory.close()
 
 
-@pytest.mark.parametrize("name", sorted(BY_HEADER))
+@for_each("name", sorted(BY_HEADER))
 def test_what_the_header_tells_opens_no_batch(client: Client, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[int] = []
     monkeypatch.setattr(record_check.RecordCheck, "steps", lambda self, pieces: opened.append(1) or iter(()))
@@ -120,8 +126,8 @@ def test_what_the_header_tells_opens_no_batch(client: Client, name: str, monkeyp
     assert opened == []
 
 
-@pytest.mark.parametrize("codec", [1, 2, 3, 4])
-@pytest.mark.parametrize("acks", [1, -1])
+@for_each("codec", [1, 2, 3, 4])
+@for_each("acks", [1, -1])
 def test_a_large_batch_is_validated_between_the_turns(
     memory: MemoryBroker, client: Client, codec: int, acks: int
 ) -> None:
@@ -139,7 +145,7 @@ def test_a_large_batch_is_validated_between_the_turns(
 
 
 def test_a_large_batch_that_is_invalid_is_refused_later(memory: MemoryBroker, client: Client) -> None:
-    client.send(request((0, BROKEN), (1, batch(b"small"))), 9)
+    client.send(request((0, broken()), (1, batch(b"small"))), 9)
     assert client.answers() == []
     memory.advance(0)
     large, small = answers(client)
@@ -183,7 +189,7 @@ def test_acks_0_stays_in_order_too(memory: MemoryBroker, client: Client) -> None
 
 def test_a_large_invalid_batch_with_acks_0_closes_the_connection(memory: MemoryBroker, client: Client) -> None:
     """R13."""
-    client.feed(client.frame(request((0, BROKEN), acks=0), 9))
+    client.feed(client.frame(request((0, broken()), acks=0), 9))
     client.sent.clear()
     assert not client.connection.is_closing
     memory.advance(0)

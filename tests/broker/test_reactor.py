@@ -35,6 +35,7 @@ from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
 from tests.broker.memory_broker import batch
+from tests.support.waiting import within
 
 ASK = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 
@@ -113,7 +114,7 @@ class Peer:
 async def serving(data_dir: Path, limits: Limits | None = None, **options: Any) -> AsyncIterator[Loopback]:
     loopback = Loopback(data_dir, limits, **options)
     try:
-        with trio.fail_after(20):
+        with within("the end of the block"):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(loopback.reactor.run)
                 nursery.start_soon(loopback.broker.loop.timers.run)

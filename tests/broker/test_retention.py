@@ -15,6 +15,7 @@ from barnabas.storage.log_config import LogConfig
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.messages import configs as c
 from tests.broker.memory_broker import START_MS, MemoryBroker, batch
+from tests.support.cases import for_each
 
 DAY_S = 86_400
 SEGMENT_BYTES = 1_048_576
@@ -137,7 +138,7 @@ async def test_one_failing_disk_does_not_stop_the_others(
     assert (start(memory), start(memory, "u")) == (1, 0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sets", "retention_ms"),
     [
         ({}, 604_800_000),

@@ -28,6 +28,7 @@ from tests.broker.secure_broker import (
     scram_final,
     scram_first,
 )
+from tests.support.cases import for_each
 
 TOKEN = f"\0{ALICE}\0{SECRET}".encode()
 REFUSED = "Authentication failed: Invalid username or password"
@@ -58,8 +59,8 @@ def raw(client: Client, token: bytes) -> bytes:
 # Log-ins
 
 
-@pytest.mark.parametrize("asks_versions", [True, False])
-@pytest.mark.parametrize("version", [0, 1, 2])
+@for_each("asks_versions", [True, False])
+@for_each("version", [0, 1, 2])
 def test_plain_lets_a_user_in(secure: SecureBroker, version: int, asks_versions: bool) -> None:
     client = secure.dial()
     if asks_versions:
@@ -118,8 +119,8 @@ def test_sasl_requests_of_an_authenticated_connection_are_illegal(secure: Secure
 # What is not served before
 
 
-@pytest.mark.parametrize("request_", [METADATA, SaslAuthenticateRequest(auth_bytes=TOKEN), CreateTopicsRequest()])
-@pytest.mark.parametrize("asks_versions", [True, False])
+@for_each("request_", [METADATA, SaslAuthenticateRequest(auth_bytes=TOKEN), CreateTopicsRequest()])
+@for_each("asks_versions", [True, False])
 def test_nothing_else_is_served_before_a_handshake(secure: SecureBroker, request_, asks_versions: bool) -> None:
     client = secure.dial()
     if asks_versions:

@@ -20,6 +20,7 @@ from barnabas.wire.messages.sasl import (
     UserName,
 )
 from tests.broker.memory_broker import MemoryBroker
+from tests.support.cases import for_each
 
 
 def upsertion(
@@ -89,7 +90,7 @@ def test_a_deletion(memory: MemoryBroker) -> None:
     assert memory.broker.image.scram == {}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "code", "text"),
     [
         (upsertion(""), ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"),

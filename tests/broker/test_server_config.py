@@ -17,6 +17,7 @@ from barnabas.broker.config.load import load
 from barnabas.broker.config.profiles import DEV
 from barnabas.broker.config.server_config import ServerConfig
 from barnabas.wire.configdef import ConfigError
+from tests.support.cases import for_each
 
 
 def config(
@@ -112,7 +113,7 @@ _CONTROLLER = {
 }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sets", "sentence"),
     [
         ({"num.partitions": "none"}, "Invalid value none for configuration num.partitions: Not a number of type INT"),
@@ -310,7 +311,7 @@ def test_several_listeners_may_map_to_plaintext() -> None:
     assert list(c.advertised_listeners) == ["EXTERNAL"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sets", "node_id"),
     [({}, 1), ({"node.id": "5"}, 5), ({"broker.id": "7"}, 7), ({"node.id": "5", "broker.id": "7"}, 5)],
 )
@@ -325,7 +326,7 @@ def test_log_dirs_win_over_log_dir(sets: dict[str, str], dirs: tuple[str, ...]) 
     assert config(sets).log_dirs == dirs
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sets", "defaults"),
     [
         ({}, {}),
@@ -346,7 +347,7 @@ def test_topics_inherit_the_brokers_settings(sets: dict[str, str], defaults: dic
 # Flush policy
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sets", "is_named", "policy"),
     [
         ({}, True, "always"),

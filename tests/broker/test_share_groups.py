@@ -17,6 +17,7 @@ from barnabas.wire.messages.topics import (
     DeleteTopicState,
 )
 from tests.broker.memory_broker import MemoryBroker
+from tests.support.cases import for_each
 
 FEW = {
     "share.coordinator.state.topic.num.partitions": "3",
@@ -188,7 +189,7 @@ def test_sessions_that_expire_at_the_same_time_all_expire(memory):
     assert (describe(memory).group_epoch, describe(memory).group_state) == (epoch, "Empty")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "code"),
     [
         ({"member": ""}, E.INVALID_REQUEST),

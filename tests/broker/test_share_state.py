@@ -12,6 +12,7 @@ from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsRespo
 from barnabas.wire.records import iter_batches
 from barnabas.wire.types import uuid_to_text
 from tests.broker.memory_broker import MemoryBroker
+from tests.support.cases import for_each
 
 FEW = {"share.coordinator.state.topic.num.partitions": "3"}
 
@@ -218,7 +219,7 @@ def test_superseded_records_of_the_log_are_deleted(memory):
     assert [read(memory, n).state_batches for n in (0, 1)] == before
 
 
-@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+@for_each("codec", [1, 2, 3, 4])
 def test_batches_of_coordinators_are_compressed_if_configured(tmp_path, codec):
     """`share.coordinator.state.topic.compression.codec` and `offsets.topic.compression.codec`."""
     key = "share.coordinator.state.topic.compression.codec"

@@ -16,9 +16,9 @@ from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages import streams_groups as s
 from barnabas.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
 from tests.broker.raw_client import RawClient
+from tests.support.waiting import Deadline, wait_for
 
 E = ErrorCode
-DEADLINE_S = 30.0
 VERSIONS = [0, 1]
 TOPIC_RESOURCE = 2
 MISSING_SOURCE_TOPICS, INCORRECTLY_PARTITIONED_TOPICS, MISSING_INTERNAL_TOPICS, SHUTDOWN = 1, 2, 3, 4
@@ -79,13 +79,13 @@ def given(answer):
 
 def beat_until(client, group, member_id, epoch, condition, **fields):
     """Send heartbeats until a response matches: topics are created asynchronously, assignments have an interval."""
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = Deadline("another response to the heartbeat")
     while True:
         answer = beat(client, group, member_id, epoch, **fields)
         assert not answer.error_code, (E(answer.error_code), answer.error_message)
         if condition(answer):
             return answer
-        assert time.monotonic() < deadline, answer
+        deadline.check()
         fields.pop("active", None)
         epoch = answer.member_epoch
         time.sleep(0.1)
@@ -144,10 +144,8 @@ def test_internal_topics_get_their_configs(client, group):
             )
         ]
     )
-    deadline = time.monotonic() + DEADLINE_S
-    while not (configs := client(request, 4).results[0].configs):  # Kafka applies the new topic asynchronously
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    # Kafka applies the new topic asynchronously
+    configs = wait_for(lambda: client(request, 4).results[0].configs, "the configuration of the changelog topic")
     assert [config.value for config in configs] == ["compact"]
     beat(client, group, "m", -1)
 

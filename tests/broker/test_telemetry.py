@@ -27,6 +27,7 @@ from barnabas.wire.messages.telemetry import (
 )
 from barnabas.wire.types import uuid_to_text
 from tests.broker.memory_broker import Client, MemoryBroker
+from tests.support.cases import for_each
 from tests.wire.otlp_writer import gauge, number, push, sum_of
 
 CLIENT_METRICS = 16
@@ -112,7 +113,7 @@ def test_without_a_subscription_nothing_is_asked_for(client: Client) -> None:
     assert (asked.error_code, asked.requested_metrics, asked.push_interval_ms) == (0, [], 300_000)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("match", "matches"),
     [
         ("client_id=test", True),
@@ -175,7 +176,7 @@ COMPRESS: dict[int, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("codec", COMPRESS)
+@for_each("codec", COMPRESS)
 def test_pushed_metrics_are_shown(memory: MemoryBroker, client: Client, codec: int) -> None:
     subscribe(client)
     asked = get(client)
@@ -220,7 +221,7 @@ def test_pushes_come_once_an_interval(memory: MemoryBroker, client: Client) -> N
     assert send(client, pushing(asked)) == ErrorCode.INVALID_REQUEST
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "expected"),
     [
         ({"client_instance_id": bytes(16)}, ErrorCode.INVALID_REQUEST),
@@ -314,7 +315,7 @@ def test_metrics_are_shown_for_a_minute_after_the_last_push(memory: MemoryBroker
 # The configs of subscriptions.
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "expected"),
     [
         (("interval.ms", SET, "99"), (ErrorCode.INVALID_REQUEST, "between 100 and 3600000")),

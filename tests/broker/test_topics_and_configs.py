@@ -13,6 +13,7 @@ from barnabas.wire.messages import configs as c
 from barnabas.wire.messages import topics as t
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.broker.memory_broker import Client, MemoryBroker
+from tests.support.cases import for_each
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
 SET, DELETE, APPEND = 0, 1, 2
@@ -33,7 +34,7 @@ def create(client: Client, version: int, *names: str, **fields: bool) -> list[t.
     return client.ask(t.CreateTopicsRequest(topics=topics, **fields), version, t.CreateTopicsResponse).topics
 
 
-@pytest.mark.parametrize("version", versions(ApiKey.CREATE_TOPICS))
+@for_each("version", versions(ApiKey.CREATE_TOPICS))
 def test_a_topic_exists_when_its_creation_is_answered(memory: MemoryBroker, client: Client, version: int) -> None:
     good, bad = create(client, version, "orders", "no such name!")
     assert (good.error_code, good.error_message) == (0, None)
@@ -48,7 +49,7 @@ def test_a_topic_exists_when_its_creation_is_answered(memory: MemoryBroker, clie
         assert good.topic_id == found.topic_id
 
 
-@pytest.mark.parametrize("version", versions(ApiKey.DELETE_TOPICS))
+@for_each("version", versions(ApiKey.DELETE_TOPICS))
 def test_a_topic_is_gone_when_its_deletion_is_answered(memory: MemoryBroker, client: Client, version: int) -> None:
     create(client, 7, "orders")
     request = (
@@ -167,7 +168,7 @@ def test_levels_of_loggers_are_described_and_changed(client: Client, chatty: log
     assert chatty.level == logging.NOTSET
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "asked", "code"),
     [
         ("", ("root", SET, "INFO"), 42),

@@ -16,6 +16,7 @@ from barnabas.wire.messages import transactions as t
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from tests.broker.memory_broker import MemoryBroker, batch
+from tests.support.cases import for_each
 
 FEW = {"transaction.state.log.num.partitions": "3", "offsets.topic.num.partitions": "3"}
 
@@ -315,8 +316,8 @@ def test_there_is_no_coordinator_before_find_coordinator(tmp_path):
 # ---- offsets
 
 
-@pytest.mark.parametrize("commit", [True, False])
-@pytest.mark.parametrize("version", [0, 2, 3, 4, 5])
+@for_each("commit", [True, False])
+@for_each("version", [0, 2, 3, 4, 5])
 def test_offsets_take_effect_with_the_commit(memory, commit, version):
     """T11: pending until the marker, whatever the version."""
     producer = TransactionalClient(memory)

@@ -22,6 +22,7 @@ from barnabas.broker.net.reactor import CHECKPOINT_S, ROTATION_S, SEND_S, TURN_S
 from barnabas.broker.slices import SLICE_S
 from barnabas.broker.timers import FIRE_S
 from tests.broker.turns import Turns, received, requests
+from tests.support.waiting import within
 
 SHARE_MS = SHARE_S * 1000
 
@@ -336,7 +337,7 @@ async def test_a_turn_that_fails_does_not_end_the_reactor(
 
     peer = turns.connect()
     monkeypatch.setattr(turns.reactor, "_serve", failing_once)
-    with trio.fail_after(20):
+    with within("an answer after a turn that has failed"):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(turns.reactor.run)
             peer.sendall(requests(1, 0))
@@ -383,7 +384,7 @@ async def test_a_failed_turn_before_other_tasks_does_not_end_the_reactor(
     monkeypatch.setattr(turns.reactor, "turn", failing)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(turns.reactor.run)
-        with trio.fail_after(20):
+        with within("40 requests that are served"):
             while len(turns.served) < 40:
                 await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()

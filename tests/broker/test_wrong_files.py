@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 from pathlib import Path
 from random import Random
@@ -22,9 +21,11 @@ from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsRespo
 from tests.broker.memory_broker import MemoryBroker
 from tests.broker.test_fetch import append
 from tests.broker.wrong_files import TOPICS, VALUES, Outcome, copied, make_data, small_files, wrong_ways
+from tests.support.cases import for_each
+from tests.support.volume import first_seed, how_many
 
-SEED = int(os.environ.get("BARNABAS_SEED", "1"))
-FLIPS = int(os.environ.get("BARNABAS_EXAMPLES", "20")) // 20
+SEED = first_seed()
+FLIPS = max(1, how_many("BARNABAS_EXAMPLES", 20) // 20)
 COMPLETE = dict.fromkeys(TOPICS, VALUES)
 CHECKED_BY_THE_START = ("__cluster_metadata-0/quorum-state",)
 """Files of which `storage check` knows only whether they are files."""
@@ -129,8 +130,8 @@ def _make_linked(path: Path) -> None:
     path.symlink_to(path.parent / "elsewhere")
 
 
-@pytest.mark.parametrize("make", [_make_file, _make_link, _make_linked, Path.mkdir])
-@pytest.mark.parametrize("name", ["v-0", "t-1", "a-b", "-0", "t-00"])
+@for_each("make", [_make_file, _make_link, _make_linked, Path.mkdir])
+@for_each("name", ["v-0", "t-1", "a-b", "-0", "t-00"])
 def test_what_is_named_like_a_partition_by_accident_is_no_reason_to_stop(
     data: Path, tmp_path: Path, make, name
 ) -> None:
@@ -141,7 +142,7 @@ def test_what_is_named_like_a_partition_by_accident_is_no_reason_to_stop(
     assert Outcome(path).values == COMPLETE
 
 
-@pytest.mark.parametrize("make", [_make_file, _make_link, _make_linked, Path.mkdir])
+@for_each("make", [_make_file, _make_link, _make_linked, Path.mkdir])
 def test_something_else_in_the_place_of_a_partition_keeps_it_offline(data: Path, tmp_path: Path, make) -> None:
     path = copied(data, tmp_path / "copy")
     shutil.rmtree(path / "t-0")

@@ -40,6 +40,7 @@ from barnabas.wire.messages.tokens import RenewDelegationTokenRequest, RenewDele
 from barnabas.wire.records import Codec, ControlRecordType, build_batch, control_batch
 from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
+from tests.support.cases import for_each
 from tests.wire import recorded
 
 WHOLE = build_batch([(1, b"k", b"v")])
@@ -93,7 +94,7 @@ def test_messages_of_kafka_are_not_changed() -> None:
         assert message.encode(vector.version) == vector.data, vector.line
 
 
-@pytest.mark.parametrize(
+@for_each(
     "batch",
     [
         build_batch([(5, b"k", b"v", [("h", b"\xff"), ("n", None)]), (6, None, None)]),
@@ -111,8 +112,8 @@ def test_batches_are_made_again_byte_by_byte(batch: bytes) -> None:
     assert read_one(text).request == exchange.request
 
 
-@pytest.mark.parametrize("codec", list(Codec))
-@pytest.mark.parametrize("append_time", [None, 99])
+@for_each("codec", list(Codec))
+@for_each("append_time", [None, 99])
 def test_records_in_every_codec(codec: Codec, append_time: int | None) -> None:
     more = {} if append_time is None else {"timestamp_type": 1, "log_append_time_ms": append_time}
     text = text_of(produced(build_batch([(n, b"k", b"value " * n) for n in range(9)], codec=codec, **more)))
@@ -164,7 +165,7 @@ SECRETS: list[tuple[Message, Message, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("request_", "response", "version"), SECRETS, ids=lambda one: type(one).__name__)
+@for_each(("request_", "response", "version"), SECRETS, ids=lambda one: type(one).__name__)
 def test_secrets_are_not_written(request_: Message, response: Message, version: int) -> None:
     api = ApiKey(request_.api_key)
     bodies = request_.encode(version), response.encode(version)
@@ -234,7 +235,7 @@ def test_a_file_cut_anywhere() -> None:
             continue
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each("seed", range(200))
 def test_changed_files_are_read_or_refused(seed: int) -> None:
     choices = random.Random(seed)
     characters = list(session())
@@ -253,7 +254,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(one, (*path, name))
 
 
-@pytest.mark.parametrize("wrong", [None, -1, 1 << 70, 1.5, True, "\ud800", [None], {"base64": 5}], ids=repr)
+@for_each("wrong", [None, -1, 1 << 70, 1.5, True, "\ud800", [None], {"base64": 5}], ids=repr)
 def test_values_of_other_types(wrong: object) -> None:
     """Wherever somebody has written something else, it is read or refused."""
     fetches = [one for one in recorded.exchanges() if one.api_key == ApiKey.FETCH]

@@ -14,6 +14,7 @@ from confluent_kafka import Message
 from compat.checker.__main__ import check
 from compat.checker.history import HistoryError, Writer, events_of, read
 from compat.exactly_once.confluent_client import known_offset
+from tests.support.cases import for_each
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMITTED = {"isolation": "read_committed"}
@@ -401,7 +402,7 @@ class TestFiles:
         line = json.dumps({"at": 1.0, "process": "w", "type": "restarted"})
         assert len(list(events_of("torn", f"{line}\n{line[:20]}"))) == 1
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("line", "message"),
         [
             ("{", "not JSON"),

@@ -9,12 +9,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
-from barnabas.cli.app import run as run_in_process
+from barnabas.cli import main
 from bench.servers import TEST_VARIABLES
+from tests.support.commands import run_barnabas
 
 COMMAND = [sys.executable, "-m", "barnabas"]
 
@@ -53,10 +55,7 @@ def run_command(*arguments: str, stdin: str | bytes = b"", bootstrap: str | None
     if bootstrap is not None:
         clean["BARNABAS_BOOTSTRAP_SERVERS"] = bootstrap
     given = stdin.encode() if isinstance(stdin, str) else stdin
-    command = [*COMMAND, *arguments]
-    return Ran(
-        subprocess.run(command, input=given, capture_output=True, env=clean | environment, timeout=60, check=False)
-    )
+    return Ran(run_barnabas(arguments, clean | environment, given))
 
 
 @pytest.fixture
@@ -69,25 +68,26 @@ def run(broker) -> Callable[..., Ran]:
     return against_broker
 
 
+def call_command(*arguments: str, stdin: str | bytes = b"", bootstrap: str = "") -> Ran:
+    """As `run_command`, but in this process, which saves the start of a process."""
+    given = stdin.encode() if isinstance(stdin, str) else stdin
+    stdout, stderr = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryFile() as file:
+        for name in TEST_VARIABLES:  # a broker would take them for keys
+            patch.delenv(name, raising=False)
+        patch.setenv("BARNABAS_BOOTSTRAP_SERVERS", bootstrap)
+        patch.setenv("XDG_CONFIG_HOME", "/nonexistent")
+        file.write(given)
+        file.seek(0)
+        patch.setattr("sys.stdin", io.TextIOWrapper(file, encoding="utf-8"))
+        patch.setattr("sys.stdout", stdout)
+        patch.setattr("sys.stderr", stderr)
+        code = main(arguments)
+    written = [stream.buffer.getvalue() for stream in (stdout, stderr)]  # type: ignore[attr-defined]
+    return Ran(subprocess.CompletedProcess(arguments, code, *written))
+
+
 @pytest.fixture
-def call(broker, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
-    """`call("topic", "list")`: as `run`, but in this process, which saves the start of a process."""
-    for name in TEST_VARIABLES:  # a broker would take them for keys
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("BARNABAS_BOOTSTRAP_SERVERS", broker.bootstrap)
-    monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
-
-    def here(*arguments: str, stdin: str | bytes = b"") -> Ran:
-        given = stdin.encode() if isinstance(stdin, str) else stdin
-        stdout, stderr = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-        with monkeypatch.context() as patch, tempfile.TemporaryFile() as file:
-            file.write(given)
-            file.seek(0)
-            patch.setattr("sys.stdin", io.TextIOWrapper(file, encoding="utf-8"))
-            patch.setattr("sys.stdout", stdout)
-            patch.setattr("sys.stderr", stderr)
-            code = run_in_process(arguments)
-        written = [stream.buffer.getvalue() for stream in (stdout, stderr)]  # type: ignore[attr-defined]
-        return Ran(subprocess.CompletedProcess(arguments, code, *written))
-
-    return here
+def call(broker) -> Callable[..., Ran]:
+    """`call("topic", "list")`: as `run`, but in this process."""
+    return partial(call_command, bootstrap=broker.bootstrap)

@@ -15,6 +15,7 @@ import pytest
 import barnabas
 from barnabas.cli.app import COMMANDS
 from bench.ports import free_port
+from tests.support.cases import for_each
 
 from .conftest import run_command
 
@@ -54,13 +55,13 @@ def test_similar_names_of_topics_and_groups_are_suggested(run, topic) -> None:
     assert run("topic", "describe", "nothing-like-it").stderr == "barnabas: there is no topic 'nothing-like-it'\n"
 
 
-@pytest.mark.parametrize("name", [name for name, (place, _) in COMMANDS.items() if place])
+@for_each("name", [name for name, (place, _) in COMMANDS.items() if place])
 def test_every_command_of_the_table_exists(name: str) -> None:
     module, attribute = COMMANDS[name][0].split(":")
     assert getattr(import_module(module), attribute).name == name
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "sentence"),
     [
         (["tpoic"], "barnabas: no such command: tpoic; did you mean topic?"),
@@ -94,7 +95,7 @@ def test_mistake_is_one_sentence_and_exit_code_2(arguments: list[str], sentence:
     assert sentence.lower() in ran.stderr.lower()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "arguments",
     [["topic", "list"], ["produce", "t"], ["consume", "t"], ["group", "list"], ["config", "get", "topic", "t"]],
     ids=" ".join,

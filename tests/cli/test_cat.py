@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import for_each
+
 from .conftest import run_command
 
 KCAT = shutil.which("kcat") or shutil.which("kafkacat")
@@ -48,7 +50,7 @@ def _notes(stderr: bytes) -> list[str]:
 
 
 @needs_kcat
-@pytest.mark.parametrize(
+@for_each(
     "options",
     [
         ("-C", "-e"),
@@ -136,7 +138,7 @@ def test_same_messages_as_kcat(call, broker, topic_name, tmp_path: Path, options
     assert (found[0][1] or b"") == (found[1][1] or b""), "what -T prints"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "said"),
     [
         (["-C", "-P"], "only one of"),

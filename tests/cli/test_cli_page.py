@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 
 import click
-import pytest
 
 from barnabas.cli.kafka_tools.registry import MISSING, TOOLS
 from barnabas.docgen_cli import commands, tool_options
 from barnabas.side_by_side import AREAS
+from tests.support.cases import for_each
 
 ROWS = [row for rows in AREAS.values() for row in rows]
 BARNABAS = sorted({line for row in ROWS for line in row.barnabas.split("\n")})
@@ -23,7 +23,7 @@ def options_of(words):
     }
 
 
-@pytest.mark.parametrize("line", BARNABAS)
+@for_each("line", BARNABAS)
 def test_a_command_of_barnabas_exists_with_its_options(line):
     words = shlex.split(line.split(" < ")[0])
     if words[1].startswith("kafka-"):
@@ -36,7 +36,7 @@ def test_a_command_of_barnabas_exists_with_its_options(line):
     assert options_of(words[depth:]) <= known, line
 
 
-@pytest.mark.parametrize("line", KAFKA)
+@for_each("line", KAFKA)
 def test_a_tool_of_kafka_exists_with_its_options(line):
     words = shlex.split(line.split(" < ")[0])
     if "(not here)" in line:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas.cli import command_cluster
+from tests.support.cases import for_each
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_a_server_that_never_answers_leaves_time_for_the_next(call, broker, sile
     assert call("cluster", "info", "-b", both, "--timeout", "4", "-o", "json").ok().json["brokers"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "arguments", [("topic", "describe"), ("consume",), ("config", "get", "topic"), ("producers",), ("topic", "analyze")]
 )
 def test_the_most_similar_name_is_suggested(call, topic, arguments: tuple[str, ...]) -> None:

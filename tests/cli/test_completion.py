@@ -14,6 +14,7 @@ import pytest
 from barnabas.cli.app import app
 from barnabas.cli.completion.values import PATIENCE_S, items_for
 from barnabas.storage.topic_keys import TOPIC_KEYS
+from tests.support.cases import for_each
 
 from .conftest import COMMAND, Ran, run_command
 
@@ -71,9 +72,7 @@ def test_the_profile_has_the_broker(run, broker, topic, tmp_path: Path) -> None:
     assert after("barnabas profile use h", "", **home) == ["here"]
 
 
-@pytest.mark.parametrize(
-    "line", ["barnabas topic describe ", "barnabas nonsense x ", "barnabas topic list -b x:y -", ""]
-)
+@for_each("line", ["barnabas topic describe ", "barnabas nonsense x ", "barnabas topic list -b x:y -", ""])
 def test_nothing_to_complete_is_no_error(line: str) -> None:
     after(line)
 
@@ -138,7 +137,7 @@ def test_every_text_is_completed_or_known_to_be_free() -> None:
 # --- printing and installing
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
+@for_each("shell", ["bash", "zsh", "fish", "powershell"])
 def test_scripts_are_printed(shell: str) -> None:
     script = run_command("completion", shell).ok().stdout
     assert f"{shell}_complete" in script

@@ -18,6 +18,7 @@ from barnabas.cli.duration import Duration
 from barnabas.cli.record_filter import Filter
 from barnabas.client.errors import TimedOut
 from barnabas.wire.records import Record
+from tests.support.cases import for_each
 
 from .conftest import COMMAND, run_command
 
@@ -148,7 +149,7 @@ def test_filter(call, orders) -> None:
     assert "2 without a field" in found.stderr
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("expression", "said"),
     [
         ("value.amount >", "is not an expression"),
@@ -177,7 +178,7 @@ def test_wrong_filter_at_the_command_line(call, empty) -> None:
 RECORD = Record(7, 1000, b'{"id": 5}', b'{"amount": 3, "items": [1, 2], "name": "%s"}', [("trace", b"x")], -1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("expression", "matches", "unusable"),
     [
         ("value.items[1] == 2", True, 0),

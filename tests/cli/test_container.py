@@ -22,6 +22,7 @@ from barnabas.cli.configured_address import configured_address
 from barnabas.client.cluster import Cluster
 from bench.ports import free_port
 from tests.forwarder import Forwarder
+from tests.support.cases import for_each
 
 from .conftest import run_command
 
@@ -134,7 +135,7 @@ def test_listeners_of_the_image(tmp_path: Path) -> None:
     assert own.advertised_listeners == {}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("environment", "file", "expected"),
     [
         ({}, None, None),

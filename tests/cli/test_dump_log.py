@@ -16,6 +16,7 @@ from barnabas.dump.secrets import HIDDEN, hide_secrets
 from barnabas.storage.layout import segment_name
 from barnabas.wire.configdef import PASSWORD
 from barnabas.wire.records import BatchBuilder, build_batch, control_batch
+from tests.support.cases import for_each
 from tests.written_log import write_log
 
 NOW_MS = 1_700_000_000_000
@@ -249,7 +250,7 @@ def test_control_record_of_an_unknown_type_is_shown(dump: Callable[..., Ran], tm
     assert "controlType: UNKNOWN(99)" in dump(path, "--deep-iteration").out
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "sentence"),
     [
         ([], "name at least one file"),

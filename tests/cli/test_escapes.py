@@ -8,13 +8,14 @@ import pytest
 from barnabas.cli.consume import json_line
 from barnabas.cli.escapes import compile_format, unescape
 from barnabas.wire.records import Record
+from tests.support.cases import for_each
 
 RECORD = Record(7, 1763715600000, b"key", b"value", [("a", b"1"), ("b", None)])
 TOMBSTONE = Record(8, -1, b"\xff", None, [])
 PLACE = ("orders", 2)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "printed"),
     [
         (r"%t %p %o %k %v %h %T\n", b"orders 2 7 key value a=1,b=NULL 1763715600000\n"),
@@ -34,7 +35,7 @@ def test_null_prints_nothing_and_has_length_minus_one() -> None:
     assert compile_format("[%v] %S %K", "-f")(PLACE, TOMBSTONE) == b"[] -1 1"
 
 
-@pytest.mark.parametrize("text", ["%x", "%", "50%", "%%%", r"\q", "\\", r"\x4"])
+@for_each("text", ["%x", "%", "50%", "%%%", r"\q", "\\", r"\x4"])
 def test_unknown_verb_or_escape_is_a_usage_error(text: str) -> None:
     with pytest.raises(click.BadParameter, match="knows no"):
         compile_format(text, "-f")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import errno
 
-import pytest
-
 from barnabas.cli.failure import exit_code, explain
 from barnabas.cli.settings import SettingsError
 from barnabas.client.errors import ClientError, NotFound, TimedOut, Unreachable
 from barnabas.terminal.question import Declined
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
+from tests.support.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("error", "code"),
     [
         (ClientError("x"), 1),

@@ -11,6 +11,7 @@ from barnabas.wire.messages.streams_groups import (
     StreamsGroupHeartbeatRequestTopology,
 )
 from tests.broker.raw_client import RawClient
+from tests.support.cases import for_each
 
 
 @pytest.fixture
@@ -97,7 +98,7 @@ def test_group_with_members_is_neither_moved_nor_deleted(call, consumer, topic_w
     assert (forgotten.code, "GROUP_SUBSCRIBED_TO_TOPIC: a member reads it" in forgotten.stderr) == (1, True)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("where", "offsets"),
     [("earliest", [0, 0]), ("latest", [10, 5]), ("7", [7, 5]), ("-3", [7, 2]), ("@0", [0, 0])],
 )

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import for_each
+
 
 @pytest.fixture
 def group(call, topic) -> str:
@@ -22,7 +24,7 @@ def _offsets(call, group: str) -> list[int]:
     return [row["committed"] for row in call("group", "offsets", group, "-o", "json").ok().json]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "after"),
     [
         (("--shift-by", "-2"), [3, 3]),

@@ -8,9 +8,10 @@ import click
 import pytest
 
 from barnabas.cli.offset_spec import OffsetSpec, parse_offset_spec, parse_range
+from tests.support.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "spec"),
     [
         ("beginning", OffsetSpec("start")),
@@ -41,15 +42,13 @@ def test_offset_spec_of_a_time_ago() -> None:
     assert before - 7_200_000 <= spec.value <= after - 7_200_000
 
 
-@pytest.mark.parametrize(
-    "text", ["", "middle", "1.5", "@", "@yesterday", "@2025-13-01", "--1", "END", "1 ", "@-1w", "²"]
-)
+@for_each("text", ["", "middle", "1.5", "@", "@yesterday", "@2025-13-01", "--1", "END", "1 ", "@-1w", "²"])
 def test_an_invalid_offset_spec_is_a_usage_error(text: str) -> None:
     with pytest.raises(click.BadParameter, match="is not a position in a partition"):
         parse_offset_spec(text, "-o")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "start", "end"),
     [
         ("5", OffsetSpec("offset", 5), None),
@@ -70,7 +69,7 @@ def test_range(text: str, start: OffsetSpec, end: OffsetSpec | None) -> None:
     assert parse_range(text, "-o") == (start, end)
 
 
-@pytest.mark.parametrize("text", ["5:10:15", "a:b", "5:x", "5-10"])
+@for_each("text", ["5:10:15", "a:b", "5:x", "5-10"])
 def test_an_invalid_range_is_a_usage_error(text: str) -> None:
     with pytest.raises(click.BadParameter):
         parse_range(text, "-o")

@@ -18,6 +18,7 @@ from barnabas.client.producer import Producer
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.partitioners import RoundRobin
 from barnabas.wire.records import Record
+from tests.support.cases import for_each
 
 from .conftest import COMMAND, run_command
 from .scripted_broker import ScriptedBroker
@@ -54,7 +55,7 @@ def test_json_lines_are_copied_exactly(call, topic_name) -> None:
     assert len(first.splitlines()) == 5
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "said"),
     [
         ("nonsense", "is not JSON"),
@@ -130,7 +131,7 @@ def test_files(call, topic, tmp_path: Path) -> None:
     assert records[1]["value"] == "a\nb\n"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "said"),
     [
         (["-H", "bad"], "must be NAME=VALUE, not 'bad'"),

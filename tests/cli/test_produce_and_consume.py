@@ -1,4 +1,4 @@
-"""`barnabas produce` and `barnabas consume` against a broker."""
+"""`barnabas produce` and `barnabas consume` against a broker; in processes where pipes and signals are the subject."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ def test_file_of_many_batches(run, topic, tmp_path: Path) -> None:
     ("compression", "acks"),
     [("none", "0"), ("none", "1"), ("gzip", "all"), ("snappy", "0"), ("lz4", "1"), ("zstd", "all")],
 )
-def test_every_codec_and_acks(run, topic, compression: str, acks: str) -> None:
+def test_every_codec_and_acks(call, topic, compression: str, acks: str) -> None:
     lines = [str(number) for number in range(2000)]
-    run("produce", topic, "-z", compression, "--acks", acks, "-q", stdin="\n".join(lines)).ok()
-    assert run("consume", topic, "-n", "2000").ok().lines == lines
+    call("produce", topic, "-z", compression, "--acks", acks, "-q", stdin="\n".join(lines)).ok()
+    assert call("consume", topic, "-n", "2000").ok().lines == lines
 
 
-def test_without_idempotence(run, topic) -> None:
-    run("produce", topic, "--no-idempotent", stdin="a\nb\n").ok()
-    assert _read(run, topic) == ["a", "b"]
+def test_without_idempotence(call, topic) -> None:
+    call("produce", topic, "--no-idempotent", stdin="a\nb\n").ok()
+    assert _read(call, topic) == ["a", "b"]
 
 
-def test_keys_headers_and_tombstones(run, topic) -> None:
-    run("produce", topic, "-K", r"\t", "-Z", "-H", "trace=7", "-H", "flag=", stdin="k1\tv1\nk2\t\n\tv3\n").ok()
-    read = run("consume", topic, "-e", "-f", r"%k|%v|%K|%S|%h\n").ok()
+def test_keys_headers_and_tombstones(call, topic) -> None:
+    call("produce", topic, "-K", r"\t", "-Z", "-H", "trace=7", "-H", "flag=", stdin="k1\tv1\nk2\t\n\tv3\n").ok()
+    read = call("consume", topic, "-e", "-f", r"%k|%v|%K|%S|%h\n").ok()
     assert read.lines == [
         "k1|v1|2|2|trace=7,flag=NULL",
         "k2||2|-1|trace=7,flag=NULL",
@@ -65,22 +65,22 @@ def test_keys_headers_and_tombstones(run, topic) -> None:
     ]
 
 
-def test_one_key_for_all(run, topic) -> None:
-    run("produce", topic, "-k", "same", stdin="a\nb\n").ok()
-    assert _read(run, topic, "-f", r"%k=%v\n") == ["same=a", "same=b"]
+def test_one_key_for_all(call, topic) -> None:
+    call("produce", topic, "-k", "same", stdin="a\nb\n").ok()
+    assert _read(call, topic, "-f", r"%k=%v\n") == ["same=a", "same=b"]
 
 
-def test_line_without_its_delimiter_is_named(run, topic) -> None:
-    ran = run("produce", topic, "-K", ":", stdin="a:1\nb\n")
+def test_line_without_its_delimiter_is_named(call, topic) -> None:
+    ran = call("produce", topic, "-K", ":", stdin="a:1\nb\n")
     assert ran.code == 2
     assert "line 2 has no ':' between key and value (-K); 1 record is in" in ran.stderr
     assert "go on with --skip 1" in ran.stderr
-    assert _read(run, topic) == ["1"], "the lines before it have been sent"
+    assert _read(call, topic) == ["1"], "the lines before it have been sent"
 
 
-def test_json_lines(run, topic) -> None:
-    run("produce", topic, "-k", "k", "-H", "h=1", stdin=b"text\n\xff\xfe\n").ok()
-    text, binary = [json.loads(line) for line in _read(run, topic, "--json")]
+def test_json_lines(call, topic) -> None:
+    call("produce", topic, "-k", "k", "-H", "h=1", stdin=b"text\n\xff\xfe\n").ok()
+    text, binary = [json.loads(line) for line in _read(call, topic, "--json")]
     assert (text["topic"], text["partition"], text["offset"], text["key"]) == (topic, 0, 0, "k")
     assert text["value"] == "text"
     assert text["headers"] == [{"name": "h", "value": "1"}]
@@ -88,46 +88,46 @@ def test_json_lines(run, topic) -> None:
 
 
 @pytest.mark.parametrize("partitioner", ["murmur2", "sticky", "load-aware"])
-def test_keys_go_where_every_kafka_client_sends_them(run, topic, partitioner: str) -> None:
-    run("topic", "create", topic, "-p", "5").ok()
+def test_keys_go_where_every_kafka_client_sends_them(call, topic, partitioner: str) -> None:
+    call("topic", "create", topic, "-p", "5").ok()
     keys = [f"key-{number}" for number in range(40)]
-    run("produce", topic, "-K", ":", "--partitioner", partitioner, stdin="".join(f"{key}:v\n" for key in keys)).ok()
-    found = dict(line.split() for line in _read(run, topic, "-f", r"%k %p\n"))
+    call("produce", topic, "-K", ":", "--partitioner", partitioner, stdin="".join(f"{key}:v\n" for key in keys)).ok()
+    found = dict(line.split() for line in _read(call, topic, "-f", r"%k %p\n"))
     assert found == {key: str(partition_for_key(key.encode(), 5)) for key in keys}
 
 
-def test_round_robin_gives_every_partition_its_turn(run, topic) -> None:
-    run("topic", "create", topic, "-p", "3").ok()
-    run("produce", topic, "--partitioner", "round-robin", stdin="".join(f"{n}\n" for n in range(9))).ok()
-    assert sorted(_read(run, topic, "-f", r"%p\n")) == list("000111222")
+def test_round_robin_gives_every_partition_its_turn(call, topic) -> None:
+    call("topic", "create", topic, "-p", "3").ok()
+    call("produce", topic, "--partitioner", "round-robin", stdin="".join(f"{n}\n" for n in range(9))).ok()
+    assert sorted(_read(call, topic, "-f", r"%p\n")) == list("000111222")
 
 
 @pytest.mark.parametrize("partitioner", ["sticky", "load-aware"])
-def test_records_without_a_key_stay_together_for_a_batch(run, topic, partitioner: str) -> None:
-    run("topic", "create", topic, "-p", "8").ok()
-    run("produce", topic, "--partitioner", partitioner, stdin="".join(f"{n}\n" for n in range(50))).ok()
-    assert len(set(_read(run, topic, "-f", r"%p\n"))) == 1
+def test_records_without_a_key_stay_together_for_a_batch(call, topic, partitioner: str) -> None:
+    call("topic", "create", topic, "-p", "8").ok()
+    call("produce", topic, "--partitioner", partitioner, stdin="".join(f"{n}\n" for n in range(50))).ok()
+    assert len(set(_read(call, topic, "-f", r"%p\n"))) == 1
 
 
 @pytest.mark.parametrize("partitioner", ["murmur2", "sticky", "load-aware"])
-def test_much_data_without_keys_reaches_every_partition(run, topic, partitioner: str) -> None:
-    run("topic", "create", topic, "-p", "2").ok()
+def test_much_data_without_keys_reaches_every_partition(call, topic, partitioner: str) -> None:
+    call("topic", "create", topic, "-p", "2").ok()
     lines = "".join(f"{n:0100}\n" for n in range(5000))
-    run("produce", topic, "--partitioner", partitioner, "--batch-size", "2000", stdin=lines).ok()
-    assert set(_read(run, topic, "-f", r"%p\n")) == {"0", "1"}
+    call("produce", topic, "--partitioner", partitioner, "--batch-size", "2000", stdin=lines).ok()
+    assert set(_read(call, topic, "-f", r"%p\n")) == {"0", "1"}
 
 
-def test_chosen_partition(run, topic) -> None:
-    run("topic", "create", topic, "-p", "3").ok()
-    run("produce", topic, "-p", "2", "-K", ":", stdin="a:1\nb:2\n").ok()
-    assert _read(run, topic, "-p", "2") == ["1", "2"]
-    assert _read(run, topic, "-p", "0", "-p", "1") == []
+def test_chosen_partition(call, topic) -> None:
+    call("topic", "create", topic, "-p", "3").ok()
+    call("produce", topic, "-p", "2", "-K", ":", stdin="a:1\nb:2\n").ok()
+    assert _read(call, topic, "-p", "2") == ["1", "2"]
+    assert _read(call, topic, "-p", "0", "-p", "1") == []
 
 
-def test_partition_that_does_not_exist(run, topic) -> None:
-    run("topic", "create", topic, "-p", "3").ok()
-    assert run("produce", topic, "-p", "3", stdin="a\n").code == 3
-    ran = run("consume", topic, "-p", "3")
+def test_partition_that_does_not_exist(call, topic) -> None:
+    call("topic", "create", topic, "-p", "3").ok()
+    assert call("produce", topic, "-p", "3", stdin="a\n").code == 3
+    ran = call("consume", topic, "-p", "3")
     assert (ran.code, ran.stderr) == (3, f"barnabas: topic '{topic}' has no partition 3; it has 3\n")
 
 
@@ -148,8 +148,8 @@ def test_partition_that_does_not_exist(run, topic) -> None:
         ("@9999999999999", []),
     ],
 )
-def test_places(run, topic_of_ten, where: str, read: list[str]) -> None:
-    assert _read(run, topic_of_ten, "-o", where) == read
+def test_places(call, topic_of_ten, where: str, read: list[str]) -> None:
+    assert _read(call, topic_of_ten, "-o", where) == read
 
 
 @pytest.fixture(scope="module")
@@ -161,23 +161,23 @@ def topic_of_ten(broker) -> str:
     return name
 
 
-def test_record_at_or_after_a_time(run, topic) -> None:
+def test_record_at_or_after_a_time(call, topic) -> None:
     for value in ("early", "late"):
-        run("produce", topic, "-q", stdin=value).ok()
-    times = _read(run, topic, "-f", r"%T\n")
-    assert _read(run, topic, "-o", f"@{times[1]}") == ["late"]
-    assert _read(run, topic, "-o", f"@{times[0]}:@{times[1]}") == ["early"]
+        call("produce", topic, "-q", stdin=value).ok()
+    times = _read(call, topic, "-f", r"%T\n")
+    assert _read(call, topic, "-o", f"@{times[1]}") == ["late"]
+    assert _read(call, topic, "-o", f"@{times[0]}:@{times[1]}") == ["early"]
 
 
-def test_count_stops(run, topic_of_ten) -> None:
-    assert run("consume", topic_of_ten, "-n", "3").ok().lines == ["0", "1", "2"]
+def test_count_stops(call, topic_of_ten) -> None:
+    assert call("consume", topic_of_ten, "-n", "3").ok().lines == ["0", "1", "2"]
 
 
-def test_several_topics(run, topic_name) -> None:
+def test_several_topics(call, topic_name) -> None:
     names = [topic_name("a"), topic_name("b")]
     for name in names:
-        run("produce", name, stdin=f"from {name}\n").ok()
-    assert sorted(run("consume", *names, "-e").ok().lines) == sorted(f"from {name}" for name in names)
+        call("produce", name, stdin=f"from {name}\n").ok()
+    assert sorted(call("consume", *names, "-e").ok().lines) == sorted(f"from {name}" for name in names)
 
 
 class Consuming:
@@ -246,16 +246,16 @@ def test_typed_lines_go_off_while_the_input_stays_open(broker, run, topic) -> No
     assert producing.returncode == 0
 
 
-def test_too_large_record_is_refused_with_a_sentence(run, topic) -> None:
-    run("topic", "create", topic, "-c", "max.message.bytes=1000").ok()
-    ran = run("produce", topic, stdin="x" * 2000)
+def test_too_large_record_is_refused_with_a_sentence(call, topic) -> None:
+    call("topic", "create", topic, "-c", "max.message.bytes=1000").ok()
+    ran = call("produce", topic, stdin="x" * 2000)
     assert ran.code == 1
     assert f"{topic}-0 refused a batch: MESSAGE_TOO_LARGE" in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
 
 
-def test_unreadable_input_file_is_one_sentence(run, topic) -> None:
-    ran = run("produce", topic, "-f", "/no/such/file")
+def test_unreadable_input_file_is_one_sentence(call, topic) -> None:
+    ran = call("produce", topic, "-f", "/no/such/file")
     assert ran.code == 2
     assert "/no/such/file" in ran.stderr
     assert len(ran.stderr.splitlines()) == 1

@@ -11,6 +11,7 @@ import pytest
 from barnabas.broker.config.environment import NOT_SETTINGS
 from barnabas.cli.completion.values import PATIENCE_VARIABLE
 from barnabas.cli.settings import PROFILE_VARIABLE, SETTINGS
+from tests.support.cases import for_each
 
 from .conftest import Ran, run_command
 
@@ -109,7 +110,7 @@ def test_a_variable_that_hides_the_profile_is_named(command: Command) -> None:
     assert ran.stderr == "BARNABAS_BOOTSTRAP_SERVERS is set and comes before the profile's bootstrap\n"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "sentence"),
     [
         ("profile = ?", "is not TOML: Invalid value (at line 1, column 11)"),
@@ -137,7 +138,7 @@ def test_a_mistake_in_the_file_is_one_sentence(command: Command, file: Path, con
     assert file.read_text() == content
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "code", "sentence"),
     [
         (["profile", "use", "x"], 3, "there is no profile 'x'"),

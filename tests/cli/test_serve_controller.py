@@ -5,10 +5,9 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-import pytest
-
 from barnabas.wire.messages.metadata import DescribeClusterRequest, MetadataRequest, MetadataRequestTopic
 from tests.broker.raw_client import RawClient
+from tests.support.cases import for_each
 
 from .conftest import run_command
 from .test_serve import Serving
@@ -38,7 +37,7 @@ def test_a_controller_says_where_it_serves_and_goes_on_after_a_restart(tmp_path:
     assert len(set(clusters)) == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sets", "sentence"),
     [
         (["process.roles=zookeeper"], "process.roles"),

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from barnabas.cli.serve import UsageError, serve_options
+from tests.support.cases import for_each
 
 
 def test_options_become_kafka_keys() -> None:
@@ -37,7 +38,7 @@ def test_value_may_hold_an_equals_sign() -> None:
     assert serve_options(["--set", "a=b=c"], {}).sets == {"a": "b=c"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("listen", "listener"),
     [
         ("127.0.0.1:0", "PLAINTEXT://127.0.0.1:0"),
@@ -71,7 +72,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "sentence"), MISTAKES, ids=[" ".join(mistake[0]) for mistake in MISTAKES])
+@for_each(("arguments", "sentence"), MISTAKES, ids=[" ".join(mistake[0]) for mistake in MISTAKES])
 def test_mistake_gets_one_sentence(arguments: list[str], sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
         serve_options(arguments, {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
+from tests.support.cases import for_each
 
 from .conftest import clean_environment
 
@@ -27,7 +27,7 @@ def imported(*arguments: str, bootstrap: str) -> list[str]:
     return done.stderr.split()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "most"),
     [
         (["--version"], 90),

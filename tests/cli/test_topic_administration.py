@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import for_each
+
 from .conftest import COMMAND
 
 
@@ -158,7 +160,7 @@ def _starts(call, topic: str) -> list[int]:
     return [partition["start_offset"] for partition in one["partitions"]]
 
 
-@pytest.mark.parametrize(("where", "start"), [("3", 3), ("-2", 8), ("end", 10), ("@-1h", 0), ("beginning", 0)])
+@for_each(("where", "start"), [("3", 3), ("-2", 8), ("end", 10), ("@-1h", 0), ("beginning", 0)])
 def test_trim_to_a_position(call, ten_records, where: str, start: int) -> None:
     dry = call("topic", "trim", f"{ten_records}:0", "--to", where, "--dry-run", "-o", "json").ok()
     assert [(row["before"], row["after"], row["deleted"]) for row in dry.json] == [(0, start, start)]
@@ -204,7 +206,7 @@ def test_trim_from_files(call, ten_records, tmp_path: Path) -> None:
     assert _starts(call, ten_records) == [10, 0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "sentence"),
     [
         ("orders 1 3\n", "line 1 of"),

@@ -11,7 +11,7 @@ from tests.cli.conftest import Ran, run_command
 from tests.client_security.secured import Secured
 
 
-@pytest.fixture(scope="session", params=["barnabas", pytest.param("kafka", marks=[pytest.mark.java, pytest.mark.slow])])
+@pytest.fixture(scope="session", params=["barnabas", pytest.param("kafka", marks=[pytest.mark.jvm, pytest.mark.soak])])
 def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     found = Secured(tmp_path_factory.mktemp("secured"), request.param)
     with found.server:

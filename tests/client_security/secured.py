@@ -13,6 +13,7 @@ from pathlib import Path
 from bench.ports import free_port
 from bench.real_kafka import KafkaServer
 from bench.servers import BarnabasServer, Server
+from compat.jvm.command import KAFKA_NODE
 from compat.secure import ClientSettings, Combination, Security
 from tests.client_security.certificates import Authority
 
@@ -35,7 +36,6 @@ HARNESS_LOGIN = (
 VALIDATOR = f"{MODULES}.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 SESSION_MS = 3000
 """The lifetime of a log-in on the SASL_PLAINTEXT listener."""
-SMALL = ["-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 
 
 class Secured:
@@ -52,7 +52,9 @@ class Secured:
         self.ca = str(self.authority.pem_file(folder / "ca.pem"))
         self.server: Server
         if kind == "kafka":
-            self.server = KafkaServer(folder / "data", config=self._config(), port=self.ports["PLAINTEXT"], heap=SMALL)
+            self.server = KafkaServer(
+                folder / "data", config=self._config(), port=self.ports["PLAINTEXT"], jvm_options=KAFKA_NODE
+            )
         else:
             self.server = BarnabasServer(
                 folder / "data", config=self._config(), port=self.ports["PLAINTEXT"], listener=""

@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.client.acls import Acl
 from barnabas.client.security.acl_rules import Decision, Question, decide
+from tests.support.cases import for_each
 
 HOST = "10.0.0.1"
 
@@ -24,7 +25,7 @@ def decided(acls: list[str], operation: str = "WRITE", **more: object) -> Decisi
     return decide(question, map(acl, acls), **more)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("acls", "operation", "winner"),
     [
         (["allow alice write orders"], "WRITE", 0),
@@ -49,7 +50,7 @@ def test_the_rule_that_decides(acls: list[str], operation: str, winner: int) -> 
     assert decision.is_allowed == (decision.acl.permission == "ALLOW")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("acls", "operation"),
     [
         (["allow bob write orders"], "WRITE"),

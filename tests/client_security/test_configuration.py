@@ -13,6 +13,7 @@ from barnabas.client.security.scram import login
 from barnabas.client.security.settings import security_from
 from barnabas.coord.security.exchange import InvalidCredentials
 from tests.client_security.certificates import Authority
+from tests.support.cases import for_each
 
 SECRET = "s3cr3t-of-the-test"
 
@@ -33,7 +34,7 @@ def test_a_line_of_jaas_has_its_options() -> None:
     assert parse_jaas("a.B required;").class_name == "B"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "line",
     [
         "",
@@ -71,7 +72,7 @@ def test_without_keys_of_security_nothing_is_secured() -> None:
     assert security_from({"security.protocol": "plaintext", "sasl.username": "x"}) is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("properties", "words"),
     [
         ({"security.protocol": "TLS"}, "must be one of PLAINTEXT, SSL"),

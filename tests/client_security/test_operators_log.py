@@ -14,6 +14,7 @@ import pytest
 from tests.cli.conftest import run_command
 from tests.client_security.certificates import DAY, Authority
 from tests.client_security.secured import Secured
+from tests.support.cases import for_each
 
 WAIT_S = 30.0
 SECRET = "wrong-secret-of-the-test"
@@ -44,7 +45,7 @@ def logged(broker: Secured, tmp_path: Path, to: str, properties: dict[str, str],
     return new
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("protocol", "to", "words"),
     [
         ("PLAINTEXT", "SSL", "the client does not speak TLS: set security.protocol=SSL in it"),

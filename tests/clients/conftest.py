@@ -1,4 +1,4 @@
-"""Fixtures of the suites with real clients: one Spark session per test process, and topics."""
+"""Fixtures of the suites with real clients: the Spark session as Spark's own, and topics."""
 
 from __future__ import annotations
 
@@ -8,36 +8,22 @@ from typing import Any
 import pytest
 
 from bench.servers import Server
-from compat.jars import JarsUnavailableError
-
-QUICK = {
-    "spark__driver__extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1",
-    "spark__ui__showConsoleProgress": "false",
-    "spark__sql__codegen__wholeStage": "false",
-    "spark__sql__streaming__noDataProgressEventInterval": "100",
-}
-"""Tests are too short for the optimizing compiler; a stream without data reports progress every 100 ms."""
 
 
-@pytest.fixture(scope="session")
-def spark_session() -> Iterator[Any]:
-    """One Spark session for all tests of this process: a start takes longer than most tests."""
-    from compat.spark.session import spark_session
-
-    try:
-        started = spark_session("tests", **QUICK)
-    except JarsUnavailableError as error:
-        pytest.skip(str(error))
-    yield started
-    started.stop()
+def pytest_configure(config: pytest.Config) -> None:
+    """Load the Spark session's plugin."""
+    config.pluginmanager.import_plugin("tests.support.spark")
 
 
 @pytest.fixture
 def spark(spark_session: Any) -> Iterator[Any]:
-    """The session. Streams that a failed test left running are stopped afterwards."""
-    yield spark_session
-    for query in spark_session.streams.active:
-        query.stop()
+    """The session with Spark's defaults where the pipeline has other SQL settings."""
+    from barnabas.pipeline.spark import EVERYWHERE
+    from tests.support.spark import lent
+
+    own = {key: value for key, value in EVERYWHERE.items() if key != "spark.sql.session.timeZone"}
+    with lent(spark_session, without=own) as session:
+        yield session
 
 
 @pytest.fixture

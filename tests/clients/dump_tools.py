@@ -5,21 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-import subprocess
 from pathlib import Path
 
 from barnabas.cli import main
-from bench.servers import ROOT
-from compat.jars import classpath
-
-TOOL = "org.apache.kafka.tools.DumpLogSegments"
-JVM = [
-    "java",
-    "-Xmx256m",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
-]
+from compat.kafka_tools import run_tool
 
 
 class Dump:
@@ -40,15 +29,13 @@ class Dump:
 
 def kafkas_dump(files: list[Path], *options: str) -> Dump:
     """Run Kafka's tool. Its message that a file does not follow offset -1 is not counted as a problem."""
-    jars = classpath(ROOT / "compat/kafka-tools/pom.xml", ROOT / "compat/kafka/pom.xml")
-    command = [*JVM, "-cp", jars, TOOL, "--files", ",".join(map(str, files)), *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
-    assert done.returncode == 0, done.stderr
-    problems = [line for line in done.stderr.splitlines() if not line.startswith("SLF4J")]
+    done = run_tool("DumpLogSegments", "--files", ",".join(map(str, files)), *options)
+    assert done.code == 0, done.errors
+    problems = done.errors.splitlines()
     for at, line in reversed(list(enumerate(problems))):
         if re.fullmatch(r"  -1 is followed by \d+", line):
             del problems[at - 1 : at + 1]
-    return Dump(_without_credentials(done.stdout), problems)
+    return Dump(_without_credentials(done.out), problems)
 
 
 def _without_credentials(text: str) -> str:

@@ -24,9 +24,9 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from bench.real_kafka import KafkaServer
 from bench.servers import BarnabasServer, Server
+from compat.jvm.command import KAFKA_NODE
 from compat.secure import ClientSettings
 
-HEAP = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 DYNAMIC_TOPIC_CONFIG = 1
 TIMEOUT_S = 30
 HAS_JAVA = bool(shutil.which("java") and shutil.which("mvn"))
@@ -51,7 +51,7 @@ class Directory:
     """A directory that two brokers use in turn, on one address."""
 
     def __init__(self, where: Path, *, config: dict[str, str], dynamic_quorum: bool = False) -> None:
-        self.kafka = KafkaServer(where, config=config, heap=HEAP, dynamic_quorum=dynamic_quorum)
+        self.kafka = KafkaServer(where, config=config, jvm_options=KAFKA_NODE, dynamic_quorum=dynamic_quorum)
         self.kafka.write_properties()
         self.barnabas = OnKafkasProperties(self.kafka)
         self.log_dir = self.kafka.log_dir

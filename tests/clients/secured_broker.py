@@ -16,8 +16,9 @@ from pathlib import Path
 import jwt
 
 from bench.ports import free_port
-from bench.real_kafka import HEAP, KafkaServer
+from bench.real_kafka import KafkaServer
 from bench.servers import BarnabasServer, Server
+from compat.jvm.command import KAFKA_NODE
 from compat.secure import MUTUAL, TOKEN_LASTS_S, Combination, Security
 from tests.broker.token_issuer import AUDIENCE, ISSUER, jwk, private_key, write_jwks
 from tests.client_security.certificates import Authority, Identity
@@ -138,5 +139,5 @@ class SecuredBroker:
     def _server(self, kind: str, data_dir: Path, config: dict[str, str], port: int) -> Server:
         if kind == "kafka":
             allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self._jwks()}"
-            return KafkaServer(data_dir, config=config, port=port, heap=[*HEAP, allowed])
+            return KafkaServer(data_dir, config=config, port=port, jvm_options=[*KAFKA_NODE, allowed])
         return BarnabasServer(data_dir, config=config, port=port, listener="")

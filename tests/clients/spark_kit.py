@@ -8,28 +8,18 @@ Spark cannot cancel out. Number n is the record with that value, a key, a header
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from bench.servers import Server
+from tests.support.lazy import skip_without
 
-pytest.importorskip("pyspark")
-pytest.importorskip("confluent_kafka")
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+skip_without("pyspark", "confluent_kafka")
+from confluent_kafka import Consumer, Producer, TopicPartition  # noqa: E402
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # noqa: E402
 
-MARKS = [
-    pytest.mark.spark,
-    pytest.mark.java,
-    pytest.mark.timeout(300),
-    pytest.mark.filterwarnings("ignore"),
-    pytest.mark.skipif(not shutil.which("java") or not shutil.which("mvn"), reason="needs Java and Maven"),
-]
 EPOCH = int(time.time()) // 1000 * 1_000_000 - 86_400_000  # newer than Kafka's default retention
 PATIENCE_S = 90.0
 Create = Callable[..., str]

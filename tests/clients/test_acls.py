@@ -5,12 +5,13 @@ Without authentication every client is User:ANONYMOUS: a super user of one broke
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from bench.servers import Server
+from compat.kafka_tools import Tools
 from tests.conftest import StartBroker
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
@@ -97,19 +98,9 @@ def test_who_may_do_nothing_hears_it(closed_broker: Server) -> None:
     consumer.close()
 
 
-@pytest.fixture
-def kafka_acls(open_broker: Server) -> Iterator[Callable[..., str]]:
-    """Kafka's own tool."""
-    from tests.clients.test_kafka_tools import Tools
-
-    tools = Tools(open_broker.bootstrap)
-    yield lambda *arguments: tools.run("AclCommand", *arguments)
-    tools.close()
-
-
-@pytest.mark.java
-@pytest.mark.skipif(not (shutil.which("javac") and shutil.which("mvn")), reason="needs a JDK and Maven")
-def test_kafkas_own_tool(kafka_acls: Callable[..., str]) -> None:
+@pytest.mark.jvm
+def test_kafkas_own_tool(open_broker: Server) -> None:
+    kafka_acls = partial(Tools(open_broker.bootstrap).run, "AclCommand")
     topic = ("--topic", "orders", "--resource-pattern-type", "prefixed")
     kafka_acls("--add", "--allow-principal", "User:alice", "--operation", "Read", *topic)
     kafka_acls("--add", "--allow-principal", "User:bob", "--producer", "--topic", "bills")

@@ -12,12 +12,13 @@ import pytest
 
 from bench.servers import Server
 from tests.clients.new_topics import wait_for_leaders
+from tests.support.lazy import lazy, skip_without
 
-aiokafka = pytest.importorskip("aiokafka")
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, OffsetAndMetadata, TopicPartition  # noqa: E402
-from aiokafka import errors as kafka_errors  # noqa: E402
-from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete  # noqa: E402
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  # noqa: E402
+skip_without("aiokafka")
+aiokafka = lazy("aiokafka")
+admin_api = lazy("aiokafka.admin")
+config_resource = lazy("aiokafka.admin.config_resource")
+
 
 CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
 DEADLINE_S = 45.0
@@ -32,22 +33,22 @@ class Clients:
         self.broker = broker
         self.stack = stack
 
-    async def producer(self, **config: Any) -> AIOKafkaProducer:
+    async def producer(self, **config: Any) -> aiokafka.AIOKafkaProducer:
         settings = {"acks": "all"} | config  # with this client's default a test might look before the commit
-        one = AIOKafkaProducer(**self.broker.clients.aiokafka(), **settings)
+        one = aiokafka.AIOKafkaProducer(**self.broker.clients.aiokafka(), **settings)
         await one.start()
         self.stack.push_async_callback(one.stop)
         return one
 
-    async def consumer(self, *topics: str, **config: Any) -> AIOKafkaConsumer:
+    async def consumer(self, *topics: str, **config: Any) -> aiokafka.AIOKafkaConsumer:
         settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False} | config
-        one = AIOKafkaConsumer(*topics, **self.broker.clients.aiokafka(), **settings)
+        one = aiokafka.AIOKafkaConsumer(*topics, **self.broker.clients.aiokafka(), **settings)
         await one.start()
         self.stack.push_async_callback(one.stop)
         return one
 
-    async def admin(self) -> AIOKafkaAdminClient:
-        one = AIOKafkaAdminClient(**self.broker.clients.aiokafka())
+    async def admin(self) -> admin_api.AIOKafkaAdminClient:
+        one = admin_api.AIOKafkaAdminClient(**self.broker.clients.aiokafka())
         await one.start()
         self.stack.push_async_callback(one.close)
         return one
@@ -55,11 +56,11 @@ class Clients:
     async def create(self, topic: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
         admin = await self.admin()
         replicas = len(self.broker.addresses)  # this client has no word for the broker's default
-        answer = await admin.create_topics([NewTopic(topic, partitions, replicas, topic_configs=configs)])
+        answer = await admin.create_topics([admin_api.NewTopic(topic, partitions, replicas, topic_configs=configs)])
         assert [error[1] for error in answer.topic_errors] == [0]
         await self.wait_for_leaders(admin, topic, partitions)
 
-    async def wait_for_leaders(self, admin: AIOKafkaAdminClient, topic: str, partitions: int) -> None:
+    async def wait_for_leaders(self, admin: admin_api.AIOKafkaAdminClient, topic: str, partitions: int) -> None:
         """Wait until Metadata names a leader of every partition (Kafka needs a moment)."""
         deadline = time.monotonic() + DEADLINE_S
         while time.monotonic() < deadline:
@@ -85,7 +86,7 @@ def run(broker: Server, scenario: Callable[[Clients], Awaitable[None]]) -> None:
     asyncio.run(whole())
 
 
-async def read(consumer: AIOKafkaConsumer, count: int) -> list[Any]:
+async def read(consumer: aiokafka.AIOKafkaConsumer, count: int) -> list[Any]:
     """`count` records, or those received before the deadline."""
     records: list[Any] = []
     deadline = time.monotonic() + DEADLINE_S
@@ -148,7 +149,7 @@ def test_record_just_below_the_limit_is_stored_and_a_bigger_one_refused(broker, 
         await clients.create(topic, configs={"max.message.bytes": "200000"})
         producer = await clients.producer(max_request_size=10_000_000, max_batch_size=1_000_000)
         await producer.send_and_wait(topic, bytes(199_000))
-        with pytest.raises(kafka_errors.MessageSizeTooLargeError):
+        with pytest.raises(aiokafka.errors.MessageSizeTooLargeError):
             await producer.send_and_wait(topic, bytes(201_000))
         (record,) = await read(await clients.consumer(topic), 1)
         assert record.value == bytes(199_000)
@@ -164,7 +165,7 @@ def test_offsets_are_found_by_timestamp_and_seek_works(broker, topic) -> None:
             await producer.send(topic, b"%d" % n, timestamp_ms=EPOCH + 1000 * n)
         await producer.flush()
         consumer = await clients.consumer(topic)
-        partition = TopicPartition(topic, 0)
+        partition = aiokafka.TopicPartition(topic, 0)
         found = (await consumer.offsets_for_times({partition: EPOCH + 21_500}))[partition]
         assert (found.offset, found.timestamp) == (22, EPOCH + 22_000)
         assert (await consumer.offsets_for_times({partition: EPOCH + 10**9}))[partition] is None
@@ -187,10 +188,10 @@ def test_group_commits_and_resumes(broker, topic, topic_name) -> None:
         for n in range(20):
             await producer.send(topic, b"%d" % n)
         await producer.flush()
-        partition = TopicPartition(topic, 0)
+        partition = aiokafka.TopicPartition(topic, 0)
         first = await clients.consumer(topic, group_id=group)
         assert [r.offset for r in await read(first, 12)] == list(range(12))
-        await first.commit({partition: OffsetAndMetadata(12, "half way")})
+        await first.commit({partition: aiokafka.OffsetAndMetadata(12, "half way")})
         await first.stop()
         second = await clients.consumer(topic, group_id=group)
         assert [r.offset for r in await read(second, 8)] == list(range(12, 20))
@@ -202,7 +203,7 @@ def test_group_commits_and_resumes(broker, topic, topic_name) -> None:
 def test_three_members_share_the_partitions(broker, topic, topic_name) -> None:
     group = topic_name("group")
 
-    async def settle(members: list[AIOKafkaConsumer], counts: list[int]) -> None:
+    async def settle(members: list[aiokafka.AIOKafkaConsumer], counts: list[int]) -> None:
         deadline = time.monotonic() + DEADLINE_S
         while sorted(len(one.assignment()) for one in members) != counts:
             assert time.monotonic() < deadline, "the group did not settle in time"
@@ -225,16 +226,16 @@ def test_admin_creates_describes_widens_and_deletes_topics(broker, topic) -> Non
     async def scenario(clients: Clients) -> None:
         await clients.create(topic, 2)
         admin = await clients.admin()
-        answer = await admin.create_topics([NewTopic(topic, 1, 1)])
-        assert [error[1] for error in answer.topic_errors] == [kafka_errors.TopicAlreadyExistsError.errno]
-        answer = await admin.create_partitions({topic: NewPartitions(4)})
+        answer = await admin.create_topics([admin_api.NewTopic(topic, 1, 1)])
+        assert [error[1] for error in answer.topic_errors] == [aiokafka.errors.TopicAlreadyExistsError.errno]
+        answer = await admin.create_partitions({topic: admin_api.NewPartitions(4)})
         assert [error[1] for error in answer.topic_errors] == [0]
         await clients.wait_for_leaders(admin, topic, 4)
         assert topic in await admin.list_topics()
         answer = await admin.delete_topics([topic])
         assert [error[1] for error in answer.topic_error_codes] == [0]
         answer = await admin.delete_topics([topic])
-        assert [e[1] for e in answer.topic_error_codes] == [kafka_errors.UnknownTopicOrPartitionError.errno]
+        assert [e[1] for e in answer.topic_error_codes] == [aiokafka.errors.UnknownTopicOrPartitionError.errno]
 
     run(broker, scenario)
 
@@ -245,12 +246,16 @@ def test_admin_reads_and_changes_configs(broker, topic) -> None:
         admin = await clients.admin()
 
         async def retention() -> str:
-            (answer,) = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
+            (answer,) = await admin.describe_configs(
+                [config_resource.ConfigResource(config_resource.ConfigResourceType.TOPIC, topic)]
+            )
             (resource,) = answer.resources
             return str({entry[0]: entry[1] for entry in resource[4]}["retention.ms"])
 
         assert await retention() == "1234567"
-        changed = ConfigResource(ConfigResourceType.TOPIC, topic, configs={"retention.ms": "7654321"})
+        changed = config_resource.ConfigResource(
+            config_resource.ConfigResourceType.TOPIC, topic, configs={"retention.ms": "7654321"}
+        )
         (answer,) = await admin.alter_configs([changed])
         assert [resource[0] for resource in answer.resources] == [0]
         assert await retention() == "7654321"
@@ -265,9 +270,9 @@ def test_admin_deletes_records(broker, topic) -> None:
         for n in range(10):
             await producer.send(topic, b"%d" % n)
         await producer.flush()
-        partition = TopicPartition(topic, 0)
+        partition = aiokafka.TopicPartition(topic, 0)
         admin = await clients.admin()
-        assert await admin.delete_records({partition: RecordsToDelete(before_offset=4)}) == {partition: 4}
+        assert await admin.delete_records({partition: admin_api.RecordsToDelete(before_offset=4)}) == {partition: 4}
         consumer = await clients.consumer(topic)
         assert [r.offset for r in await read(consumer, 6)] == list(range(4, 10))
 
@@ -289,7 +294,7 @@ def test_admin_lists_and_describes_groups(broker, topic, topic_name) -> None:
         (answer,) = await admin.describe_consumer_groups([group])
         (described,) = answer.groups
         assert described[1:4] == (group, "Stable", "consumer")
-        partition = TopicPartition(topic, 0)
+        partition = aiokafka.TopicPartition(topic, 0)
         assert (await admin.list_consumer_group_offsets(group))[partition].offset == 1
         cluster = await admin.describe_cluster()
         assert [f"{node['host']}:{node['port']}" for node in cluster["brokers"]] == broker.addresses

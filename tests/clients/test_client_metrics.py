@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import time
 import urllib.request
 from collections.abc import Callable
@@ -82,16 +80,14 @@ def test_librdkafka_pushes_its_metrics(watched: Watched) -> None:
     assert any('client_id="lib-consumer"' in line for line in watched.lines()), "kept after the last push"
 
 
-@pytest.mark.java
+@pytest.mark.jvm
 @pytest.mark.timeout(program.RUN_TIMEOUT_S)
-@pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven")
 def test_the_java_client_pushes_its_metrics(watched: Watched) -> None:
     scenario = "transaction_across_topics"  # its clients live long enough to learn what to push, and to push it
-    command = program.command(watched.server.bootstrap, scenario)
 
     def run() -> None:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=program.RUN_TIMEOUT_S, check=False)
-        assert f"PASS {scenario}" in done.stdout, done.stdout + done.stderr
+        done = program.run_scenarios(watched.server.bootstrap, scenario)
+        assert f"PASS {scenario}" in done.out, done.out + done.errors
 
     java = ('client_software_name="apache-kafka-java"', 'client_software_version="4.4.0"')
     for kind in ("producer", "consumer"):

@@ -116,7 +116,7 @@ def test_reader_from_the_start_builds_the_same_map(server: Server, topic: str, c
     assert "Traceback" not in server.log()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_appends_continue_after_cleaning_kill_and_restart(server: Server, topic: str) -> None:
     """L3, L7: the broker is killed at any moment of a cleaning."""
     create(server, topic)
@@ -135,8 +135,8 @@ def test_appends_continue_after_cleaning_kill_and_restart(server: Server, topic:
     assert {key: value for _, key, value in consume(server, topic)} == latest
 
 
-@pytest.mark.slow
-@pytest.mark.java
+@pytest.mark.soak
+@pytest.mark.jvm
 def test_kafkas_tool_reads_cleaned_segments(server: Server, topic: str) -> None:
     """Logs, indexes and time indexes, with delete horizons."""
     create(server, topic)

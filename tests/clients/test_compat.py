@@ -13,6 +13,7 @@ import pytest
 
 from compat import suite
 from compat.secure import MUTUAL, OF_CLIENT
+from tests.support.cases import for_each
 
 COMPAT = suite.ROOT / "compat"
 DISTRIBUTIONS = {"confluent_kafka": "confluent-kafka", "kafka_python": "kafka-python", "aiokafka": "aiokafka"}
@@ -50,7 +51,7 @@ def test_allow_list_is_the_suite(name: str, collected: dict[str, list[str]]) -> 
     assert suite.allowed(name) == collected[name]
 
 
-@pytest.mark.parametrize("name", suite.NAMES)
+@for_each("name", suite.NAMES)
 def test_each_folder_has_the_files_that_the_index_lists(name: str) -> None:
     for file in ("README.md", "FINDINGS.md"):
         assert (COMPAT / name / file).read_text().startswith("# ")
@@ -63,7 +64,7 @@ def row(name: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-@pytest.mark.parametrize("name", suite.NAMES)
+@for_each("name", suite.NAMES)
 def test_index_counts_the_tests(name: str) -> None:
     count = str(len(suite.allowed(name)))
     assert row(name)[2:4] == [count, count]
@@ -109,7 +110,7 @@ def pinned(name: str) -> str:
         pytest.skip(f"{name} is not installed")
 
 
-@pytest.mark.parametrize("name", [*DISTRIBUTIONS, *POMS, *MODULES])
+@for_each("name", [*DISTRIBUTIONS, *POMS, *MODULES])
 def test_readme_and_index_name_the_tested_version(name: str) -> None:
     assert pinned(name) in (COMPAT / name / "README.md").read_text()
     assert pinned(name) in row(name)[1]

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
 from tests.clients.live_group import PARTITIONS, live_groups, wait_until  # noqa: E402
 
 HAS_JAVA = bool(shutil.which("javac") and shutil.which("mvn"))
-JAVA = pytest.param("java", marks=[pytest.mark.java, pytest.mark.skipif(not HAS_JAVA, reason="needs a JDK and Maven")])
+JAVA = pytest.param("java", marks=[pytest.mark.jvm, pytest.mark.skipif(not HAS_JAVA, reason="needs a JDK and Maven")])
 LIBRARIES = ["confluent-kafka", JAVA]
 SHORT_SESSIONS = {
     "group.consumer.min.session.timeout.ms": "6000",
@@ -175,7 +175,7 @@ def produce_during_rebalance(group):
     group.produce(60)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_live_group_changes_to_the_consumer_protocol_and_back_member_by_member(broker, start_group, library):
     """A rolling upgrade and downgrade, with eager and cooperative classic members, while records are produced."""

@@ -27,8 +27,10 @@ from tests.broker.memory_broker import batch
 from tests.broker.raw_client import RawClient
 from tests.broker.test_fetch import at, fetch, values
 from tests.broker.test_produce import produce, to
+from tests.support.waiting import wait_for
+from tests.support.warm_server import WarmServer
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 Mount = Callable[..., Path]
 Start = Callable[..., BarnabasServer]
 Connect = Callable[[BarnabasServer], RawClient]
@@ -38,14 +40,6 @@ SMALL = {"log.segment.bytes": str(1 << 20), "offsets.topic.num.partitions": "1",
 
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait until the condition is true; fails after WAIT_S seconds."""
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -83,7 +77,7 @@ def connect() -> Iterator[Connect]:
         client.close()
 
 
-class SeveralDirs(BarnabasServer):
+class SeveralDirs(WarmServer):
     """A broker that takes its directories from `log.dirs` if set."""
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
@@ -242,7 +236,7 @@ def test_retention_frees_space_on_a_full_disk(mount: Mount, start: Start, connec
     (disk / "t-0" / "00000000000000000000.index").unlink(missing_ok=True)  # frees a block for the metadata record
     changed = client(IncrementalAlterConfigsRequest(resources=[resource_]), 1)
     assert changed.responses[0].error_code == 0
-    until(lambda: send(client, "t", next(numbers)) == 0)
+    wait_for(lambda: send(client, "t", next(numbers)) == 0, "space that retention has freed")
     earliest, value = first_record(client, "t")
     assert 0 < earliest < len(acknowledged)
     assert int(value[:8]) == acknowledged[earliest]
@@ -291,7 +285,10 @@ def test_an_unmounted_log_directory_does_not_stop_the_other(
     lost = [topic for topic in topics if (disk / f"{topic}-0").exists()]
     assert 0 < len(lost) < len(topics)
     subprocess.run(["umount", "-l", str(disk)], check=True)
-    until(lambda: all(send(client, topic, 2) == E.KAFKA_STORAGE_ERROR for topic in lost))
+    wait_for(
+        lambda: all(send(client, topic, 2) == E.KAFKA_STORAGE_ERROR for topic in lost),
+        "partitions of the unmounted directory that are offline",
+    )
     for topic in set(topics) - set(lost):
         assert send(client, topic, 2) == 0
         assert read_all(client, topic) == [1, 2]
@@ -310,7 +307,7 @@ def test_without_file_descriptors_logs_work_and_connections_wait(
     for number in range(40):  # two rolls, which open files
         assert send(client, "t", number) == 0
     assert len(list((tmp_path / "data" / "t-0").glob("*.log"))) > 1
-    until(lambda: "Cannot accept connections for now" in server.log())
+    wait_for(lambda: "Cannot accept connections for now" in server.log(), "a line about connections that wait")
     for one in crowd:
         one.close()
     late = connect(server)

@@ -23,7 +23,7 @@ from bench.servers import BarnabasServer, Server
 from tests.clients.dump_tools import both_agree, files_of, kafkas_dump, our_dump
 from tests.written_log import open_log, write_log
 
-pytestmark = pytest.mark.java
+pytestmark = pytest.mark.jvm
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 RECORDS = 2000
@@ -158,7 +158,7 @@ def produce_and_consume(server: Server) -> None:
     consumer.close()
 
 
-@pytest.fixture(scope="module", params=["barnabas", pytest.param("kafka", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["barnabas", pytest.param("kafka", marks=pytest.mark.soak)])
 def data_dir(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data directory of a stopped broker: of Barnabas, and of Kafka to check the test itself."""
     where = tmp_path_factory.mktemp(request.param) / "data"

@@ -8,25 +8,24 @@ groups); BARNABAS_SEED repeats the choice of victims and moments.
 
 from __future__ import annotations
 
-import os
-import random
 import shutil
 
 import pytest
 
 from compat.exactly_once.run import BROKER, Run
 from compat.exactly_once.share_run import SHARE_BROKER, ShareRun
+from tests.support.volume import first_seed, how_many, replay
 
-KILLS = int(os.environ.get("BARNABAS_KILLS", "3"))
-SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**32))))
+KILLS = how_many("BARNABAS_KILLS", 3)
+SEED = first_seed()
 RATE = 120
 """Records per second that go in."""
 HAS_JDK = shutil.which("javac") and shutil.which("mvn")
-JAVA = [pytest.mark.java, pytest.mark.skipif(not HAS_JDK, reason="needs a JDK and Maven")]
+JAVA = [pytest.mark.jvm, pytest.mark.skipif(not HAS_JDK, reason="needs a JDK and Maven")]
 
 
 CLIENTS = pytest.mark.parametrize("client", ["confluent", pytest.param("java", marks=JAVA)])
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240 + 20 * KILLS)]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(240 + 20 * KILLS)]
 
 
 @CLIENTS
@@ -44,7 +43,7 @@ def test_every_share_group_record_ends_once_when_clients_and_broker_are_killed(s
 
 
 def run_and_check(run, kills):
-    print(f"replay with BARNABAS_SEED={SEED} BARNABAS_KILLS={KILLS}")
+    print(replay("BARNABAS_KILLS", KILLS))
     outcome = run(kills, kills)
     print(outcome)
     assert [str(finding) for finding in outcome.findings] == []

@@ -32,8 +32,8 @@ from tests.clients.dump_tools import both_agree, files_of, kafkas_dump
 from tests.clients.exchange import HAS_JAVA, TIMEOUT_S, Directory, observe, read_all, same
 
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.java,
+    pytest.mark.soak,
+    pytest.mark.jvm,
     pytest.mark.timeout(300),
     pytest.mark.skipif(not HAS_JAVA, reason="needs Java and Maven, to run Apache Kafka"),
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
-from tests.clients.live_group import PARTITIONS, live_groups, wait_until  # noqa: E402
+from tests.clients.live_group import LONG_SESSION_MS, PARTITIONS, live_groups, wait_until  # noqa: E402
 
 LIBRARIES = ["confluent-kafka", "kafka-python", "aiokafka"]
 
@@ -23,7 +23,7 @@ def start_group(topic_name, tmp_path):
         yield start
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_five_members_in_three_libraries_survive_joins_leaves_kills_and_restarts(start_broker, start_group):
     """Every record is read, every offset kept."""
     server = start_broker()
@@ -76,9 +76,9 @@ def test_five_members_in_three_libraries_survive_joins_leaves_kills_and_restarts
 def test_members_of_one_library_share_and_reassign_partitions(broker, start_group, library):
     group = start_group(broker)
     group.produce(120)
-    first = group.join(library)
+    first = group.join(library, session_ms=LONG_SESSION_MS)
     group.settle()
-    second = group.join(library)
+    second = group.join(library, session_ms=LONG_SESSION_MS)
     group.settle()
     assert len(first.owned()) == len(second.owned()) == PARTITIONS // 2
     group.drop(first, "leave")
@@ -89,7 +89,7 @@ def test_members_of_one_library_share_and_reassign_partitions(broker, start_grou
     group.wait_committed()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_cooperative_members_keep_partitions_that_do_not_move(broker, start_group):
     """KIP-429, cooperative-sticky: when a second member joins, the first one loses only the partitions that move."""
     group = start_group(broker)
@@ -117,14 +117,14 @@ def test_cooperative_members_keep_partitions_that_do_not_move(broker, start_grou
 def test_a_restarted_static_member_causes_no_rebalance(broker, start_group):
     """KIP-345: the member is killed and rejoins within its session timeout, with a new member id."""
     group = start_group(broker)
-    other = group.join(instance="other")
+    other = group.join(instance="other", session_ms=LONG_SESSION_MS)
     group.settle()
-    restarted = group.join(instance="restarted")
+    restarted = group.join(instance="restarted", session_ms=LONG_SESSION_MS)
     group.settle()
     owned, changes = restarted.owned(), len(other.events("assigned", "revoked"))
     before = group.members_by_instance()
     group.drop(restarted, "kill")
-    back = group.join(instance="restarted")
+    back = group.join(instance="restarted", session_ms=LONG_SESSION_MS)
     wait_until(lambda: back.owned() == owned, lambda: f"{back.owned()} is not {owned}")
     after = group.members_by_instance()
     assert after["restarted"] != before["restarted"]
@@ -137,10 +137,10 @@ def test_a_restarted_static_member_causes_no_rebalance(broker, start_group):
 def test_of_two_members_with_one_instance_id_the_first_is_fenced(broker, start_group):
     """G1: error 82, FENCED_INSTANCE_ID."""
     group = start_group(broker)
-    first = group.join(instance="same")
+    first = group.join(instance="same", session_ms=LONG_SESSION_MS)
     group.settle()
     group.live.remove(first)
-    group.join(instance="same")
+    group.join(instance="same", session_ms=LONG_SESSION_MS)
     fatal = wait_until(lambda: [event for event in first.events("error") if event["fatal"]], "fenced")
     assert "fenced" in fatal[0]["texts"][0]
     group.settle()

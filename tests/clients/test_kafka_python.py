@@ -11,11 +11,11 @@ import pytest
 
 from bench.servers import Server
 from tests.clients.new_topics import wait_for_leaders
+from tests.support.lazy import lazy, skip_without
 
-kafka = pytest.importorskip("kafka")
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetSpec, TopicPartition  # noqa: E402
-from kafka import errors as kafka_errors  # noqa: E402
-from kafka.structs import OffsetAndMetadata  # noqa: E402
+skip_without("kafka")
+kafka = lazy("kafka")
+
 
 CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
 DEADLINE_S = 45.0
@@ -26,15 +26,15 @@ Name = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def admin(broker: Server) -> Iterator[KafkaAdminClient]:
+def admin(broker: Server) -> Iterator[kafka.KafkaAdminClient]:
     """An admin client of the shared broker."""
-    client = KafkaAdminClient(**broker.clients.kafka_python())
+    client = kafka.KafkaAdminClient(**broker.clients.kafka_python())
     yield client
     client.close()
 
 
 @pytest.fixture
-def create(broker: Server, admin: KafkaAdminClient, topic_name: Name) -> Callable[..., str]:
+def create(broker: Server, admin: kafka.KafkaAdminClient, topic_name: Name) -> Callable[..., str]:
     """A factory of topics: `create(partitions=1, configs=None) -> name`."""
 
     def create_topic(partitions: int = 1, configs: dict[str, str] | None = None) -> str:
@@ -48,12 +48,12 @@ def create(broker: Server, admin: KafkaAdminClient, topic_name: Name) -> Callabl
 
 
 @pytest.fixture
-def producer(broker: Server) -> Iterator[Callable[..., KafkaProducer]]:
+def producer(broker: Server) -> Iterator[Callable[..., kafka.KafkaProducer]]:
     """A factory of producers that are closed at the end."""
-    opened: list[KafkaProducer] = []
+    opened: list[kafka.KafkaProducer] = []
 
-    def produce(**config: Any) -> KafkaProducer:
-        opened.append(KafkaProducer(**broker.clients.kafka_python(), **config))
+    def produce(**config: Any) -> kafka.KafkaProducer:
+        opened.append(kafka.KafkaProducer(**broker.clients.kafka_python(), **config))
         return opened[-1]
 
     yield produce
@@ -62,13 +62,13 @@ def producer(broker: Server) -> Iterator[Callable[..., KafkaProducer]]:
 
 
 @pytest.fixture
-def consumer(broker: Server) -> Iterator[Callable[..., KafkaConsumer]]:
+def consumer(broker: Server) -> Iterator[Callable[..., kafka.KafkaConsumer]]:
     """A factory of consumers that are closed at the end."""
-    opened: list[KafkaConsumer] = []
+    opened: list[kafka.KafkaConsumer] = []
 
-    def consume(*topics: str, **config: Any) -> KafkaConsumer:
+    def consume(*topics: str, **config: Any) -> kafka.KafkaConsumer:
         settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False} | config
-        opened.append(KafkaConsumer(*topics, **broker.clients.kafka_python(), **settings))
+        opened.append(kafka.KafkaConsumer(*topics, **broker.clients.kafka_python(), **settings))
         return opened[-1]
 
     yield consume
@@ -76,7 +76,7 @@ def consumer(broker: Server) -> Iterator[Callable[..., KafkaConsumer]]:
         one.close()
 
 
-def read(consumer: KafkaConsumer, count: int) -> list[Any]:
+def read(consumer: kafka.KafkaConsumer, count: int) -> list[Any]:
     """`count` records, or those received before the deadline."""
     records: list[Any] = []
     deadline = time.monotonic() + DEADLINE_S
@@ -86,10 +86,10 @@ def read(consumer: KafkaConsumer, count: int) -> list[Any]:
     return records
 
 
-def read_from(consumer: KafkaConsumer, topic: str, count: int, partition: int = 0, offset: int = 0) -> list[Any]:
+def read_from(consumer: kafka.KafkaConsumer, topic: str, count: int, partition: int = 0, offset: int = 0) -> list[Any]:
     """`count` records of one partition from an offset, without a group."""
-    consumer.assign([TopicPartition(topic, partition)])
-    consumer.seek(TopicPartition(topic, partition), offset)
+    consumer.assign([kafka.TopicPartition(topic, partition)])
+    consumer.seek(kafka.TopicPartition(topic, partition), offset)
     return read(consumer, count)
 
 
@@ -135,7 +135,7 @@ def test_record_just_below_the_limit_is_stored_and_a_bigger_one_refused(create, 
     topic = create(configs={"max.message.bytes": "200000"})
     one = producer(max_request_size=10_000_000)
     one.send(topic, bytes(199_000)).get(DEADLINE_S)
-    with pytest.raises(kafka_errors.MessageSizeTooLargeError):
+    with pytest.raises(kafka.errors.MessageSizeTooLargeError):
         one.send(topic, bytes(201_000)).get(DEADLINE_S)
     (record,) = read_from(consumer(), topic, 1)
     assert record.value == bytes(199_000)
@@ -149,7 +149,7 @@ def test_records_of_a_key_are_in_one_partition(create, producer, consumer) -> No
     placed = {(n % 50): future.get(1).partition for n, future in enumerate(sent)}
     assert [future.get(1).partition for future in sent] == [placed[n % 50] for n in range(300)]
     reader = consumer()
-    reader.assign([TopicPartition(topic, partition) for partition in range(6)])
+    reader.assign([kafka.TopicPartition(topic, partition) for partition in range(6)])
     reader.seek_to_beginning()
     records = read(reader, 300)
     assert sorted(int(r.value) for r in records) == list(range(300))
@@ -162,7 +162,7 @@ def test_offsets_are_found_by_timestamp(create, producer, consumer) -> None:
     for n in range(50):
         one.send(topic, b"%d" % n, timestamp_ms=EPOCH + 1000 * n)
     one.flush(timeout=DEADLINE_S)
-    partition = TopicPartition(topic, 0)
+    partition = kafka.TopicPartition(topic, 0)
     reader = consumer()
     found = reader.offsets_for_times({partition: EPOCH + 21_500})[partition]
     assert (found.offset, found.timestamp) == (22, EPOCH + 22_000)
@@ -178,7 +178,7 @@ def test_seek_backwards_and_forwards(create, producer, consumer) -> None:
         one.send(topic, b"%d" % n)
     one.flush(timeout=DEADLINE_S)
     reader = consumer()
-    partition = TopicPartition(topic, 0)
+    partition = kafka.TopicPartition(topic, 0)
     assert [r.offset for r in read_from(reader, topic, 3)] == [0, 1, 2]
     reader.seek(partition, 90)
     assert [r.offset for r in read(reader, 10)] == list(range(90, 100))
@@ -194,10 +194,10 @@ def test_group_commits_and_resumes(create, producer, consumer, topic_name) -> No
     for n in range(20):
         one.send(topic, b"%d" % n)
     one.flush(timeout=DEADLINE_S)
-    partition = TopicPartition(topic, 0)
+    partition = kafka.TopicPartition(topic, 0)
     first = consumer(topic, group_id=group)
     assert [r.offset for r in read(first, 12)] == list(range(12))
-    first.commit({partition: OffsetAndMetadata(12, "half way", -1)})
+    first.commit({partition: kafka.structs.OffsetAndMetadata(12, "half way", -1)})
     first.close()
 
     second = consumer(topic, group_id=group)
@@ -209,7 +209,7 @@ def test_group_commits_and_resumes(create, producer, consumer, topic_name) -> No
 class Member(Thread):
     """A consumer that a thread polls until `leave` is called."""
 
-    def __init__(self, consumer: KafkaConsumer) -> None:
+    def __init__(self, consumer: kafka.KafkaConsumer) -> None:
         super().__init__()
         self.consumer = consumer
         self.partitions: list[int] = []
@@ -261,10 +261,10 @@ def test_admin_describes_and_deletes_topics(admin, create) -> None:
     (described,) = admin.describe_topics([topic])
     assert sorted(p["partition_index"] for p in described["partitions"]) == [0, 1, 2]
     assert described["topic_id"] is not None
-    with pytest.raises(kafka_errors.TopicAlreadyExistsError):
+    with pytest.raises(kafka.errors.TopicAlreadyExistsError):
         admin.create_topics({topic: {"num_partitions": 1, "replication_factor": 1}})
     admin.delete_topics([topic])
-    with pytest.raises(kafka_errors.UnknownTopicOrPartitionError):
+    with pytest.raises(kafka.errors.UnknownTopicOrPartitionError):
         admin.delete_topics([topic])
 
 
@@ -280,7 +280,7 @@ def test_admin_adds_partitions(admin, create) -> None:
     admin.create_partitions({topic: 4})
     (described,) = admin.describe_topics([topic])
     assert len(described["partitions"]) == 4
-    with pytest.raises(kafka_errors.InvalidPartitionsError):
+    with pytest.raises(kafka.errors.InvalidPartitionsError):
         admin.create_partitions({topic: 2})
 
 
@@ -304,7 +304,7 @@ def test_admin_deletes_records(admin, create, producer, consumer) -> None:
     for n in range(10):
         one.send(topic, b"%d" % n)
     one.flush(timeout=DEADLINE_S)
-    partition = TopicPartition(topic, 0)
+    partition = kafka.TopicPartition(topic, 0)
     assert admin.delete_records({partition: 4})[partition]["low_watermark"] == 4
     reader = consumer()
     assert reader.beginning_offsets([partition]) == {partition: 4}
@@ -316,21 +316,21 @@ def test_admin_lists_offsets(admin, create, producer) -> None:
     one = producer()
     for n, timestamp in enumerate([EPOCH, EPOCH + 5_000, EPOCH + 1_000]):
         one.send(topic, b"%d" % n, timestamp_ms=timestamp).get(DEADLINE_S)
-    partition = TopicPartition(topic, 0)
+    partition = kafka.TopicPartition(topic, 0)
 
     def offset(spec: Any) -> int:
         return int(admin.list_partition_offsets({partition: spec})[partition].offset)
 
-    assert offset(OffsetSpec.EARLIEST) == 0
-    assert offset(OffsetSpec.LATEST) == 3
-    assert offset(OffsetSpec.MAX_TIMESTAMP) == 1
+    assert offset(kafka.OffsetSpec.EARLIEST) == 0
+    assert offset(kafka.OffsetSpec.LATEST) == 3
+    assert offset(kafka.OffsetSpec.MAX_TIMESTAMP) == 1
     assert offset(EPOCH + 500) == 1
 
 
 def test_admin_lists_describes_and_deletes_groups(admin, create, producer, consumer, topic_name) -> None:
     topic, group = create(), topic_name("group")
     producer().send(topic, b"value").get(DEADLINE_S)
-    partition = TopicPartition(topic, 0)
+    partition = kafka.TopicPartition(topic, 0)
     reader = consumer(topic, group_id=group, client_id="reader")
     read(reader, 1)
     reader.commit()
@@ -343,7 +343,7 @@ def test_admin_lists_describes_and_deletes_groups(admin, create, producer, consu
 
     reader.close()
     assert admin.list_group_offsets({group: None})[group][partition].offset == 1
-    admin.alter_group_offsets(group, {partition: OffsetAndMetadata(5, "", -1)})
+    admin.alter_group_offsets(group, {partition: kafka.structs.OffsetAndMetadata(5, "", -1)})
     assert admin.list_group_offsets({group: None})[group][partition].offset == 5
     admin.delete_group_offsets(group, [partition])
     assert admin.list_group_offsets({group: None})[group] == {}
@@ -371,7 +371,7 @@ def test_admin_describes_the_producers_of_a_partition(admin, create, producer) -
     for n in range(5):
         one.send(topic, b"%d" % n)
     one.flush(timeout=DEADLINE_S)
-    partition = TopicPartition(topic, 0)
+    partition = kafka.TopicPartition(topic, 0)
     (state,) = admin.describe_producers([partition])[partition].active_producers
     assert state.last_sequence == 4
     assert state.producer_epoch == 0

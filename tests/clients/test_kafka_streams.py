@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
-import subprocess
 import time
 
 import pytest
 
-from compat.jars import ROOT, classpath
+from compat.kafka_tools import run_tool
 from tests.clients.exchange import Directory
 from tests.clients.streams_application import Application, wait_for
 
 SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**32))))
-pytestmark = [
-    pytest.mark.java,
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
-]
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 KILLS = int(os.environ.get("BARNABAS_KILLS", "1"))
 AT_LEAST_ONCE = "processing.guarantee=at_least_once"
 EXACTLY_ONCE = "processing.guarantee=exactly_once_v2"
@@ -69,7 +63,7 @@ def protocol(request):
     "guarantee",
     [
         pytest.param(EXACTLY_ONCE, id="exactly_once_v2"),
-        pytest.param(AT_LEAST_ONCE, id="at_least_once", marks=pytest.mark.slow),
+        pytest.param(AT_LEAST_ONCE, id="at_least_once", marks=pytest.mark.soak),
     ],
 )
 def test_word_count(start_broker, application, chance, protocol, guarantee):
@@ -85,7 +79,7 @@ def test_word_count(start_broker, application, chance, protocol, guarantee):
     instance.close()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_exactly_once_through_kills_of_the_application(start_broker, application, chance, protocol):
     """T12: restored from the state directory, and from the changelog topics alone."""
     words = application(start_broker(config=FAST_SESSIONS), EXACTLY_ONCE, *protocol)
@@ -98,7 +92,7 @@ def test_exactly_once_through_kills_of_the_application(start_broker, application
     words.check_exactly_once()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_at_least_once_through_kills_of_the_application(start_broker, application, chance, protocol):
     words = application(start_broker(config=FAST_SESSIONS), AT_LEAST_ONCE, *protocol)
     instance = words.start().running()
@@ -109,7 +103,7 @@ def test_at_least_once_through_kills_of_the_application(start_broker, applicatio
     words.wait_counted()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_exactly_once_through_kills_of_the_broker(start_broker, application, chance, protocol):
     """T4, T12."""
     server = start_broker(config=FAST_SESSIONS)
@@ -123,7 +117,7 @@ def test_exactly_once_through_kills_of_the_broker(start_broker, application, cha
     words.check_exactly_once()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_one_two_one_instances(start_broker, application, chance, protocol):
     """Two threads each. Each task has one owner; tasks of a closed instance continue from its committed offsets."""
     settings = [EXACTLY_ONCE, "num.stream.threads=2", *protocol]
@@ -147,7 +141,7 @@ def test_one_two_one_instances(start_broker, application, chance, protocol):
     words.check_exactly_once()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_standby_tasks(start_broker, application, chance, protocol):
     """A task and its standby are on different instances. In the streams protocol the broker sets their number."""
     server = start_broker(config={**FAST_SESSIONS, "group.streams.num.standby.replicas": "1"})
@@ -164,7 +158,7 @@ def test_standby_tasks(start_broker, application, chance, protocol):
     words.check_exactly_once()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_every_instance_knows_all_assignments(start_broker, application, protocol):
     """Interactive queries: each instance knows the partitions of all instances."""
     words = application(start_broker(config=FAST_SESSIONS), *protocol)
@@ -182,7 +176,7 @@ def test_every_instance_knows_all_assignments(start_broker, application, protoco
     wait_for(agree, "they do not agree on who has what")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_shutdown_of_the_whole_application(start_broker, application, chance, protocol):
     words = application(start_broker(config=FAST_SESSIONS), EXACTLY_ONCE, *protocol)
     instances = [words.start(state="one").running(), words.start(state="two").running()]
@@ -195,17 +189,14 @@ def test_shutdown_of_the_whole_application(start_broker, application, chance, pr
 
 def tool(server, *arguments):
     """Run kafka-streams-groups.sh and return its output."""
-    java = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    java += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=error", *server.clients.java_options()]
-    command = [*java, "-cp", classpath(ROOT / "compat" / "kafka-tools" / "pom.xml")]
-    command += ["org.apache.kafka.tools.streams.StreamsGroupCommand", "--bootstrap-server", server.bootstrap]
     config = server.clients.write(server.log_dir.with_name(f"{server.log_dir.name}.client.properties"))
-    command += ["--command-config", str(config)]
-    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=120, check=False)
-    return done.stdout + done.stderr
+    common = ("--bootstrap-server", server.bootstrap, "--command-config", str(config))
+    options = server.clients.java_options()
+    done = run_tool("streams.StreamsGroupCommand", *common, *arguments, options=options)
+    return done.out + done.errors
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_kafka_streams_groups_tool(start_broker, application, chance):
     """List, describe, members, offsets, reset and delete, with Kafka's own tool."""
     server = start_broker(config=FAST_SESSIONS)
@@ -234,7 +225,7 @@ def test_kafka_streams_groups_tool(start_broker, application, chance):
     assert words.name not in tool(server, "--list")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.plaintext("Kafka and Barnabas in turn have one configuration, which is of a plaintext listener")
 def test_kafka_and_barnabas_in_turn_under_one_application(application, chance, tmp_path):
     """Both brokers use one data directory in turn: the group, its tasks, offsets and transactions are kept."""

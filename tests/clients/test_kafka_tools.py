@@ -5,78 +5,25 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import shutil
-import subprocess
 import time
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench.servers import ROOT
-from compat.jars import classpath
-from compat.java import program
+from compat.kafka_tools import Tools
 
-FOLDER = ROOT / "compat" / "kafka-tools"
 DEADLINE_S = 60.0
-pytestmark = [
-    pytest.mark.java,
-    pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
-]
-
-
-OPTION = {"TransactionalMessageCopier": ["--broker-list"]}
-
-
-class Tools:
-    """The JVM that runs the tools, and their common arguments; `config` is a client.properties."""
-
-    def __init__(self, bootstrap, config=None, jvm_options=()):
-        self.bootstrap = bootstrap
-        self.config = [] if config is None else ["--command-config", str(config)]
-        classes = program.compiled(FOLDER / "src" / "Tools.java", FOLDER / "pom.xml")
-        jvm = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", *jvm_options]
-        self.java = [*jvm, "-cp", f"{classes}:{classpath(FOLDER / 'pom.xml')}"]
-        self.process = subprocess.Popen([*self.java, "Tools"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def run(self, tool, *arguments, expected=0):
-        """Run a tool that must end with the expected exit code; its standard output followed by its error output."""
-        words = [tool, *OPTION.get(tool, ["--bootstrap-server"]), self.bootstrap, *self.config, *map(str, arguments)]
-        self.process.stdin.write("\t".join(words).encode() + b"\n")
-        self.process.stdin.flush()
-        code, *lengths = map(int, self.process.stdout.readline().split())
-        out, errors = (self.process.stdout.read(length).decode() for length in lengths)
-        assert code == expected, out + errors
-        return out + errors
-
-    def run_alone(self, tool, *arguments):
-        """Run a tool in a JVM of its own, for output that it prints at exit."""
-        command = [*self.java, f"org.apache.kafka.tools.{tool}", "--bootstrap-server", self.bootstrap]
-        command += [*self.config, *map(str, arguments)]
-        return subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=DEADLINE_S, check=True).stdout
-
-    def groups(self, *arguments, expected=0):
-        return self.run("consumer.group.ConsumerGroupCommand", *arguments, expected=expected)
-
-    def transactions(self, *arguments, expected=0):
-        return self.run("TransactionsCommand", *arguments, expected=expected)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.stdout.close()
-        self.process.wait(30)
+pytestmark = pytest.mark.jvm
 
 
 @pytest.fixture(scope="module")
-def tools(broker, tmp_path_factory) -> Iterator[Tools]:
+def tools(broker, tmp_path_factory):
     settings = broker.clients
     config = None  # one tool has no option for it
     if settings.security is not None:
         config = settings.write(tmp_path_factory.mktemp("tools") / "client.properties")
-    one = Tools(broker.bootstrap, config, settings.java_options())
-    yield one
-    one.close()
+    return Tools(broker.bootstrap, config, settings.java_options())
 
 
 def rows(text):
@@ -399,7 +346,7 @@ def events(text, name):
 
 def test_verifiable_producer_and_consumer(tools, broker, topic, group):
     make_topic(broker, topic, 3)
-    produced = tools.run_alone("VerifiableProducer", "--topic", topic, "--max-messages", 500, "--acks", -1)
+    produced = tools.run("VerifiableProducer", "--topic", topic, "--max-messages", 500, "--acks", -1)
     assert len(events(produced, "producer_send_success")) == 500
     consumed = tools.run("VerifiableConsumer", "--topic", topic, "--group-id", group, "--max-messages", 500)
     assert sum(event["count"] for event in events(consumed, "records_consumed")) == 500
@@ -409,7 +356,7 @@ def test_verifiable_producer_and_consumer(tools, broker, topic, group):
 
 def test_verifiable_consumer_of_the_consumer_protocol(tools, broker, topic, group):
     make_topic(broker, topic, 3)
-    tools.run_alone("VerifiableProducer", "--topic", topic, "--max-messages", 200, "--acks", -1)
+    tools.run("VerifiableProducer", "--topic", topic, "--max-messages", 200, "--acks", -1)
     asked = ["--topic", topic, "--group-id", group, "--max-messages", 200, "--group-protocol", "consumer"]
     consumed = tools.run("VerifiableConsumer", *asked)
     assert sum(event["count"] for event in events(consumed, "records_consumed")) == 200

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import shutil
 import socket
 import ssl
 import subprocess
@@ -17,17 +16,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.kafka_tools.jvm import KafkaTools
+from compat import kafka_tools
+from tests.cli.kafka_tools import jvm
 from tests.cli.kafka_tools.transcript import Output
 from tests.client_security.certificates import Authority
 from tests.client_security.secured import MODULES, Secured
 from tests.clients.live_group import wait_until
 
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.java,
+    pytest.mark.soak,
+    pytest.mark.jvm,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
 ]
 WAIT_MS = 60_000
 """How long a console consumer waits for the records that a test has written."""
@@ -49,25 +48,17 @@ def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield found
 
 
-@pytest.fixture(scope="module")
-def jvm() -> Iterator[KafkaTools]:
-    """The JVM that runs all tools."""
-    made = KafkaTools()
-    yield made
-    made.close()
-
-
 class User:
     """One who runs the tools: a client.properties and a listener."""
 
-    def __init__(self, jvm: KafkaTools, bootstrap: str, path: Path, name: str, properties: dict[str, str]) -> None:
-        self.jvm, self.bootstrap, self.path, self.name = jvm, bootstrap, path, name
+    def __init__(self, bootstrap: str, path: Path, name: str, properties: dict[str, str]) -> None:
+        self.bootstrap, self.path, self.name = bootstrap, path, name
         path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
 
     def run(self, tool: str, *arguments: object, stdin: str = "") -> Output:
         """Run a tool, whatever comes out."""
         words = [tool, "--bootstrap-server", self.bootstrap, "--command-config", str(self.path)]
-        return self.jvm.run([*words, *map(str, arguments)], stdin)
+        return jvm.run([*words, *map(str, arguments)], stdin)
 
     def __call__(self, tool: str, *arguments: object, stdin: str = "") -> str:
         """Run a tool that must succeed; its output."""
@@ -96,7 +87,7 @@ MakeUser = Callable[..., User]
 
 
 @pytest.fixture(scope="module")
-def user(secured: Secured, jvm: KafkaTools) -> MakeUser:
+def user(secured: Secured) -> MakeUser:
     """A factory: `user(name, password, mechanism="PLAIN", protocol="SASL_SSL", login="...", **properties)`."""
     numbers = itertools.count(1)
 
@@ -112,7 +103,7 @@ def user(secured: Secured, jvm: KafkaTools) -> MakeUser:
             properties |= {"ssl.truststore.type": "PEM"}
         properties |= {key.replace("_", "."): value for key, value in more.items()}
         path = secured.folder / f"{next(numbers)}.properties"
-        return User(jvm, secured.address(protocol), path, name, properties)
+        return User(secured.address(protocol), path, name, properties)
 
     return make
 
@@ -183,9 +174,9 @@ def test_a_broker_of_another_authority_is_not_believed(user: MakeUser, secured: 
 
 def test_a_console_consumer_reads_on_over_a_new_certificate(secured: Secured, admin: User, made_topic: str) -> None:
     """kafka-configs changes the certificate; new connections are shown it, and the old ones go on."""
-    command = [*admin.jvm.java, "org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server"]
-    command += [admin.bootstrap, "--command-config", str(admin.path), "--topic", made_topic, "--from-beginning"]
-    reader = subprocess.Popen([*command, "--max-messages", "4"], stdout=subprocess.PIPE, text=True)
+    asked = ["--bootstrap-server", admin.bootstrap, "--command-config", str(admin.path), "--topic", made_topic]
+    command = kafka_tools.process("consumer.ConsoleConsumer", *asked, "--from-beginning", "--max-messages", "4")
+    reader = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert reader.stdout is not None
         admin.produce(made_topic, "0")
@@ -411,7 +402,7 @@ def test_other_tools(admin: User, made_topic: str, tool: str) -> None:
     admin.produce(made_topic, "0", "1")
     words = [made_topic if word == "TOPIC" else word for word in arguments]
     if tool in ("kafka-cluster", "kafka-transactions", "kafka-features"):  # an action comes first
-        output = admin.jvm.run([tool, *action_first(tool, words, admin)], "")
+        output = jvm.run([tool, *action_first(tool, words, admin)], "")
         assert output.code == 0, output
         assert text in "\n".join(output.out)
     else:

@@ -7,7 +7,6 @@ levels, the metadata log with its snapshots, forwarded requests, the end of a se
 from __future__ import annotations
 
 import re
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,16 +18,15 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from barnabas.wire.messages.metadata import MetadataRequest
 from bench.ports import free_port
 from bench.real_kafka import LOG4J, KafkaServer
-from bench.servers import ROOT, BarnabasServer
-from compat.jars import classpath
+from bench.servers import BarnabasServer
+from compat.jvm.command import KAFKA_NODE
+from compat.kafka_tools import output
 from tests.broker.raw_client import RawClient
-from tests.clients.exchange import HAS_JAVA
 
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.java,
+    pytest.mark.soak,
+    pytest.mark.jvm,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(not HAS_JAVA, reason="needs Java and Maven, to run Apache Kafka"),
 ]
 WAIT_S = 60.0
 SESSION_MS = 3000
@@ -60,7 +58,7 @@ class KafkaBroker(KafkaServer):
     """Kafka with the role broker."""
 
     def __init__(self, data_dir: Path, node_id: int, controller: OurController) -> None:
-        super().__init__(data_dir, heap=["-Xmx256m"], cluster_id=controller.cluster_id)
+        super().__init__(data_dir, jvm_options=KAFKA_NODE, cluster_id=controller.cluster_id)
         self.node_id = node_id
         self.controller = controller
 
@@ -162,25 +160,18 @@ def retention(admin: AdminClient) -> str:
 
 def test_kafkas_tools_describe_the_quorum(cluster: tuple[OurController, list[KafkaBroker]]) -> None:
     controller, (first, _) = cluster
-    status = tool("MetadataQuorumCommand", "--bootstrap-server", first.bootstrap, "describe", "--status")
+    status = output("MetadataQuorumCommand", "--bootstrap-server", first.bootstrap, "describe", "--status")
     assert re.search(r"LeaderId:\s+3000", status), status
     assert '"id": 1' in status
-    readers = tool("MetadataQuorumCommand", "--bootstrap-controller", controller.bootstrap, "describe", "--replication")
+    readers = output(
+        "MetadataQuorumCommand", "--bootstrap-controller", controller.bootstrap, "describe", "--replication"
+    )
     assert re.search(r"3000\s.*Leader", readers), readers
     assert re.search(r"1\s.*Observer", readers), readers
-    features = tool("FeatureCommand", "--bootstrap-controller", controller.bootstrap, "describe")
+    features = output("FeatureCommand", "--bootstrap-controller", controller.bootstrap, "describe")
     assert re.search(r"eligible.leader.replicas.version.*FinalizedVersionLevel: 1", features), features
-    endpoints = tool("ClusterTool", "list-endpoints", "--bootstrap-controller", controller.bootstrap)
+    endpoints = output("ClusterTool", "list-endpoints", "--bootstrap-controller", controller.bootstrap)
     assert re.search(r"3000\s+127.0.0.1\s.*controller", endpoints), endpoints
-
-
-def tool(name: str, *arguments: str) -> str:
-    """The output of one of Kafka's tools."""
-    jvm = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    command = [*jvm, "-cp", classpath(ROOT / "compat" / "kafka-tools" / "pom.xml"), f"org.apache.kafka.tools.{name}"]
-    ran = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=WAIT_S, check=False)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout
 
 
 def create_patiently(admin: AdminClient, name: str) -> None:

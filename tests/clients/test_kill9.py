@@ -2,7 +2,7 @@
 
 An idempotent producer runs through all crashes and restarts, on two topics, one of them continuously compacted; a group
 commits offsets up to the kill. The kills happen after random numbers of acknowledgements; the seed is printed and
-repeats the choice. BARNABAS_KILLS sets how many (3 unless set).
+repeats the choice. BARNABAS_KILLS sets how many (2 unless set).
 """
 
 from __future__ import annotations
@@ -16,10 +16,14 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-KILLS = int(os.environ.get("BARNABAS_KILLS", "3"))
+from tests.support.volume import first_seed, how_many, limited, replay
+from tests.support.waiting import Deadline
+
+KILLS = how_many("BARNABAS_KILLS", 2)
 PARTITIONS = 3
 KEYS = 40
-SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**32))))
+MOST_ACKS = 2500
+"""Between two kills."""
 # With small segments and frequent cleaning, crashes hit rolls, index files, snapshots and swaps.
 BROKER = {"log.segment.bytes": "1048576", "log.cleaner.backoff.ms": "50", "log.segment.delete.delay.ms": "200"}
 COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "300"}
@@ -95,13 +99,14 @@ class Group:
 
     @staticmethod
     def _retry(call):
-        deadline = time.monotonic() + 30
+        deadline = Deadline("the coordinator of the group")
         while True:
             try:
                 return call()
             except KafkaException as error:
-                if not error.args[0].retriable() or time.monotonic() > deadline:
+                if not error.args[0].retriable():
                     raise
+            deadline.check()
 
 
 def _read(bootstrap, topic, partition):
@@ -116,11 +121,11 @@ def _read(bootstrap, topic, partition):
             messages.append(message)
 
 
-@pytest.mark.timeout(60 + 10 * KILLS)
+@limited(300)
 @pytest.mark.parametrize("policy", ["always", "os"])
 def test_acknowledged_records_survive_kill_9(start_broker, topic_name, policy):
-    print(f"replay with BARNABAS_SEED={SEED} BARNABAS_KILLS={KILLS}")
-    chance = random.Random(SEED)
+    print(replay("BARNABAS_KILLS", KILLS))
+    chance = random.Random(first_seed())
     server = start_broker(config={**BROKER, "barnabas.log.sync": policy})
     topic, compacted = topic_name("kill9"), topic_name("kill9-compacted")
     admin = AdminClient({"bootstrap.servers": server.bootstrap})
@@ -130,7 +135,7 @@ def test_acknowledged_records_survive_kill_9(start_broker, topic_name, policy):
     load, group = Load(server.bootstrap, topic, compacted), Group(server.bootstrap, topic)
     began = time.monotonic()
     for _ in range(KILLS):
-        load.run_until(load.acks + chance.randrange(200, 5000))
+        load.run_until(load.acks + chance.randrange(200, MOST_ACKS))
         group.commit()
         server.kill9()
         server.restart()

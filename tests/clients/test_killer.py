@@ -69,7 +69,7 @@ class TestArguments:
         assert all(file.exists() for file in suite.test_files(name))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 def test_a_suite_under_kills() -> None:
     """A kill every few seconds, so that this takes not longer than the suite."""

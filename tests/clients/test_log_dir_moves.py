@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -23,9 +22,9 @@ from barnabas.wire.messages.log_dirs import (
     DescribeLogDirsRequest,
 )
 from barnabas.wire.schema import Message
+from compat.kafka_tools import Tools
 from tests.broker.raw_client import RawClient
 from tests.clients.test_disk_faults import SeveralDirs
-from tests.clients.test_kafka_tools import Tools
 
 WAIT_S = 60.0
 MAX_WAITING = 10_000
@@ -163,8 +162,7 @@ def mover(tmp_path: Path) -> Iterator[Mover]:
     made.server.stop()
 
 
-@pytest.mark.java
-@pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven")
+@pytest.mark.jvm
 def test_kafkas_tools_move_replicas_and_show_them(mover: Mover, tmp_path: Path) -> None:
     mover.create("t")
     current = mover.where("t")[0][0]
@@ -173,19 +171,16 @@ def test_kafkas_tools_move_replicas_and_show_them(mover: Mover, tmp_path: Path) 
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(plan))
     tools = Tools(mover.server.bootstrap)
-    try:
-        reassign = ("reassign.ReassignPartitionsCommand", "--reassignment-json-file", file)
-        throttle = ("--replica-alter-log-dirs-throttle", "10000000")
-        told = tools.run(*reassign, "--execute", *throttle)
-        assert "Successfully started moving log directory" in told
-        mover.until_moved("t", target)
-        told = tools.run(*reassign, "--verify")
-        assert "completed successfully" in told
-        told = tools.run("LogDirsCommand", "--describe", "--topic-list", "t")
-        described = json.loads(told[told.index("{") : told.rindex("}") + 1])
-        dirs = {one["logDir"]: one["partitions"] for one in described["brokers"][0]["logDirs"]}
-        assert [one["partition"] for one in dirs[target]] == ["t-0"]
-        assert dirs[target][0]["isFuture"] is False
-        assert dirs[current] == []
-    finally:
-        tools.close()
+    reassign = ("reassign.ReassignPartitionsCommand", "--reassignment-json-file", file)
+    throttle = ("--replica-alter-log-dirs-throttle", "10000000")
+    told = tools.run(*reassign, "--execute", *throttle)
+    assert "Successfully started moving log directory" in told
+    mover.until_moved("t", target)
+    told = tools.run(*reassign, "--verify")
+    assert "completed successfully" in told
+    told = tools.run("LogDirsCommand", "--describe", "--topic-list", "t")
+    described = json.loads(told[told.index("{") : told.rindex("}") + 1])
+    dirs = {one["logDir"]: one["partitions"] for one in described["brokers"][0]["logDirs"]}
+    assert [one["partition"] for one in dirs[target]] == ["t-0"]
+    assert dirs[target][0]["isFuture"] is False
+    assert dirs[current] == []

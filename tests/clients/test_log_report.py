@@ -16,7 +16,7 @@ SCRIPT = ROOT / "compat" / "spark" / "log_report.py"
 KINDS = ("install", "configure", "status", "trigproc", "remove")
 LINES = 400_000
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.java, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.jvm, pytest.mark.timeout(400)]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -48,7 +48,7 @@ def test_errors_of_fixtures_are_failures(tmp_path: Path) -> None:
     assert counted(report) == Counts(passed=3, failed=3, skipped=3)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_a_project_passes_unchanged() -> None:
     """The network is needed once, for its archive and its libraries."""

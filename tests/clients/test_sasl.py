@@ -24,10 +24,10 @@ from bench.servers import Server
 from tests.broker.raw_client import RawClient
 from tests.broker.secure_broker import PLAIN_USERS
 from tests.broker.token_issuer import jwk, private_key, write_jwks
+from tests.support.lazy import lazy, skip_without
 
-pytest.importorskip("kafka")
-from kafka import KafkaConsumer, KafkaProducer
-
+skip_without("kafka")
+kafka = lazy("kafka")
 WAIT_S = 60.0
 PREFIX = "listener.name.plaintext."
 ISSUER, AUDIENCE = "https://issuer.example", "kafka"
@@ -170,10 +170,10 @@ def test_kafka_python(secured: Server, mechanism: str, topic: str) -> None:
         "sasl_plain_username": "alice",
         "sasl_plain_password": "alice-secret",
     }
-    producer = KafkaProducer(**options)
+    producer = kafka.KafkaProducer(**options)
     producer.send(topic, b"value").get(WAIT_S)
     producer.close()
-    consumer = KafkaConsumer(topic, **options, auto_offset_reset="earliest", consumer_timeout_ms=WAIT_S * 1000)
+    consumer = kafka.KafkaConsumer(topic, **options, auto_offset_reset="earliest", consumer_timeout_ms=WAIT_S * 1000)
     assert next(consumer).value == b"value"
     consumer.close()
 

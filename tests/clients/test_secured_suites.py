@@ -22,6 +22,7 @@ from compat.secure import EVERY, OF_CLIENT, ClientSettings, Combination, Securit
 from tests.cli.conftest import run_command
 from tests.clients.secured_broker import ASK_TIMEOUT_S, SecuredBroker
 from tests.clients.test_kcat import KCAT
+from tests.support.cases import for_each
 
 RUN_TIMEOUT_S = 280
 SLOW = [
@@ -56,7 +57,7 @@ def test_a_suite_over_tls_with_scram() -> None:
     passes("confluent_kafka", "SASL_SSL/SCRAM-SHA-256")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(RUN_TIMEOUT_S)
 @pytest.mark.parametrize(("name", "secure"), SLOW)
 def test_suites_of_other_clients(name: str, secure: str) -> None:
@@ -65,7 +66,7 @@ def test_suites_of_other_clients(name: str, secure: str) -> None:
     passes(name, secure)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "sentence"),
     [
         (["kcat", "--secure", "TLS"], "argument --secure: there is no 'TLS': choose one of SSL, SSL/mTLS, "),
@@ -86,7 +87,7 @@ def settings(one: Combination) -> ClientSettings:
     return ClientSettings("127.0.0.1:9093", Security(one, "ca.pem", "client.pem", "alice", "secret", "/token.jwt"))
 
 
-@pytest.mark.parametrize("one", EVERY, ids=str)
+@for_each("one", EVERY, ids=str)
 def test_settings_name_the_protocol_and_the_mechanism(one: Combination) -> None:
     made = settings(one)
     mechanism = one.mechanism or None
@@ -101,7 +102,7 @@ def test_settings_name_the_protocol_and_the_mechanism(one: Combination) -> None:
     assert combination(str(one)) == one
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("one", EVERY, ids=str)
 def test_the_command_line_and_its_client_use_the_same_properties(one: Combination, tmp_path: Path) -> None:
     """A certificate is replaced between two questions."""
@@ -120,7 +121,7 @@ def test_the_command_line_and_its_client_use_the_same_properties(one: Combinatio
         secured.server.stop()
 
 
-@pytest.mark.parametrize("kind", ["barnabas", pytest.param("kafka", marks=[pytest.mark.java, pytest.mark.slow])])
+@pytest.mark.parametrize("kind", ["barnabas", pytest.param("kafka", marks=[pytest.mark.jvm, pytest.mark.soak])])
 def test_who_has_no_principal_may_do_nothing(kind: str, tmp_path: Path) -> None:
     """So a client whose principal is lost fails its suite: the users of the suites may do everything."""
     secured = SecuredBroker(kind, tmp_path / "data", {}, combination("SASL_SSL/PLAIN"))

@@ -14,7 +14,7 @@ from tests.clients.exchange import HAS_JAVA, Directory
 from tests.clients.test_share_groups import ask, consumer_of, poll, prepare, produce, wait_until
 
 pytestmark = [
-    pytest.mark.java,
+    pytest.mark.jvm,
     pytest.mark.timeout(300),
     pytest.mark.skipif(not HAS_JAVA, reason="needs Java and Maven, to run Apache Kafka"),
 ]

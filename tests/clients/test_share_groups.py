@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -36,10 +35,9 @@ from barnabas.wire.messages.share_groups import (  # noqa: E402
     ShareGroupDescribeRequest,
 )
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest  # noqa: E402
-from bench.servers import ROOT  # noqa: E402
-from compat.jars import classpath  # noqa: E402
+from compat.kafka_tools import output  # noqa: E402
 from tests.broker.raw_client import RawClient, coordinator_client  # noqa: E402
-from tests.clients.dump_tools import JVM, kafkas_dump  # noqa: E402
+from tests.clients.dump_tools import kafkas_dump  # noqa: E402
 
 DEADLINE_S = 120.0
 GROUP_RESOURCE = 32
@@ -227,32 +225,23 @@ def test_accepted_records_survive_a_kill_of_the_broker(start_broker, topic, star
 # ---- Java
 
 
-def kafka_tool(name, bootstrap, *options):
-    """The output of one of Kafka's tools."""
-    jars = classpath(ROOT / "compat/kafka-tools/pom.xml")
-    command = [*JVM, "-cp", jars, f"org.apache.kafka.tools.{name}", "--bootstrap-server", bootstrap, *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def share_tool(bootstrap, *options):
     """The words of each line of the output of kafka-share-groups."""
-    printed = kafka_tool("consumer.group.ShareGroupCommand", bootstrap, *options)
+    printed = output("consumer.group.ShareGroupCommand", "--bootstrap-server", bootstrap, *options)
     return [line.split() for line in printed.splitlines() if line.strip()]
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.java
-@pytest.mark.skipif(not shutil.which("java") or not shutil.which("mvn"), reason="needs Java and Maven")
+@pytest.mark.jvm
 def test_kafkas_consumer_and_tools(broker, topic):
     """Kafka's verifiable share consumer; kafka-share-groups describes, resets and deletes its offsets."""
     bootstrap, group = broker.bootstrap, f"java-{topic}"
     prepare(bootstrap, topic, group, partitions=2)
     produce(bootstrap, topic, [f"v{n}" for n in range(100)])
-    options = ["--topic", topic, "--group-id", group, "--max-messages", "100", "--acknowledgement-mode", "sync"]
-    output = kafka_tool("VerifiableShareConsumer", bootstrap, *options, "--offset-reset-strategy", "earliest")
-    events = [json.loads(line) for line in output.splitlines()]
+    options = ["--topic", topic, "--group-id", group, "--max-messages", "100"]
+    options += ["--acknowledgement-mode", "sync", "--offset-reset-strategy", "earliest"]
+    told = output("VerifiableShareConsumer", "--bootstrap-server", bootstrap, *options)
+    events = [json.loads(line) for line in told.splitlines()]
     acknowledged = [
         (each["topic"], each["partition"], offset)
         for event in events
@@ -279,8 +268,7 @@ def test_kafkas_consumer_and_tools(broker, topic):
     assert [group] not in share_tool(bootstrap, "--list")
 
 
-@pytest.mark.java
-@pytest.mark.skipif(not shutil.which("java") or not shutil.which("mvn"), reason="needs Java and Maven")
+@pytest.mark.jvm
 def test_kafkas_dump_reads_the_state_of_share_groups(start_broker, topic):
     """Kafka's kafka-dump-log decodes our `__share_group_state`."""
     server = start_broker()

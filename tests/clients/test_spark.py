@@ -14,7 +14,6 @@ import pytest
 
 from tests.clients.spark_kit import (
     EPOCH,
-    MARKS,
     PATIENCE_S,
     consume,
     create_topic,
@@ -24,6 +23,7 @@ from tests.clients.spark_kit import (
     produce,
     source,
 )
+from tests.support.spark import MARKS
 
 pytestmark = MARKS
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from tests.clients.spark_kit import (
-    MARKS,
     Create,
     Name,
     add_partitions,
@@ -26,8 +25,9 @@ from tests.clients.spark_kit import (
     transactional,
     wait_until,
 )
+from tests.support.spark import MARKS
 
-pytestmark = [*MARKS, pytest.mark.slow]
+pytestmark = [*MARKS, pytest.mark.soak]
 EPOCHS = "200 milliseconds"
 
 

@@ -12,7 +12,6 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from tests.clients.spark_kit import (
-    MARKS,
     Batches,
     Create,
     Name,
@@ -25,8 +24,9 @@ from tests.clients.spark_kit import (
     take_available,
     wait_until,
 )
+from tests.support.spark import MARKS
 
-pytestmark = [*MARKS, pytest.mark.slow]
+pytestmark = [*MARKS, pytest.mark.soak]
 LOST = r"KAFKA_DATA_LOSS|may have been (lost|missed)|some data may have been missed"
 RETRIES = {"fetchOffset.numRetries": 10, "fetchOffset.retryIntervalMs": 50}
 """A lookup may find a topic in the list, and gone a moment later."""

@@ -14,7 +14,6 @@ import pytest
 
 from tests.clients.spark_kit import (
     EPOCH,
-    MARKS,
     Create,
     Name,
     admin_of,
@@ -25,8 +24,9 @@ from tests.clients.spark_kit import (
     produce,
     source,
 )
+from tests.support.spark import MARKS
 
-pytestmark = [*MARKS, pytest.mark.slow]
+pytestmark = [*MARKS, pytest.mark.soak]
 DEPRECATED = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 V1_SOURCES = "spark.sql.sources.useV1SourceList"
 LATE = EPOCH + 10**8

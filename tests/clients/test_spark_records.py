@@ -11,7 +11,6 @@ from pyspark.errors import IllegalArgumentException
 
 from tests.clients.spark_kit import (
     EPOCH,
-    MARKS,
     Batches,
     Create,
     Name,
@@ -26,8 +25,9 @@ from tests.clients.spark_kit import (
     take_available,
     wait_until,
 )
+from tests.support.spark import MARKS
 
-pytestmark = [*MARKS, pytest.mark.slow]
+pytestmark = [*MARKS, pytest.mark.soak]
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 LARGE = {"max__message__bytes": str(10_000_000)}
 

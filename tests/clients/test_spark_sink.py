@@ -13,7 +13,6 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import functions
 
 from tests.clients.spark_kit import (
-    MARKS,
     Create,
     consume,
     ended,
@@ -24,8 +23,9 @@ from tests.clients.spark_kit import (
     take_available,
     wait_until,
 )
+from tests.support.spark import MARKS
 
-pytestmark = [*MARKS, pytest.mark.slow]
+pytestmark = [*MARKS, pytest.mark.soak]
 
 
 def rows(spark: Any, count: int, *columns: str) -> Any:

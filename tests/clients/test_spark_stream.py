@@ -11,7 +11,6 @@ from pyspark.errors import StreamingQueryException
 
 from tests.clients.spark_kit import (
     EPOCH,
-    MARKS,
     Batches,
     Create,
     Name,
@@ -30,8 +29,9 @@ from tests.clients.spark_kit import (
     take_available,
     wait_until,
 )
+from tests.support.spark import MARKS
 
-pytestmark = [*MARKS, pytest.mark.slow]
+pytestmark = [*MARKS, pytest.mark.soak]
 DEPRECATED = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 LATE = EPOCH + 10**8
 Stream = Callable[..., Any]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.clients.spark_kit import (
-    MARKS,
     Batches,
     Create,
     Producer,
@@ -22,8 +21,9 @@ from tests.clients.spark_kit import (
     wait_until,
     write,
 )
+from tests.support.spark import MARKS
 
-pytestmark = [*MARKS, pytest.mark.slow]
+pytestmark = [*MARKS, pytest.mark.soak]
 V1_SOURCES = "spark.sql.sources.useV1SourceList"
 DEPRECATED = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 COMMITTED = {"kafka__isolation__level": "read_committed"}

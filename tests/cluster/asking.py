@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from barnabas.client.admin import list_topics
 from barnabas.client.cluster import Cluster as Client
@@ -29,8 +29,11 @@ def leader(bootstrap: str, topic: str, index: int = 0) -> int:
 
 
 def is_in_sync(bootstrap: str, topic: str, replicas: int) -> bool:
-    """Whether every partition of the topic has a leader and so many replicas in sync."""
-    found = partitions(bootstrap, topic)
+    """Whether every partition of the topic has a leader and so many replicas in sync, as each of the brokers knows."""
+    return all(_is_in_sync(partitions(address, topic), replicas) for address in bootstrap.split(","))
+
+
+def _is_in_sync(found: Mapping[int, MetadataResponsePartition], replicas: int) -> bool:
     return bool(found) and all(one.leader_id >= 0 and len(one.isr_nodes) >= replicas for one in found.values())
 
 

@@ -1,21 +1,23 @@
-"""A cluster of real processes that a test kills, stops, pauses and starts again, node by node."""
+"""A cluster that a test kills, stops, pauses and starts again, node by node: of processes, or in the test's process."""
 
 from __future__ import annotations
 
 import contextlib
-import signal
-import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from barnabas.cluster.plan import broker_keys, replication_defaults
+from barnabas.cluster.plan import OUR_CONTROLLER, broker_keys, replication_defaults
 from bench.ports import free_port
-from bench.servers import BarnabasServer, Server
+from bench.servers import Server
+from tests.cluster.in_process import Host, LocalNode
 from tests.cluster.kafka_node import KafkaNode
 from tests.cluster.links import Links
-from tests.cluster.quorums import HOST, Quorum, node_command
+from tests.cluster.quorums import HOST, IN_PROCESS, Quorum, node_command
+from tests.support import waiting
+from tests.support.warm_server import WarmServer
 
 T = TypeVar("T")
 FAST = {
@@ -28,10 +30,12 @@ FAST = {
     "share.coordinator.state.topic.num.partitions": "3",
 }
 """Keys of all nodes: quick failover, small internal topics."""
+PATIENT = {"broker.session.timeout.ms": "60000"}
+"""Of nodes in this process: none is fenced because the machine is busy, and the controller is told who was killed."""
 PATIENCE_S = 60.0
 
 
-class BrokerNode(BarnabasServer):
+class BrokerNode(WarmServer):
     """A process with the role of a broker."""
 
     name = "broker"
@@ -44,23 +48,13 @@ class BrokerNode(BarnabasServer):
         return node_command(self, super()._command(), self._cluster_id)
 
 
-def wait_for(condition: Callable[[], T], what: str, patience_s: float = PATIENCE_S) -> T:
+def wait_for(condition: Callable[[], T], what: waiting.What, patience_s: float = PATIENCE_S) -> T:
     """Wait until the condition holds; errors of what it asks count as no. Its value."""
-    deadline = time.monotonic() + patience_s
-    last: Exception | None = None
-    while True:
-        try:
-            if value := condition():
-                return value
-        except Exception as error:
-            last = error
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{what}: not in {patience_s:g} s{f' ({last})' if last else ''}")
-        time.sleep(0.02)
+    return waiting.wait_for(condition, what, patience_s, errors=(Exception,))
 
 
 class Cluster:
-    """Brokers 1 to N, ours or Apache Kafka's, under one of the two kinds of controllers."""
+    """Brokers 1 to N, ours or Apache Kafka's, under one of the kinds of controllers."""
 
     def __init__(
         self,
@@ -73,8 +67,13 @@ class Cluster:
         links: Links | None = None,
         software: Mapping[int, str] | None = None,
         default_format: bool = False,
+        is_small: bool = False,
     ) -> None:
-        """`config` is for all nodes, `own` for single brokers; with `links` nodes reach each other through them.
+        """`kind` is `ours` (a process each), `kafka` (under Kafka's controllers) or `in-process` (no processes).
+
+        One of Kafka's that is small has a single controller, and its brokers are in this process.
+
+        `config` is for all nodes, `own` for single brokers; with `links` nodes reach each other through them.
 
         `software` says which brokers are `kafka`; all others are `barnabas`. With `default_format` Kafka's controllers
         format the cluster as nobody prepared it for Barnabas.
@@ -82,8 +81,10 @@ class Cluster:
         self.folder = folder
         self.kind = kind
         self.data_dir = folder
-        keys = FAST | replication_defaults(brokers) | dict(config or {})
-        self.quorum = Quorum(kind, folder, keys, default_format=default_format)
+        keys = FAST | (PATIENT if kind == IN_PROCESS else {}) | replication_defaults(brokers) | dict(config or {})
+        self._host = Host()
+        self._is_local = kind == IN_PROCESS or is_small
+        self.quorum = Quorum(kind, folder, keys, default_format=default_format, host=self._host, is_small=is_small)
         self.brokers: dict[int, Server] = {}
         for broker in range(1, brokers + 1):
             port, directory = free_port(), folder / f"broker-{broker}"
@@ -93,8 +94,13 @@ class Cluster:
             made |= (own or {}).get(broker, {})
             del made["log.dirs"]  # --data-dir
             self.brokers[broker] = self._node((software or {}).get(broker, "barnabas"), directory, made, port)
+            if kind == IN_PROCESS:
+                controller = self.quorum.servers[OUR_CONTROLLER]
+                self.brokers[broker].when_killed = partial(controller.fence, broker)  # type: ignore[attr-defined]
 
     def _node(self, software: str, directory: Path, keys: Mapping[str, str], port: int) -> Server:
+        if self._is_local:
+            return LocalNode(directory, keys, self.quorum.cluster_id, port, self._host)
         kind = KafkaNode if software == "kafka" else BrokerNode
         return kind(directory, keys, self.quorum.cluster_id, port)
 
@@ -143,12 +149,11 @@ class Cluster:
     def stop(self) -> None:
         """Stop the brokers, then the controllers."""
         for node in self.brokers.values():
-            if node.process is not None and node.process.poll() is None:
-                node.process.send_signal(signal.SIGTERM)
-                node.resume()
+            node.terminate()
         for node in self.brokers.values():
             node.stop()
         self.quorum.stop()
+        self._host.close()
 
     def kill_all(self) -> None:
         """Kill every process at once, as a power failure of the machine does."""
@@ -171,3 +176,13 @@ class Cluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def cluster_of(kind: str, folder: Path, config: Mapping[str, str] | None = None) -> Cluster:
+    """Three brokers of a kind of `Cluster`, or `mixed`: Kafka's controllers, one broker of Kafka's and two of ours.
+
+    It is not started. The mixed one is formatted as by default.
+    """
+    if kind == "mixed":
+        return Cluster(folder, kind="kafka", software={1: "kafka"}, default_format=True, config=config)
+    return Cluster(folder, kind=kind, config=config)

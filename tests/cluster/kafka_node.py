@@ -9,17 +9,16 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from barnabas.cluster import kafka_controllers
 from bench.real_kafka import API_VERSIONS_V0
 from bench.servers import STOP_TIMEOUT_S, Server
-from compat.jars import fetch
+from compat.jars import fetch, jars
+from compat.jvm import host
+from compat.jvm.command import KAFKA_NODE
 from tests.cluster.quorums import KAFKA_POM
-
-HEAP = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 JVM_TERMINATED = 128 + signal.SIGTERM
 
@@ -43,7 +42,7 @@ class KafkaNode(Server):
         properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         if not (self.data_dir / "meta.properties").exists():
             self._format(properties)
-        return [*self._java(*HEAP), "kafka.Kafka", str(properties)], dict(os.environ)
+        return [*self._java(*KAFKA_NODE), "kafka.Kafka", str(properties)], dict(os.environ)
 
     def _java(self, *options: str) -> list[str]:
         return kafka_controllers.java(fetch(KAFKA_POM), self._settings, *options)
@@ -54,11 +53,10 @@ class KafkaNode(Server):
         return 0 if code == JVM_TERMINATED else code
 
     def _format(self, properties: Path) -> None:
-        tool = [*self._java("-Xmx128m", *HEAP[1:]), "kafka.tools.StorageTool", "format"]
-        tool += [f"--cluster-id={self._cluster_id}", "-c", str(properties)]
-        done = subprocess.run(tool, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise RuntimeError(f"Kafka could not format {self.data_dir}:\n{done.stdout}{done.stderr}")
+        arguments = ("format", f"--cluster-id={self._cluster_id}", "-c", str(properties))
+        done = host.run(jars(KAFKA_POM), "kafka.tools.StorageTool", *arguments)
+        if done.code != 0:
+            raise RuntimeError(f"Kafka could not format {self.data_dir}:\n{done.out}{done.errors}")
 
     def _is_ready(self) -> bool:
         """Kafka opens its port before it is ready; it is ready when it answers ApiVersions."""

@@ -1,4 +1,4 @@
-"""Both kinds of controllers for the cluster tests: ours, one process, and Apache Kafka's, three JVMs."""
+"""The kinds of controllers for the cluster tests: ours, a process or in this one, and Apache Kafka's, three JVMs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from pathlib import Path
 from barnabas.cluster import kafka_controllers
 from barnabas.cluster.plan import KAFKA_CONTROLLERS, OUR_CONTROLLER, Controller, controller_keys
 from bench.ports import free_port
-from bench.servers import BarnabasServer, Server
+from bench.servers import Server
 from compat.jars import fetch
 from tests.cluster.asking import quorum_leader
+from tests.cluster.in_process import Host, LocalNode
+from tests.support.warm_server import WarmServer
 
 HOST = "127.0.0.1"
+IN_PROCESS = "in-process"
+"""The kind of a cluster whose nodes are in the process of the tests."""
 KAFKA_POM = Path(__file__).resolve().parents[2] / "compat" / "kafka" / "pom.xml"
 
 
@@ -25,7 +29,7 @@ def new_cluster_id() -> str:
     return base64.urlsafe_b64encode(b"\1" + os.urandom(15)).decode().rstrip("=")
 
 
-class OurController(BarnabasServer):
+class OurController(WarmServer):
     """A process with the role of the controller."""
 
     name = "controller"
@@ -69,14 +73,25 @@ def node_command(
 class Quorum:
     """The controllers of a cluster."""
 
-    def __init__(self, kind: str, folder: Path, keys: Mapping[str, str], *, default_format: bool = False) -> None:
-        """`kind` is `ours` or `kafka`; `keys` are for each controller.
+    def __init__(
+        self,
+        kind: str,
+        folder: Path,
+        keys: Mapping[str, str],
+        *,
+        host: Host,
+        default_format: bool = False,
+        is_small: bool = False,
+    ) -> None:
+        """`kind` is `ours`, `kafka` or `in-process`; `keys` are for each controller; `host` has those in this process.
+
+        One of Kafka's that `is_small` has one controller in place of three.
 
         With `default_format` Kafka's controllers finalize the features that Kafka finalizes by default.
         """
         self.kind = kind
         self.cluster_id = new_cluster_id()
-        ids = KAFKA_CONTROLLERS if kind == "kafka" else (OUR_CONTROLLER,)
+        ids = KAFKA_CONTROLLERS[: 1 if is_small else None] if kind == "kafka" else (OUR_CONTROLLER,)
         self.controllers = [Controller(node_id, HOST, free_port()) for node_id in ids]
         self.servers: dict[int, Server] = {}
         directories = {one.node_id: folder / f"controller-{one.node_id}" for one in self.controllers}
@@ -94,7 +109,11 @@ class Quorum:
                 self.servers[one.node_id] = KafkaController(directory, one.port)
             else:
                 own = {key: value for key, value in all_keys[one.node_id].items() if key != "log.dirs"}
-                self.servers[one.node_id] = OurController(directory, own, self.cluster_id, one.port)
+                self.servers[one.node_id] = (
+                    LocalNode(directory, own, self.cluster_id, one.port, host)
+                    if kind == IN_PROCESS
+                    else OurController(directory, own, self.cluster_id, one.port)
+                )
 
     def start(self) -> None:
         """Start all at once."""
@@ -109,8 +128,7 @@ class Quorum:
     def stop(self) -> None:
         """Stop all."""
         for server in self.servers.values():
-            if server.process is not None and server.process.poll() is None:
-                server.process.terminate()
+            server.terminate()
         for server in self.servers.values():
             try:
                 server.stop()

@@ -14,14 +14,14 @@ from barnabas.coord.partitioning import coordinator_partition
 from barnabas.coord.share_state.key import SharePartitionKey
 from tests.cluster.asking import client, is_in_sync, leader, partitions
 from tests.cluster.clusters import Cluster, wait_for
-from tests.cluster.conftest import WITH_MIXED
 from tests.cluster.work import create_topic
 
 OFFSETS, TRANSACTIONS, STATE = "__consumer_offsets", "__transaction_state", "__share_group_state"
 PARTITIONS = 3
 """Of each internal topic, as the cluster's configuration says."""
 PATIENCE_S = 60.0
-pytestmark = pytest.mark.parametrize("cluster", WITH_MIXED, indirect=True, scope="session")
+pytestmark = pytest.mark.timeout(300)
+"""Each wait has a deadline of its own."""
 
 
 def of(cluster: Cluster, internal: str, key: str) -> int:
@@ -90,7 +90,7 @@ class Reader:
         wait_for(attempt, "a commit")
 
 
-@pytest.mark.parametrize("protocol", [pytest.param("classic", marks=pytest.mark.slow), "consumer"])
+@pytest.mark.parametrize("protocol", [pytest.param("classic", marks=pytest.mark.soak), "consumer"])
 def test_a_group_goes_on_after_its_coordinator_was_killed(
     cluster: Cluster, topic_name: Callable[..., str], protocol: str
 ) -> None:
@@ -114,9 +114,14 @@ def test_a_group_goes_on_after_its_coordinator_was_killed(
     again.consumer.close()
 
 
+@pytest.mark.parametrize(
+    "kills",
+    [pytest.param({100}, id="one kill"), pytest.param({0, 1000, 100}, id="three kills", marks=pytest.mark.soak)],
+)
 def test_a_transaction_goes_on_after_its_coordinator_was_killed(
-    cluster: Cluster, topic_name: Callable[..., str]
+    cluster: Cluster, topic_name: Callable[..., str], kills: set[int]
 ) -> None:
+    """The coordinator is killed in the transactions that begin with these numbers."""
     topic = topic_name()
     create_topic(cluster.bootstrap, topic)
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": topic, "log_level": 0})
@@ -126,7 +131,8 @@ def test_a_transaction_goes_on_after_its_coordinator_was_killed(
         for number in range(first, first + 50):
             producer.produce(topic, str(number), partition=number % 3)
         assert producer.flush(PATIENCE_S) == 0
-        with killed(cluster, of(cluster, TRANSACTIONS, topic)):
+        broken = killed(cluster, of(cluster, TRANSACTIONS, topic)) if first in kills else contextlib.nullcontext()
+        with broken:
             for number in range(first + 50, first + 100):
                 producer.produce(topic, str(number), partition=number % 3)
             if commits:
@@ -139,7 +145,7 @@ def test_a_transaction_goes_on_after_its_coordinator_was_killed(
     assert sorted(reader.values) == list(range(200))
 
 
-OTHER_VICTIMS = [pytest.param(name, marks=pytest.mark.slow) for name in ("the leader", "the share coordinator")]
+OTHER_VICTIMS = [pytest.param(name, marks=pytest.mark.soak) for name in ("the leader", "the share coordinator")]
 
 
 @pytest.mark.parametrize("victim", ["the group's coordinator", *OTHER_VICTIMS])

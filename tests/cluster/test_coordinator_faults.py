@@ -6,8 +6,6 @@ more clients.
 
 from __future__ import annotations
 
-import os
-import random
 from pathlib import Path
 
 import pytest
@@ -15,15 +13,16 @@ import pytest
 from tests.cluster import coordinator_work
 from tests.cluster.clusters import Cluster
 from tests.cluster.faults import Faults, Outcome
+from tests.support.volume import first_seed
 
-SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**16))))
+SEED = first_seed()
 PLAN = {"kill": 2, "pause": 1, "controller": 1}
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(1500)
 def test_coordinators_survive_faults(tmp_path: Path) -> None:
-    print(f"replay with BARNABAS_SEED={SEED}")
+    print(f"repeat with BARNABAS_SEED={SEED}")
     with Cluster(tmp_path / "cluster", config=coordinator_work.CONFIG) as cluster:
         run = Faults(cluster, tmp_path / "histories", SEED, "confluent", None, 100, ("transactions", "groups", "share"))
         outcome = run(PLAN)

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
-from tests.clients.test_kafka_tools import Tools
+from compat.kafka_tools import Tools, output, process
 from tests.cluster.asking import is_in_sync, leader, partitions
 from tests.cluster.clusters import PATIENCE_S, Cluster, wait_for
 
-pytestmark = [
-    pytest.mark.java,
-    pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
-]
+pytestmark = pytest.mark.jvm
 
 
 @pytest.fixture(scope="module")
-def tools(cluster: Cluster) -> Iterator[Tools]:
-    """The JVM of the tools."""
-    made = Tools(cluster.bootstrap)
-    yield made
-    made.close()
+def cluster(local_cluster: Cluster) -> Cluster:
+    return local_cluster
+
+
+@pytest.fixture(scope="module")
+def tools(cluster: Cluster) -> Tools:
+    return Tools(cluster.bootstrap)
 
 
 @pytest.fixture
@@ -70,6 +68,7 @@ def test_reassign_partitions_and_elect_leaders(tools: Tools, cluster: Cluster, m
 
 
 def test_the_quorum_the_directories_and_the_cluster(tools: Tools, cluster: Cluster, moved: str) -> None:
+    address = ("--bootstrap-server", cluster.bootstrap)
     status = tools.run("MetadataQuorumCommand", "describe", "--status")
     assert "LeaderId:" in status
     assert cluster.quorum.cluster_id in status
@@ -78,15 +77,9 @@ def test_the_quorum_the_directories_and_the_cluster(tools: Tools, cluster: Clust
     told = tools.run("LogDirsCommand", "--describe", "--topic-list", moved)
     brokers = json.loads(told[told.index("{") : told.rindex("}") + 1])["brokers"]
     assert {one["broker"] for one in brokers} == {1, 2, 3}
-    assert cluster.quorum.cluster_id in cluster_tool(tools, "cluster-id")
-    listed = cluster_tool(tools, "list-endpoints")
+    assert cluster.quorum.cluster_id in output("ClusterTool", "cluster-id", *address)
+    listed = output("ClusterTool", "list-endpoints", *address)
     assert all(re.search(rf"{node}\s+127.0.0.1\s.*broker", listed) for node in (1, 2, 3)), listed
-
-
-def cluster_tool(tools: Tools, command: str) -> str:
-    """The output of a command of kafka-cluster."""
-    words = ["org.apache.kafka.tools.ClusterTool", command, "--bootstrap-server", tools.bootstrap]
-    return subprocess.run([*tools.java, *words], stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout
 
 
 def test_replicas_are_compared(tools: Tools, cluster: Cluster, topic_name: Callable[..., str]) -> None:
@@ -103,7 +96,7 @@ def test_replicas_are_compared(tools: Tools, cluster: Cluster, topic_name: Calla
         producer.flush(PATIENCE_S)
     options = ["--broker-list", cluster.bootstrap, "--topics-include", topic, "--time", "-2"]
     options += ["--report-interval-ms", "500"]
-    command = [*tools.java, "org.apache.kafka.tools.ReplicaVerificationTool", *options]
+    command = process("ReplicaVerificationTool", *options)
     wanted = f"max lag is 0 for partition {topic}-0 at offset 50 among 1 partitions"
     told: list[str] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as tool:

@@ -21,7 +21,7 @@ from tests.clients.test_log_dir_moves import Load, read_all
 from tests.cluster.asking import is_in_sync
 from tests.cluster.clusters import BrokerNode, Cluster, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 
 class TwoDirs(BrokerNode):

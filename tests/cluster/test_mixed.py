@@ -5,7 +5,6 @@ Broker 1 is Kafka's, 2 and 3 are ours; Kafka's controllers have formatted the cl
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
 
@@ -16,7 +15,7 @@ from barnabas.client.admin_configs import SET, ConfigChange, alter_config
 from barnabas.client.reassignments import elect_leaders, reassign
 from barnabas.coord.partitioning import coordinator_partition
 from barnabas.coord.share_state.key import SharePartitionKey
-from tests.clients.test_kafka_tools import Tools
+from compat.kafka_tools import Tools
 from tests.cluster.asking import client, is_in_sync, leader, partitions
 from tests.cluster.clusters import Cluster, wait_for
 from tests.cluster.replicas import differences
@@ -37,8 +36,8 @@ THERE_AND_BACK = [
     pytest.param(OURS, KAFKA, id="from ours to Kafka"),
 ]
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.java,
+    pytest.mark.soak,
+    pytest.mark.jvm,
     pytest.mark.parametrize("cluster", ["mixed"], indirect=True, scope="session"),
 ]
 
@@ -190,7 +189,6 @@ def write_one(cluster: Cluster, topic: str, first: int, count: int) -> None:
     assert producer.flush(PATIENCE_S) == 0
 
 
-@pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven")
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_kafkas_tool_sees_the_same_group_on_both_coordinators(
     cluster: Cluster, topic_name: Callable[..., str], protocol: str
@@ -210,7 +208,6 @@ def test_kafkas_tool_sees_the_same_group_on_both_coordinators(
             told.append(_described(tools, group, committed=f"{group} {topic} 0 30 30 0"))
         assert told[0] == told[1]
     finally:
-        tools.close()
         reader.consumer.close()
 
 

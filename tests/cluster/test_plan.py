@@ -19,6 +19,7 @@ from barnabas.cluster.balance import Assignment, Impossible, drain, rebalance
 from barnabas.cluster.members import Members
 from barnabas.cluster.options import ClusterOptions
 from barnabas.cluster.ports import node_ports
+from tests.support.cases import for_each
 
 CONTROLLERS = [plan.Controller(3000, "127.0.0.1", 29093)]
 
@@ -41,7 +42,7 @@ def test_keys_for_all_and_for_one() -> None:
     assert (options.host, options.port) == ("::1", 1000)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("address", "of_third"),
     [("127.0.0.1:9464", "127.0.0.1:9466"), ("[::1]:9464", "[::1]:9466"), ("127.0.0.1:0", "127.0.0.1:0"), ("x", "x")],
 )
@@ -57,7 +58,7 @@ def test_a_listener_of_metrics_for_one_broker_is_taken_as_it_is(tmp_path: Path) 
     assert found == {1: "127.0.0.1:9464", 2: "127.0.0.1:7000", 3: "127.0.0.1:9466"}
 
 
-@pytest.mark.parametrize("text", ["0", "100", "x", "-1"])
+@for_each("text", ["0", "100", "x", "-1"])
 def test_the_number_of_brokers_is_checked(text: str) -> None:
     with pytest.raises(UsageError, match="--brokers must be"):
         cluster_options(parser().parse_args([f"--brokers={text}"]), {})
@@ -72,9 +73,7 @@ def test_keys_that_make_a_node_part_of_the_cluster_win() -> None:
     assert plan.controller_keys(3000, "/d", CONTROLLERS, {})["listeners"] == "CONTROLLER://127.0.0.1:29093"
 
 
-@pytest.mark.parametrize(
-    ("brokers", "replicas", "in_sync"), [(1, "1", "1"), (2, "2", "1"), (3, "3", "2"), (5, "3", "2")]
-)
+@for_each(("brokers", "replicas", "in_sync"), [(1, "1", "1"), (2, "2", "1"), (3, "3", "2"), (5, "3", "2")])
 def test_replicas_of_a_cluster_in_the_dev_profile(brokers: int, replicas: str, in_sync: str) -> None:
     defaults = plan.replication_defaults(brokers)
     assert defaults["default.replication.factor"] == defaults["offsets.topic.replication.factor"] == replicas
@@ -102,7 +101,7 @@ def test_a_directory_without_a_cluster_is_said(tmp_path: Path) -> None:
         state.read(str(tmp_path))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "{",

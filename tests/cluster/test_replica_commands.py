@@ -6,14 +6,21 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.cli.conftest import Ran, run_command
+import pytest
+
+from tests.cli.conftest import Ran, call_command
 from tests.cluster.asking import is_in_sync, partitions
 from tests.cluster.clusters import Cluster, wait_for
 from tests.cluster.work import create_topic
 
 
+@pytest.fixture(scope="module")
+def cluster(local_cluster: Cluster) -> Cluster:
+    return local_cluster
+
+
 def call(cluster: Cluster, *arguments: str) -> Ran:
-    return run_command(*arguments, bootstrap=cluster.bootstrap)
+    return call_command(*arguments, bootstrap=cluster.bootstrap)
 
 
 def replicas(cluster: Cluster, topic: str) -> list[list[int]]:
@@ -27,7 +34,7 @@ def leaders(cluster: Cluster, topic: str) -> list[int]:
 def test_a_topic_is_created_where_it_is_said_and_described(cluster: Cluster, topic_name: Callable[..., str]) -> None:
     topic = topic_name()
     call(cluster, "topic", "create", topic, "--replica-assignment", "3:1,2:3").ok()
-    assert replicas(cluster, topic) == [[3, 1], [2, 3]]
+    wait_for(lambda: replicas(cluster, topic) == [[3, 1], [2, 3]], "the replicas as they were said")
     wait_for(lambda: is_in_sync(cluster.bootstrap, topic, 2), "both replicas in sync")
     (described,) = call(cluster, "topic", "describe", topic, "-o", "json").ok().json
     first = described["partitions"][0]
@@ -69,7 +76,7 @@ def test_partitions_are_moved_and_their_preferred_leaders_elected(
     assert elected.lines == [f"broker 3 leads {topic}-{index}" for index in (0, 1)]
     again = call(cluster, "topic", "elect-leaders", topic).ok()
     assert "every partition has its leader already" in again.stderr
-    assert leaders(cluster, topic) == [3, 3]
+    wait_for(lambda: leaders(cluster, topic) == [3, 3], "the preferred leaders")
 
 
 def test_kafkas_tools_move_partitions(cluster: Cluster, topic_name: Callable[..., str], tmp_path: Path) -> None:

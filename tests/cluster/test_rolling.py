@@ -5,23 +5,22 @@
 
 from __future__ import annotations
 
-import os
-import random
 import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.cluster import migration, upgrade
+from tests.support.volume import first_seed
 
-SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**16))))
+SEED = first_seed()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(1500)
 def test_upgrade(tmp_path: Path) -> None:
     """From the previous release and back."""
-    print(f"replay with BARNABAS_SEED={SEED}")
+    print(f"repeat with BARNABAS_SEED={SEED}")
     try:
         commit = upgrade.previous()
     except upgrade.NoSuchVersionError as error:
@@ -31,13 +30,13 @@ def test_upgrade(tmp_path: Path) -> None:
     assert len(outcome.steps) == 8
 
 
-@pytest.mark.slow
-@pytest.mark.java
+@pytest.mark.soak
+@pytest.mark.jvm
 @pytest.mark.timeout(1500)
 @pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven")
 def test_migration(tmp_path: Path) -> None:
     """From Kafka to Barnabas and back."""
-    print(f"replay with BARNABAS_SEED={SEED}")
+    print(f"repeat with BARNABAS_SEED={SEED}")
     outcome = migration.run(tmp_path, ["confluent"], "both", SEED, rate=100)
     assert outcome.findings == [], str(outcome)
     assert len(outcome.steps) == 6

@@ -19,7 +19,9 @@ from confluent_kafka.admin import (
 from bench.ports import free_port
 from tests.cluster.clusters import Cluster, wait_for
 from tests.cluster.conftest import KINDS
+from tests.cluster.quorums import IN_PROCESS
 
+WAIT_S = 60.0
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 NODE = f'{MODULE} username="node" password="node-secret" user_node="node-secret" user_admin="admin-secret";'
 SECURED = {
@@ -62,21 +64,21 @@ def test_a_user_of_scram_is_made_at_one_broker_and_known_to_all(secured: Cluster
     (made,) = admin.alter_user_scram_credentials(
         [UserScramCredentialUpsertion("alice", info, b"alice-secret")]
     ).values()
-    made.result(30)
+    made.result(WAIT_S)
     (topic,) = admin.create_topics([NewTopic("t", 1, 2)]).values()
-    topic.result(30)
+    topic.result(WAIT_S)
 
     for number, address in enumerate(addresses):
         alice = AdminClient(login(address, "SCRAM-SHA-512", "alice", "alice-secret"))
         wait_for(lambda alice=alice: alice.list_topics(timeout=5).topics.get("t"), "the user is known")
         producer = Producer(login(address, "SCRAM-SHA-512", "alice", "alice-secret", acks="all"))
         producer.produce("t", str(number).encode())
-        assert producer.flush(30) == 0
+        assert producer.flush(WAIT_S) == 0
 
     options = {"group.id": "g", "auto.offset.reset": "earliest"}
     consumer = Consumer(login(secured.bootstrap, "SCRAM-SHA-512", "alice", "alice-secret", **options))
     consumer.assign([TopicPartition("t", 0, 0)])
-    assert [one.value() for one in consumer.consume(2, 30)] == [b"0", b"1"]
+    assert [one.value() for one in consumer.consume(2, WAIT_S)] == [b"0", b"1"]
     consumer.close()
 
     def in_sync() -> bool:
@@ -91,6 +93,7 @@ def test_brokers_move_to_a_listener_with_sasl_one_by_one(tmp_path: Path) -> None
     """Both listeners are there from the start; each broker is restarted with the other one for its log-ins."""
     cluster = Cluster(
         tmp_path,
+        kind=IN_PROCESS,
         brokers=2,
         config={
             **SECURED,
@@ -104,7 +107,7 @@ def test_brokers_move_to_a_listener_with_sasl_one_by_one(tmp_path: Path) -> None
     with cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
         (topic,) = admin.create_topics([NewTopic("t", 1, 2)]).values()
-        topic.result(30)
+        topic.result(WAIT_S)
         for node in cluster.brokers.values():
             assert node.stop() == 0, cluster.log()
             node.config["inter.broker.listener.name"] = "INTERNAL"
@@ -117,4 +120,4 @@ def test_brokers_move_to_a_listener_with_sasl_one_by_one(tmp_path: Path) -> None
             wait_for(in_sync, "both replicas are in sync")
             producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
             producer.produce("t", b"value")
-            assert producer.flush(30) == 0
+            assert producer.flush(WAIT_S) == 0

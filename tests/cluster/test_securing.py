@@ -24,6 +24,7 @@ from bench.servers import Server
 from tests.broker.token_issuer import AUDIENCE, ISSUER, jwk, signed, write_jwks
 from tests.cluster.clusters import Cluster, wait_for
 from tests.cluster.conftest import KINDS
+from tests.cluster.quorums import IN_PROCESS
 from tests.cluster.test_tls import alter, replace_all
 from tests.pages.blocks import parse_blocks
 from tests.security.certificates import Authority
@@ -168,7 +169,7 @@ def test_a_running_cluster_is_secured_by_rolling(kind: str, tmp_path: Path) -> N
             writer.use(secure)
             writer.go_on()
             roll(cluster, AdminClient(secure), ports, 3, writer)
-            if kind == "ours":
+            if kind == IN_PROCESS:
                 secure_controller(cluster, AdminClient(secure), writer, tmp_path)
         finally:
             writer.stop()
@@ -232,7 +233,7 @@ def secure_controller(cluster: Cluster, admin: AdminClient, writer: Writer, path
         writer.go_on()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_nodes_log_in_with_the_token_of_a_file(tmp_path: Path) -> None:
     """A session ends with its token: brokers go on with the next one, which replaces it in the file."""
     url = write_jwks(tmp_path / "jwks.json", jwk("RSA", "one"))
@@ -258,7 +259,7 @@ def test_nodes_log_in_with_the_token_of_a_file(tmp_path: Path) -> None:
     }
     module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
     config |= {f"listener.name.{name}.oauthbearer.sasl.jaas.config": module for name in ("controller", "plaintext")}
-    cluster = Cluster(tmp_path, brokers=2, config=config)
+    cluster = Cluster(tmp_path, kind=IN_PROCESS, brokers=2, config=config)
     ports = {number: free_port() for number in cluster.brokers}
     for number, node in cluster.brokers.items():
         node.config["listeners"] = f"PLAINTEXT://{node.bootstrap},CLIENTS://127.0.0.1:{ports[number]}"

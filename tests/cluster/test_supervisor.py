@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +13,11 @@ import psutil
 import pytest
 
 from barnabas.cluster import state
-from tests.cli.conftest import COMMAND, Ran, clean_environment, run_command
+from tests.cli.conftest import COMMAND, Ran, call_command, clean_environment, run_command
 from tests.cluster.clusters import wait_for
+
+END_S = 60.0
+"""How long a supervisor may take for a clean stop, seconds."""
 
 
 class Serving:
@@ -27,7 +29,7 @@ class Serving:
         self.ready = folder / "ready"
         self.ready.unlink(missing_ok=True)
         command = [*COMMAND, "serve", "--brokers", "3", "--listen", "127.0.0.1:0", "--data-dir", self.data_dir]
-        command += ["--ready-file", str(self.ready), "--set", "broker.session.timeout.ms=3000", *arguments]
+        command += ["--ready-file", str(self.ready), *arguments]
         with (folder / "err").open("wb") as err, (folder / "out").open("wb") as out:
             self.process = subprocess.Popen(command, stdout=out, stderr=err, env=clean_environment())
         wait_for(lambda: self.ready.exists() or self.process.poll() is not None, "the ready file")
@@ -39,7 +41,12 @@ class Serving:
 
     def command(self, *arguments: str) -> Ran:
         """`barnabas cluster ...` with this cluster's directory."""
-        return run_command("cluster", *arguments, "--data-dir", self.data_dir)
+        return call_command("cluster", *arguments, "--data-dir", self.data_dir)
+
+    def statuses(self) -> list[str]:
+        """The states that `status` shows; empty while a broker that has died is asked, before its session has ended."""
+        ran = self.command("status", "-o", "json")
+        return [row["state"] for row in ran.json["brokers"]] if ran.code in (0, 1) else []
 
     def states(self) -> dict[int, str]:
         """The states of the nodes as the supervisor sees them."""
@@ -57,7 +64,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     yield made
     if made.process.poll() is None:
         made.process.send_signal(signal.SIGTERM)
-        made.process.wait(30)
+        made.process.wait(END_S)
 
 
 def test_one_ready_line_has_all_addresses(serving: Serving) -> None:
@@ -70,10 +77,10 @@ def test_one_ready_line_has_all_addresses(serving: Serving) -> None:
 
 def test_topics_have_three_replicas_of_which_two_must_be_in_sync(serving: Serving) -> None:
     bootstrap = serving.ready.read_text().strip()
-    run_command("topic", "create", "replicated", "-p", "2", bootstrap=bootstrap).ok()
-    rows = run_command("topic", "describe", "replicated", "-o", "json", bootstrap=bootstrap).ok().json
+    call_command("topic", "create", "replicated", "-p", "2", bootstrap=bootstrap).ok()
+    rows = call_command("topic", "describe", "replicated", "-o", "json", bootstrap=bootstrap).ok().json
     assert all(len(partition["replicas"]) == 3 for partition in rows[0]["partitions"])
-    configs = run_command("config", "get", "topic", "replicated", "min.insync.replicas", bootstrap=bootstrap)
+    configs = call_command("config", "get", "topic", "replicated", "min.insync.replicas", bootstrap=bootstrap)
     assert configs.ok().lines[-1].split()[:2] == ["min.insync.replicas", "2"]
 
 
@@ -91,9 +98,9 @@ def test_a_killed_broker_is_told_and_started_again(serving: Serving) -> None:
     wait_for(lambda: serving.states()[2] == "died", "the death")
     wait_for(lambda: f"broker 2 (pid {pid}) ended: killed by SIGKILL" in serving.told(), "the sentence")
     assert serving.command("pid", "2").code == 3
-    status = serving.command("status", "-o", "json")
-    assert status.code == 1
-    assert [row["state"] for row in status.json["brokers"]] == ["online", "offline", "online"]
+    states = ["online", "offline", "online"]
+    wait_for(lambda: serving.statuses() == states, lambda: f"{states}: they are {serving.statuses()}")
+    assert serving.command("status").code == 1
     serving.command("start", "2").ok()
     assert serving.states()[2] == "running"
 
@@ -117,18 +124,18 @@ def test_a_second_supervisor_is_refused(serving: Serving) -> None:
 
 def test_it_ends_cleanly_and_starts_with_its_data_again(serving: Serving) -> None:
     serving.process.send_signal(signal.SIGINT)
-    assert serving.process.wait(30) == 0, serving.told()
+    assert serving.process.wait(END_S) == 0, serving.told()
     assert set(serving.states().values()) == {"stopped"}
     status = serving.command("status", "-o", "json")
     assert [row["state"] for row in status.json["brokers"]] == ["offline"] * 3
     again = Serving(serving.folder)
     try:
         bootstrap = again.ready.read_text().strip()
-        assert "replicated" in run_command("topic", "list", bootstrap=bootstrap).ok().stdout
+        assert "replicated" in call_command("topic", "list", bootstrap=bootstrap).ok().stdout
         pids = [pid for pid in again.pids().values() if pid is not None]
         again.process.kill()
         again.process.wait()
-        wait_for(lambda: not any(psutil.pid_exists(pid) for pid in pids), "the nodes' end with their supervisor", 20.0)
+        wait_for(lambda: not any(psutil.pid_exists(pid) for pid in pids), "the nodes' end with their supervisor")
         status = again.command("status", "-o", "json")
         assert "does not run any more" in status.stderr
         assert [row["state"] for row in status.json["brokers"]] == ["offline"] * 3
@@ -148,7 +155,7 @@ def test_ctrl_c_while_it_starts_ends_it_cleanly(tmp_path: Path, moment: str) -> 
     wait_for(lambda: shown.exists() and (moment == "importing" or shown.stat().st_size > 0), "the start")
     process.send_signal(signal.SIGINT)
     try:
-        assert process.wait(30) == 0
+        assert process.wait(END_S) == 0
     finally:
         process.kill()
     assert (tmp_path / "err").read_text() == ""
@@ -156,7 +163,7 @@ def test_ctrl_c_while_it_starts_ends_it_cleanly(tmp_path: Path, moment: str) -> 
         assert [node.name for node in state.read(str(directory)).nodes if node.pid is not None] == []
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_restart_starts_a_broker_again(tmp_path: Path) -> None:
     serving = Serving(tmp_path, "--restart")
     before = serving.pids()[1]
@@ -164,16 +171,16 @@ def test_restart_starts_a_broker_again(tmp_path: Path) -> None:
     os.kill(before, signal.SIGKILL)
     wait_for(lambda: serving.pids()[1] not in (None, before) and serving.states()[1] == "running", "the next process")
     serving.process.send_signal(signal.SIGTERM)
-    assert serving.process.wait(30) == 0
+    assert serving.process.wait(END_S) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_add_drain_and_rebalance(tmp_path: Path) -> None:
     serving = Serving(tmp_path)
     bootstrap = serving.ready.read_text().strip()
-    run_command("topic", "create", "moved", "-p", "8", bootstrap=bootstrap).ok()
+    call_command("topic", "create", "moved", "-p", "8", bootstrap=bootstrap).ok()
     assert "broker 4 runs" in serving.command("add").ok().stdout
-    assert run_command("cluster", "rebalance", "--dry-run", bootstrap=bootstrap).ok().stdout.count("moved-") > 2
+    assert call_command("cluster", "rebalance", "--dry-run", bootstrap=bootstrap).ok().stdout.count("moved-") > 2
     serving.command("rebalance").ok()
 
     def replicas() -> dict[int, int]:
@@ -188,11 +195,10 @@ def test_add_drain_and_rebalance(tmp_path: Path) -> None:
     serving.command("drain", "1", "--undo").ok()
     assert replicas()[1] == 6
     serving.process.send_signal(signal.SIGTERM)
-    assert serving.process.wait(30) == 0
+    assert serving.process.wait(END_S) == 0
 
 
 def test_a_mistake_ends_all_with_one_sentence(tmp_path: Path) -> None:
-    began = time.monotonic()
     ran = run_command(
         *("serve", "--brokers", "2", "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "c")),
         *("--set", "2:num.partitions=0"),
@@ -201,4 +207,3 @@ def test_a_mistake_ends_all_with_one_sentence(tmp_path: Path) -> None:
     assert ran.stderr.count("\n") == 1, ran.stderr
     assert "num.partitions" in ran.stderr
     assert "broker 2" in ran.stderr
-    assert time.monotonic() - began < 30

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.clients.test_tls import alter, replace_all
 from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.conftest import KINDS
 from tests.security.certificates import Authority
 
 COUNT = 200
@@ -62,7 +62,7 @@ def read(config: dict[str, Any], topic: str, count: int) -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize("controllers", ["ours", pytest.param("kafka", marks=[pytest.mark.java, pytest.mark.slow])])
+@pytest.mark.parametrize("controllers", KINDS)
 def test_replicas_follow_and_leaders_move_over_tls(tmp_path: Path, controllers: str) -> None:
     authority = Authority()
     with Cluster(tmp_path, kind=controllers, config=settings(tmp_path, authority)) as cluster:
@@ -75,9 +75,9 @@ def test_replicas_follow_and_leaders_move_over_tls(tmp_path: Path, controllers: 
         wait_for(lambda: len(partition(admin).isrs) == 3, "all replicas are in sync")
         check_refusals(admin, config["ssl.certificate.location"])
         leader = partition(admin).leader
-        cluster.brokers[leader].process.send_signal(signal.SIGKILL)  # type: ignore[union-attr]
+        cluster.brokers[leader].kill9()
         write(config, "orders", values[COUNT // 2 :])
-        assert partition(admin).leader != leader
+        wait_for(lambda: partition(admin).leader != leader, "another leader that is known to all brokers")
         assert read(config, "orders", COUNT) == values
         told = "".join(node.log() for node in cluster.nodes)
         assert "certificate of" not in told, "a node was refused"

@@ -1,14 +1,17 @@
 """Clients that write and read while a cluster is broken, and the check of what they saw.
 
-A writer is a process (`compat.exactly_once`), so that it works beside the test: idempotent, acks=all, librdkafka or
-Java. At the end every partition is read completely, and the checker compares: nothing lost, doubled or out of order.
+A writer is a process (`compat.exactly_once`), or does the same in a thread: idempotent, acks=all, librdkafka or Java.
+At the end every partition is read completely, and the checker compares: nothing lost, doubled or out of order.
 """
 
 from __future__ import annotations
 
 import json
+import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -16,6 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from compat.checker.__main__ import check
 from compat.checker.finding import Finding
 from compat.checker.history import Writer, read
+from compat.exactly_once import confluent_client
 from compat.exactly_once.processes import Progress, Slot
 from tests.cluster.clusters import Cluster, wait_for
 
@@ -31,6 +35,63 @@ def create_topic(bootstrap: str, name: str, partitions: int = PARTITIONS, replic
         future.result(60)
 
 
+class Writing(Protocol):
+    """One writer."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def stop(self) -> None:
+        """End when what was sent is acknowledged; raises what it has failed with."""
+
+    def end(self) -> None:
+        """End it, after a test that has failed."""
+
+
+class ProcessWriter:
+    """A writer in a process."""
+
+    def __init__(self, name: str, client: str, folder: Path, settings: Mapping[str, str]) -> None:
+        self._slot = Slot(name, client, folder, settings)
+        self.start, self.stop = self._slot.start, self._slot.stop
+
+    def end(self) -> None:
+        """Kill it, unless it has ended."""
+        if self._slot.process is not None and self._slot.process.poll() is None:
+            self._slot.kill9()
+
+
+class ThreadWriter:
+    """A writer of librdkafka in a thread."""
+
+    def __init__(self, name: str, folder: Path, settings: Mapping[str, str]) -> None:
+        process = f"{name}#1"
+        files = {"process": process, "history": str(folder / f"{process}.jsonl")}
+        self._client = confluent_client.Client({**settings, **files})
+        self._thread = threading.Thread(target=self._run, name=name)
+        self._failure: BaseException | None = None
+        self.start = self._thread.start
+
+    def _run(self) -> None:
+        try:
+            confluent_client.write(self._client)
+            self._client.history.write("closed")
+        except BaseException as error:
+            self._failure = error
+
+    def stop(self) -> None:
+        """End when what was sent is acknowledged; raises what it has failed with."""
+        self.end()
+        if self._failure is not None:
+            raise self._failure
+
+    def end(self) -> None:
+        """End; it waits at most a minute for acknowledgements."""
+        self._client.stop()
+        self._thread.join()
+        self._client.history.close()
+
+
 class Work:
     """Writers of one topic with their histories."""
 
@@ -43,7 +104,9 @@ class Work:
         client: str = "confluent",
         writers: int = 1,
         rate: int = 500,
+        in_threads: bool = False,
     ) -> None:
+        """`rate` is in records a second, of each writer; `in_threads`: writers of librdkafka take no processes."""
         folder.mkdir(parents=True, exist_ok=True)
         self.cluster, self.folder, self.topic = cluster, folder, topic
         settings = {
@@ -56,19 +119,22 @@ class Work:
             "session_ms": "3000",
             "seed": "1",
         }
-        self.slots = [Slot(f"write-{number}", client, folder, settings) for number in range(writers)]
+        names = [f"write-{number}" for number in range(writers)]
+        self.writers: list[Writing] = [
+            ThreadWriter(name, folder, settings) if in_threads else ProcessWriter(name, client, folder, settings)
+            for name in names
+        ]
         self.driver = Writer(folder / "driver.jsonl", "driver")
         self._progress = Progress(folder, "sent")
 
     def __enter__(self) -> Work:
-        for slot in self.slots:
-            slot.start()
+        for writer in self.writers:
+            writer.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for slot in self.slots:
-            if slot.process is not None and slot.process.poll() is None:
-                slot.kill9()
+        for writer in self.writers:
+            writer.end()
         self.driver.close()
 
     def acknowledged(self) -> int:
@@ -86,8 +152,8 @@ class Work:
 
     def finish(self) -> list[Finding]:
         """Stop the writers, read everything, and check it. The writers must have failed no record."""
-        for slot in self.slots:
-            slot.stop()
+        for writer in self.writers:
+            writer.stop()
         self._read_all()
         return [*check(read([self.folder])), *self._failed()]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from barnabas.coord.partitioning import coordinator_partition, java_hash
+from tests.support.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [("", 0), ("a", 97), ("group", 98629247), ("polygenelubricants", -(2**31)), ("𝄞", 1772394), ("é", 233)],
 )

@@ -1,16 +1,13 @@
 """A whole broker with crashes of every kind: its answers under `barnabas.log.sync=always` hold (R12, R13, L3, I1).
 
-BARNABAS_CRASH_STATES sets the number of states, BARNABAS_SEED repeats a run.
+BARNABAS_CRASH_STATES sets the number of states, BARNABAS_SEED chooses others.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from random import Random, SystemRandom
+from random import Random
 from typing import TypeAlias
-
-import pytest
 
 from tests.crash.broken import require
 from tests.crash.broker_promises import Promises, check_broker
@@ -18,22 +15,20 @@ from tests.crash.broker_work import BrokerWork, start
 from tests.crash.disk import Image, Note, RecordingDisk
 from tests.crash.move_work import MoveWork, check_one_is_current, start_with_two_dirs
 from tests.crash.survivors import Kind, Survivors
+from tests.support.volume import first_seed, how_many, limited, replay
 
-STATES = int(os.environ.get("BARNABAS_CRASH_STATES", "100"))
-SEED = int(os.environ.get("BARNABAS_SEED", str(SystemRandom().randrange(2**32))))
-PER_HISTORY = 100
+STATES = how_many("BARNABAS_CRASH_STATES", 60)
+PER_HISTORY = min(STATES, 100)
 Check: TypeAlias = "Callable[[Image, Promises], None]"
 
 
-@pytest.mark.scaled
-@pytest.mark.timeout(0)
+@limited(600)
 def test_answers_of_a_broker_hold_after_any_crash() -> None:
     """Histories of a broker that continues after one power failure; some of the crash states of each."""
     explore(BrokerWork, check)
 
 
-@pytest.mark.scaled
-@pytest.mark.timeout(0)
+@limited(600)
 def test_moves_between_log_directories_lose_nothing_in_any_crash() -> None:
     """The same while replicas move between two directories: exactly one log of each is current afterwards (KIP-113)."""
     assert explore(MoveWork, check_moves) or STATES < 10 * PER_HISTORY  # in some histories no move is completed
@@ -41,10 +36,10 @@ def test_moves_between_log_directories_lose_nothing_in_any_crash() -> None:
 
 def explore(kind: type[BrokerWork], check_state: Check) -> int:
     """Check crash states of histories of a kind; how many replicas have moved in them."""
-    print(f"repeat with BARNABAS_SEED={SEED} BARNABAS_CRASH_STATES={STATES}")
+    print(replay("BARNABAS_CRASH_STATES", STATES))
     moves = 0
     for history in range((STATES + PER_HISTORY - 1) // PER_HISTORY):
-        random = Random(f"{SEED}:{history}")
+        random = Random(f"{first_seed()}:{history}")
         promises, image = Promises(), Image()
         for episode in range(2):
             disk = RecordingDisk(image)

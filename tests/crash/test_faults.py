@@ -1,39 +1,41 @@
 """The fault sweep: a broker whose disk fails one operation, or all from one on; a sample of the cases.
 
-BARNABAS_FAULTS sets how many of each history, BARNABAS_SEED repeats a choice; all: `python -m tests.crash --faults`.
+BARNABAS_FAULTS sets how many of each history, BARNABAS_SEED chooses others; all: `python -m tests.crash --faults`.
 """
 
 from __future__ import annotations
-
-import os
-from random import SystemRandom
 
 import pytest
 
 from tests.crash.faults.histories import HISTORIES
 from tests.crash.faults.memory import MEMORY
 from tests.crash.faults.run import sample
-from tests.crash.faults.sweep import cases, cases_of, check
+from tests.crash.faults.sweep import Case, cases, cases_of, check
+from tests.support.volume import first_seed, how_many, limited, replay
 
-COUNT = int(os.environ.get("BARNABAS_FAULTS", "10"))
-SEED = int(os.environ.get("BARNABAS_SEED", str(SystemRandom().randrange(2**32))))
+COUNT = how_many("BARNABAS_FAULTS", 3)
 
 
-@pytest.mark.scaled
-@pytest.mark.timeout(0)
+def spread(found: list[Case], count: int) -> list[Case]:
+    """About so many cases, at equal distances, the first among them."""
+    return found[:: max(1, len(found) // count)]
+
+
+@limited(600)
 @pytest.mark.parametrize("history", HISTORIES)
 def test_a_failed_file_operation_breaks_no_promise(history: str) -> None:
-    print(f"repeat with BARNABAS_SEED={SEED} BARNABAS_FAULTS={COUNT}")
-    for case in sample(history, COUNT, SEED):
+    print(replay("BARNABAS_FAULTS", COUNT))
+    for case in sample(history, COUNT, first_seed()):
         check(case)
 
 
+@limited(600)
 @pytest.mark.parametrize("history", ["compressed", "groups", "share"])
 def test_a_lack_of_memory_breaks_no_promise(history: str) -> None:
     """The request is answered or its connection closed, and the broker goes on."""
     found = [case for case in cases(history) if case.fault.error == MEMORY]
     assert len(found) > 20
-    for case in found[::4]:
+    for case in spread(found, 2 * COUNT):
         check(case)
 
 
@@ -54,5 +56,5 @@ KNOWN = (
 def test_a_fault_that_has_broken_a_promise(history: str, error: str, operation: str, why: str) -> None:
     found = cases_of(history, error, operation)
     assert found, why
-    for case in found[:: max(1, len(found) // 5)]:
+    for case in spread(found, COUNT):
         check(case)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import tracemalloc
 
-import pytest
-
 from tests.fuzz.corpus import KEPT, corpus
 from tests.fuzz.targets import NAMES, target
+from tests.support.cases import for_each
 
 MOST_MEMORY = 32 << 20
 """Bytes that one input may take beyond what there was before: the largest target decompresses a megabyte."""
 MOST_KEPT = 1 << 20
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_inputs(name: str) -> None:
     found = target(name)
     inputs = [*corpus(name), b"", bytes(found.max_bytes), b"\xff" * found.max_bytes]

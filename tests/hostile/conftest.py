@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +20,36 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--listener", choices=LISTENERS, help="the listener that tests/hostile attacks (PLAINTEXT)")
 
 
-def _victim(request: pytest.FixtureRequest, data_dir: Path, **options: Any) -> Victim:
+def new_victim(request: pytest.FixtureRequest, data_dir: Path, **options: Any) -> Victim:
+    """A broker with the listener of this run, not started."""
     listener = request.config.getoption("--listener", None) or "PLAINTEXT"
     return SecuredVictim(data_dir, listener, **options)
 
 
+@contextmanager
+def module_victim(
+    request: pytest.FixtureRequest, folders: pytest.TempPathFactory, config: dict[str, str] | None = None
+) -> Iterator[Victim]:
+    """A broker for the tests of a file: each calls its `start_if_ended` first."""
+    needs_linux()
+    victim = new_victim(request, folders.mktemp("victim") / "data", config=config)
+    victim.start()
+    try:
+        yield victim
+    finally:
+        victim.stop()
+
+
 @pytest.fixture(scope="module")
 def _module_victim(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
-    needs_linux()
-    victim = _victim(request, tmp_path_factory.mktemp("victim") / "data")
-    victim.start()
-    yield victim
-    victim.stop()
+    with module_victim(request, tmp_path_factory) as victim:
+        yield victim
 
 
 @pytest.fixture
 def victim(_module_victim: Victim) -> Victim:
     """One broker for all tests of a file; started again if an earlier test has ended it."""
-    assert _module_victim.process is not None
-    if _module_victim.process.poll() is not None:
-        _module_victim.start()
+    _module_victim.start_if_ended()
     return _module_victim
 
 
@@ -49,7 +60,7 @@ def start_victim(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sta
     started: list[Victim] = []
 
     def start(config: dict[str, str] | None = None, **options: Any) -> Victim:
-        victim = _victim(request, tmp_path / f"victim-{len(started)}" / "data", config=config, **options)
+        victim = new_victim(request, tmp_path / f"victim-{len(started)}" / "data", config=config, **options)
         started.append(victim)
         victim.start()
         return victim

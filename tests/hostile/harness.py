@@ -23,8 +23,8 @@ from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.records import build_batch
-from bench.servers import BarnabasServer
 from tests.broker.raw_client import RawClient
+from tests.support.warm_server import WarmServer
 
 STALL_LIMIT_S = 0.250
 """How long a healthy client may wait, in CPU seconds of the broker."""
@@ -87,7 +87,7 @@ class Watched:
         Path(f"/proc/{self.pid}/clear_refs").write_text("5")
 
 
-class Victim(Watched, BarnabasServer):  # type: ignore[misc]  # a server's pid is a property
+class Victim(Watched, WarmServer):  # type: ignore[misc]  # a server's pid is a property
     """A broker under attack. `files` is the limit of its open files, if given."""
 
     shows_stacks = True
@@ -106,6 +106,11 @@ class Victim(Watched, BarnabasServer):  # type: ignore[misc]  # a server's pid i
         if self._files is not None:
             command = ["sh", "-c", f'ulimit -n {self._files}; exec "$@"', "sh", *command]
         return command, environment
+
+    def start_if_ended(self) -> None:
+        """Start it again, if an attack has ended it."""
+        if not self.is_running:
+            self.start()
 
     def tracebacks(self, start: int = 0) -> str:
         """What the log has from position `start` on that only a bug writes, or an empty string."""

@@ -28,7 +28,7 @@ def produce(client: Attacker, topic: str, batch: bytes):
     return client(request, 9).responses[0].partition_responses[0]
 
 
-@pytest.mark.parametrize("count", [2_000_000, 10_000_000])
+@pytest.mark.parametrize("count", [2_000_000, pytest.param(10_000_000, marks=pytest.mark.soak)])
 def test_zstd_bomb_to_a_compacted_topic(victim, count) -> None:
     bomb = bombs.zstd_bomb(count)
     with beside_healthy_client(victim) as healthy:

@@ -1,12 +1,13 @@
 """The work for an absurd request grows with its elements and no faster: counted in calls of functions, for every API.
 
-`python -m tests.hostile.costs` measures the same requests at the limit of elements.
+`make test` takes the newest version of each API, `soak` the oldest too; `python -m tests.hostile.costs` measures the
+same requests at the limit of elements.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from barnabas.broker.apis.registry import BROKER_APIS
 from barnabas.wire.errors import ProtocolError
 from tests.hostile.absurd import Case, cases, changes
 from tests.hostile.costs import World
+from tests.support.cases import for_each
 
 FEW, MANY = 120, 240
 MOST_GROWTH = 2.6
@@ -53,15 +55,27 @@ def _calls(world: World, case: Case) -> int:
     return count
 
 
-@pytest.mark.parametrize("api", [key.name for key in BROKER_APIS])
-def test_twice_the_elements_take_twice_the_calls(world: World, api: str) -> None:
-    few, many = (list(cases(world.names, count, [api])) for count in (FEW, MANY))
+VERSIONS = ["newest", pytest.param("oldest", marks=pytest.mark.soak)]
+
+
+@pytest.mark.parametrize("which", VERSIONS)
+@for_each("api", [key.name for key in BROKER_APIS])
+def test_twice_the_elements_take_twice_the_calls(world: World, api: str, which: str) -> None:
+    few, many = (of_version(which, cases(world.names, count, [api])) for count in (FEW, MANY))
     assert few
     for one, other in zip(few, many, strict=True):
         _calls(world, one)  # codecs are compiled with their first use
         calls = _calls(world, one)
         more = _calls(world, other)
         assert more <= MOST_GROWTH * calls + FIXED_CALLS, f"{one.name}: {calls} calls became {more}"
+
+
+def of_version(which: str, found: Iterable[Case]) -> list[Case]:
+    """The cases of one version of an API: the newest, or the oldest."""
+    every = list(found)
+    versions = [case.version for case in every]
+    wanted = max(versions) if which == "newest" else min(versions)
+    return [case for case in every if case.version == wanted]
 
 
 def test_changes_of_twice_the_topics_take_twice_the_calls(world: World) -> None:

@@ -43,7 +43,7 @@ def test_300_partitions_with_256_descriptors(start_victim) -> None:
     stop_in_grace(victim, 10.0)
 
 
-@pytest.mark.parametrize("sync", ["os", "always"])
+@pytest.mark.parametrize("sync", ["os", pytest.param("always", marks=pytest.mark.soak)])
 def test_records_of_all_partitions_in_one_response(start_victim, sync) -> None:
     """A slice of each of 300 files is more than the descriptors: what is sent is read into memory then."""
     victim = start_victim({"barnabas.log.sync": sync}, files=256)

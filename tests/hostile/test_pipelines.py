@@ -43,11 +43,16 @@ def read_all(attackers: list[Attacker]) -> list[threading.Thread]:
     return threads
 
 
-@pytest.mark.parametrize("connections", [4, pytest.param(100, marks=pytest.mark.slow)])
-def test_metadata_of_many_partitions_pipelined(start_victim, connections) -> None:
-    victim = start_victim()
+@pytest.fixture
+def victim(victim: Victim) -> Victim:
+    """The broker of this file, with a topic of many partitions."""
     with Attacker(victim) as setup:
-        setup.create_topic("many", PARTITIONS)
+        setup.create_topic("many", PARTITIONS, may_exist=True)
+    return victim
+
+
+@pytest.mark.parametrize("connections", [4, pytest.param(100, marks=pytest.mark.soak)])
+def test_metadata_of_many_partitions_pipelined(victim: Victim, connections: int) -> None:
     with beside_healthy_client(victim) as healthy:
         attackers = attack(victim, healthy, connections)
         threads = read_all(attackers)
@@ -58,23 +63,7 @@ def test_metadata_of_many_partitions_pipelined(start_victim, connections) -> Non
             thread.join()
 
 
-@pytest.mark.parametrize("connections", [4, 100])
-def test_sigterm_beside_pipelined_requests(start_victim, connections) -> None:
-    victim = start_victim()
-    with Attacker(victim) as setup:
-        setup.create_topic("many", PARTITIONS)
-    with contextlib.ExitStack() as stack:
-        attackers = [stack.enter_context(attacker) for attacker in attack(victim, None, connections)]
-        threads = read_all(attackers)
-        stop_in_grace(victim, GRACE_CPU_S)
-        for thread in threads:
-            thread.join()
-
-
-def test_requests_of_clients_that_are_gone_are_dropped(start_victim) -> None:
-    victim = start_victim()
-    with Attacker(victim) as setup:
-        setup.create_topic("many", PARTITIONS)
+def test_requests_of_clients_that_are_gone_are_dropped(victim: Victim) -> None:
     with beside_healthy_client(victim) as healthy:
         attackers = attack(victim, healthy, 10)
         for attacker in attackers:
@@ -82,3 +71,13 @@ def test_requests_of_clients_that_are_gone_are_dropped(start_victim) -> None:
         before = victim.cpu()
         healthy.settle()
         assert victim.cpu() - before < 5.0  # all 3,000 requests need 15 s and more
+
+
+@pytest.mark.parametrize("connections", [pytest.param(4, marks=pytest.mark.soak), 100])
+def test_sigterm_beside_pipelined_requests(victim: Victim, connections: int) -> None:
+    with contextlib.ExitStack() as stack:
+        attackers = [stack.enter_context(attacker) for attacker in attack(victim, None, connections)]
+        threads = read_all(attackers)
+        stop_in_grace(victim, GRACE_CPU_S)
+        for thread in threads:
+            thread.join()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-import time
 
 import pytest
 
@@ -15,7 +14,8 @@ from barnabas.wire.messages.groups import JoinGroupRequest, JoinGroupRequestProt
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.records import build_batch
 from tests.hostile.attacker import Attacker, frame
-from tests.hostile.harness import beside_healthy_client, descriptors, needs_plaintext
+from tests.hostile.harness import HealthyClient, Victim, beside_healthy_client, descriptors, needs_plaintext
+from tests.support.waiting import Deadline
 
 SLOW = 200
 ANNOUNCED = 100 << 20
@@ -29,6 +29,14 @@ def fetch(topic: str, offset: int = 0, wait_ms: int = 0, min_bytes: int = 0) -> 
         max_wait_ms=wait_ms, min_bytes=min_bytes, max_bytes=1 << 20,
         topics=[FetchRequestFetchTopic(topic=topic, partitions=[wanted])],
     )  # fmt: skip
+
+
+def wait_until_closed(victim: Victim, healthy: HealthyClient, before: int) -> None:
+    """Wait until the broker has no more descriptors than before, while it serves the healthy client."""
+    deadline = Deadline(lambda: f"{before} descriptors, as before: {descriptors(victim.pid)} are open")
+    while descriptors(victim.pid) > before:
+        deadline.check()
+        healthy.wait_rounds(1)
 
 
 def test_a_byte_at_a_time(victim) -> None:
@@ -87,10 +95,7 @@ def test_clients_gone_in_long_polls(victim) -> None:
                 attacker.reset()
             else:
                 attacker.close()
-        deadline = time.monotonic() + 60
-        while descriptors(victim.pid) > before:
-            assert time.monotonic() < deadline, f"{descriptors(victim.pid)} descriptors are open, {before} were before"
-            healthy.wait_rounds(1)
+        wait_until_closed(victim, healthy, before)
 
 
 def test_half_closed_sockets(victim) -> None:
@@ -104,13 +109,10 @@ def test_half_closed_sockets(victim) -> None:
         for attacker in attackers:
             while attacker.socket.recv(1 << 16):
                 pass
-        deadline = time.monotonic() + 60
-        while descriptors(victim.pid) > before:
-            assert time.monotonic() < deadline
-            healthy.wait_rounds(1)
+        wait_until_closed(victim, healthy, before)
 
 
-@pytest.mark.parametrize("limit", ["max.connections", "max.connections.per.ip"])
+@pytest.mark.parametrize("limit", ["max.connections", pytest.param("max.connections.per.ip", marks=pytest.mark.soak)])
 def test_flood_of_connections(start_victim, limit) -> None:
     """Those above the limit wait for room, or are closed; those below it work; later there is room again."""
     victim = start_victim({limit: "20"})

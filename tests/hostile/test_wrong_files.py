@@ -3,38 +3,65 @@
 from __future__ import annotations
 
 import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.records import build_batch
 from tests.hostile.attacker import Attacker
+from tests.hostile.conftest import module_victim, new_victim
 from tests.hostile.harness import Victim
 
 TOPIC = "orders"
 SMALL_FILES = ("meta.properties", "recovery-point-offset-checkpoint", "log-start-offset-checkpoint")
 
 
-def with_records(start_victim) -> Victim:
-    """A broker that has stopped after it stored 20 records."""
-    victim = start_victim()
+DAMAGES = {"no-utf8": b"\xff\xfe=1\n", "empty": b"", "zeros": b"\x00" * 50, "digits": b"9" * 500}
+AT_LEAST = {
+    ("meta.properties", "no-utf8"), ("recovery-point-offset-checkpoint", "zeros"),
+    ("log-start-offset-checkpoint", "digits"), ("meta.properties", "empty"),
+}  # fmt: skip
+"""Each file and each damage once; `tests/broker/test_wrong_files.py` has them all in one process."""
+CASES = [
+    pytest.param(name, damage, id=f"{how}-{name}", marks=[] if (name, how) in AT_LEAST else [pytest.mark.soak])
+    for name in SMALL_FILES
+    for how, damage in DAMAGES.items()
+]
+
+
+@pytest.fixture(scope="module")
+def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a broker that has stopped after it stored 20 records."""
+    with module_victim(request, tmp_path_factory) as victim:
+        store(victim)
+    return victim.data_dir
+
+
+@pytest.fixture
+def victim(request: pytest.FixtureRequest, stored: Path, tmp_path: Path) -> Iterator[Victim]:
+    """A broker with a copy of that directory, not started."""
+    shutil.copytree(stored, tmp_path / "data")
+    made = new_victim(request, tmp_path / "data")
+    yield made
+    made.stop()
+
+
+def store(victim: Victim) -> None:
+    """Store 20 records."""
     client = Attacker(victim)
     client.create_topic(TOPIC)
     batch = build_batch([(1000, None, b"value")] * 20)
     topic = TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(index=0, records=batch)])
     client(ProduceRequest(acks=1, timeout_ms=1000, topic_data=[topic]), 9)
     client.close()
-    victim.stop()
-    return victim
 
 
-@pytest.mark.parametrize("name", SMALL_FILES)
-@pytest.mark.parametrize(
-    "damage", [b"\xff\xfe=1\n", b"", b"\x00" * 50, b"9" * 500], ids=["no-utf8", "empty", "zeros", "digits"]
-)
-def test_start_with_a_wrong_small_file(start_victim, name, damage) -> None:
+@pytest.mark.parametrize(("name", "damage"), CASES)
+def test_start_with_a_wrong_small_file(victim: Victim, name: str, damage: bytes) -> None:
     """The broker starts, or it says in one sentence why it does not."""
-    victim = with_records(start_victim)
     (victim.data_dir / name).write_bytes(damage)
     start = len(victim.log())
     try:
@@ -46,9 +73,8 @@ def test_start_with_a_wrong_small_file(start_victim, name, damage) -> None:
     assert not victim.tracebacks(start)
 
 
-def test_changed_topic_id_in_partition_metadata(start_victim) -> None:
+def test_changed_topic_id_in_partition_metadata(victim: Victim) -> None:
     """The records are neither lost nor hidden: the partition is offline."""
-    victim = with_records(start_victim)
     path = victim.data_dir / f"{TOPIC}-0/partition.metadata"
     text = path.read_text()
     topic_id = re.search(r"topic_id: (.)", text)

@@ -9,6 +9,7 @@ from tests.mutants.cli_mutants import CLI
 from tests.mutants.compaction_mutants import COMPACTION
 from tests.mutants.controller_mutants import CONTROLLER
 from tests.mutants.coordinator_move_mutants import COORDINATOR_MOVES
+from tests.mutants.cost_mutants import COSTS
 from tests.mutants.data_command_mutants import DATA_COMMANDS
 from tests.mutants.dir_move_mutants import DIR_MOVES
 from tests.mutants.disk_fault_mutants import DISK_FAULTS
@@ -62,6 +63,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *HOSTILE,
     *FUZZ,
     *TURNS,
+    *COSTS,
     *SCREENS,
     *LIMITS,
     *QUOTAS,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
+import functools
 import shutil
 from pathlib import Path
 
-import pytest
-
 from tests.mutants.all import MUTANTS
 from tests.mutants.mutant import ROOT, Mutant
+from tests.structure.statements import statements
+from tests.support.cases import for_each
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@for_each("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_bug_can_be_planted_and_its_test_exists(mutant: Mutant, tmp_path: Path) -> None:
     target = tmp_path / mutant.file
     target.parent.mkdir(parents=True)
@@ -20,13 +21,14 @@ def test_bug_can_be_planted_and_its_test_exists(mutant: Mutant, tmp_path: Path) 
     mutant.apply(tmp_path)
     compile(target.read_text(), mutant.file, "exec")
     test_file, _, test_name = mutant.test.partition("::")
-    assert test_name.rpartition("::")[2] in defined_names((ROOT / test_file).read_text())
+    assert test_name.rpartition("::")[2] in defined_names(test_file)
 
 
-def defined_names(source: str) -> set[str]:
+@functools.cache
+def defined_names(file: str) -> set[str]:
     """The functions, classes and variables of a module."""
     names = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in statements(ast.parse((ROOT / file).read_text())):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 names.add(node.name)

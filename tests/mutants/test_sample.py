@@ -18,7 +18,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> MutantTree:
     return MutantTree(tmp_path_factory.mktemp("mutants") / "tree")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mutant", sample_of_day(MUTANTS, sample_day()), ids=lambda mutant: mutant.name)
 def test_planted_bug_is_caught(mutant: Mutant, tree: MutantTree) -> None:

@@ -23,7 +23,7 @@ from tests.archives import unpack
 from tests.packaging.trees import Environment, InstalledServer, copy_tree
 from tests.structure.imports import PACKAGES
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(300)]
 LINKS = [name for name in PACKAGES if name != "barnabas"]
 
 

@@ -9,7 +9,7 @@ A marker is an HTML comment right above a block, which readers do not see: `<!--
     prints TEXT         this is in the output of the block
     steps               YAML of a CI service: its shell steps are run
     targets REASON      make's targets: they exist, and are not run because of the reason
-    slow REASON         is run by `make soak` only, because of the reason
+    soak REASON         is run by a test marked `soak` only, because of the reason
     skip REASON         is not run, because of the reason
 
 Shell, Python and console blocks without a marker are run; TOML, YAML and JSON blocks without one are parsed. Any other
@@ -27,7 +27,7 @@ from markdown_it.token import Token
 RUN = {"sh", "console", "python"}
 PARSED = {"toml", "yaml", "json", "mermaid"}
 """Mermaid's diagrams are on generated pages only, next to the tables that they are made from."""
-WITH_ARGUMENT = {"file", "same", "prints", "targets", "slow", "skip"}
+WITH_ARGUMENT = {"file", "same", "prints", "targets", "soak", "skip"}
 WITHOUT_ARGUMENT = {"background", "output", "steps", "setup"}
 _COMMENT = re.compile(r"<!-- test: (\w+)(.*?)-->", re.DOTALL)
 
@@ -93,6 +93,6 @@ def _block(name: str, token: Token, marker: tuple[int, str, str] | None) -> Bloc
         raise PageError(f"{name}:{line}: there is no marker {how!r}")
     if (how in WITH_ARGUMENT) != bool(argument):
         raise PageError(f"{name}:{line}: the marker {how!r} needs {'an' if how in WITH_ARGUMENT else 'no'} argument")
-    if how in ("skip", "slow", "targets") and len(argument.split()) < 3:
+    if how in ("skip", "soak", "targets") and len(argument.split()) < 3:
         raise PageError(f"{name}:{line}: the marker {how!r} needs a reason, not {argument!r}")
     return Block(name, line, language, token.content, how, argument)

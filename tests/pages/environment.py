@@ -1,9 +1,9 @@
 """The fresh virtual environment of a page, in which there is what the page says to install, and nothing else.
 
-`pip` in it is this module: it installs without a network. Barnabas is the wheel of a clean copy of the checkout, built
-once a run. Every other distribution is taken, by links, from the environment of the tests, with exactly what its
-metadata and the requested extras ask for. So a page fails if it uses a package that it does not say to install.
-`make soak` also follows the README with the real pip.
+`pip` in it is this module: it installs without a network, by links, exactly what metadata and the requested extras ask
+for. Barnabas is the wheel of a clean copy of the checkout, which is built and unpacked once a run; every other
+distribution is that of the tests' environment. So a page fails if it uses a package that it does not say to install.
+A test marked `soak` follows the README with the real pip.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
-WHEEL_DIR = "PAGES_WHEEL_DIR"
+SHARED = "PAGES_SHARED"
+"""The variable that tells `pip` the directory of the run, where Barnabas is."""
 _SCRIPT = "#!{python}\nimport sys\nfrom {module} import {name}\nsys.exit({attribute}())\n"
 _PIP = """\
 #!{python}
@@ -31,29 +32,30 @@ sys.exit(pip({environment!r}, sys.argv[1:]))
 """
 
 
-def build_wheel(shared: Path) -> Path:
-    """The wheel of a clean copy of the checkout in `shared`; the first of several test processes builds it."""
+def install_wheel(shared: Path) -> Path:
+    """The directory in `shared` in which the wheel of a clean copy of the checkout is installed.
+
+    The first call does it; calls of other test processes wait.
+    """
     from tests.packaging.trees import copy_tree
 
     shared.mkdir(parents=True, exist_ok=True)
+    installed = shared / "installed"
     with (shared / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (built := list(shared.glob("*.whl"))):
-            tree = copy_tree(shared / "tree")
-            command = [
-                sys.executable,
-                "-m",
-                "pip",
-                "wheel",
-                "--quiet",
-                "--no-deps",
-                "--no-build-isolation",
-                "--no-index",
-            ]
-            subprocess.run([*command, "--wheel-dir", str(shared), str(tree)], check=True, timeout=300)
-            built = list(shared.glob("*.whl"))
-    (wheel,) = built
-    return wheel
+        if not installed.is_dir():
+            tree, wheels, made = copy_tree(shared / "tree"), shared / "wheels", shared / "made"
+            _pip("wheel", "--no-build-isolation", "--wheel-dir", str(wheels), str(tree))
+            (wheel,) = wheels.glob("*.whl")
+            _pip("install", "--target", str(made), str(wheel))
+            made.rename(installed)
+    return installed
+
+
+def _pip(command: str, *arguments: str) -> None:
+    """Run the real pip, without a network."""
+    options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-index"]
+    subprocess.run([sys.executable, "-m", "pip", command, *options, *arguments], cwd="/", check=True, timeout=300)
 
 
 class PageEnvironment:
@@ -77,28 +79,13 @@ class PageEnvironment:
         subprocess.run([sys.executable, "-m", "venv", str(self.root)], check=True, timeout=300)
         return self
 
-    def install(self, requirement: Requirement, wheel: Path) -> None:
+    def install(self, requirement: Requirement, shared: Path) -> None:
         """Install a distribution and all that it requires; LookupError if the tests' environment does not have it."""
         seen: set[tuple[str, str]] = set()
         for name, found in _closure(requirement, seen):
             if name == "barnabas":
-                self._install_wheel(wheel)
-            else:
-                self._link(found)
-
-    def _install_wheel(self, wheel: Path) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "--python",
-            str(self.python),
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--no-index",
-        ]
-        subprocess.run([*command, "--disable-pip-version-check", str(wheel)], cwd="/", check=True, timeout=120)
+                (found,) = distributions(path=[str(install_wheel(shared))])
+            self._link(found)
 
     def _link(self, found: Distribution) -> None:
         base = Path(str(found.locate_file("")))
@@ -162,7 +149,7 @@ def pip(environment: str, arguments: list[str]) -> int:
     for word in rest:
         try:
             requirement = _requirement(word)
-            PageEnvironment(Path(environment)).install(requirement, build_wheel(Path(os.environ[WHEEL_DIR])))
+            PageEnvironment(Path(environment)).install(requirement, Path(os.environ[SHARED]))
         except (InvalidRequirement, LookupError) as error:
             print(f"pip install {word}: {error}", file=sys.stderr)
             return 1

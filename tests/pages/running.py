@@ -24,7 +24,7 @@ import yaml
 
 from bench.ports import free_port
 from tests.pages.blocks import Block, PageError
-from tests.pages.environment import ROOT, WHEEL_DIR, PageEnvironment
+from tests.pages.environment import ROOT, SHARED, PageEnvironment
 from tests.pages.outputs import matches
 
 PORTS = ("9092", "9093", "9094", "19092")
@@ -41,9 +41,9 @@ class Follower:
     page: str
     root: Path
     environment: PageEnvironment
-    wheel_dir: Path
+    shared: Path
     variables: dict[str, str] = field(default_factory=dict)
-    with_slow: bool = False
+    with_soak: bool = False
 
     def __post_init__(self) -> None:
         self.directory = self.root / "page"
@@ -78,7 +78,7 @@ class Follower:
         elif block.how == "steps":
             for step in shell_steps(block):
                 self.run(block, self.with_ports(step), "sh")
-        elif block.how != "slow" or self.with_slow:
+        elif block.how != "soak" or self.with_soak:
             self.run(block, text)
         if block.how == "prints" and block.argument not in self.output:
             raise PageError(f"{block.place}: {block.argument!r} is not in the output:\n{self.output}")
@@ -190,7 +190,7 @@ class Follower:
         moved = {"BARNABAS_BOOTSTRAP_SERVERS": address}
         if not any("--config" in word for word in command):
             moved["KAFKA_LISTENERS"] = f"PLAINTEXT://{address}"
-        fixed = {"PATH": path, "HOME": str(self.home), "USER": "reader", WHEEL_DIR: str(self.wheel_dir)}
+        fixed = {"PATH": path, "HOME": str(self.home), "USER": "reader", SHARED: str(self.shared)}
         return {**kept, **moved, **fixed, **self.variables}
 
 

@@ -12,11 +12,11 @@ from itertools import product
 from pathlib import Path
 
 import click
-import pytest
 from markdown_it import MarkdownIt
 
 from barnabas.cli.app import app
 from barnabas.cli.kafka_tools.registry import MISSING, TOOLS
+from tests.support.cases import for_each
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [path.relative_to(ROOT) for path in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])]
@@ -59,13 +59,13 @@ def mistake(line: str) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("page", PAGES, ids=str)
+@for_each("page", PAGES, ids=str)
 def test_commands_in_the_text_exist(page: Path) -> None:
     lines = list(dict.fromkeys(commands_of((ROOT / page).read_text())))
     assert [f"{line}: {found}" for line in lines if (found := mistake(line))] == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "wrong"),
     [
         ("`barnabas topic list`, `barnabas -h` and `barnabas topic`", 0),

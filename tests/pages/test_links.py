@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
-import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+from tests.support.cases import for_each
 
 ROOT = Path(__file__).resolve().parents[2]
 _ANCHOR = re.compile(r'<a (?:id|name)="([^"]+)">')
@@ -73,7 +74,7 @@ def broken_links(name: str, text: str) -> list[str]:
     return broken
 
 
-@pytest.mark.parametrize("name", _markdown_files())
+@for_each("name", _markdown_files())
 def test_links_lead_to_files_and_headings(name: str) -> None:
     assert broken_links(name, (ROOT / name).read_text(encoding="utf-8")) == []
 

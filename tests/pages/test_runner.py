@@ -11,6 +11,7 @@ from tests.pages.blocks import PageError, parse_blocks
 from tests.pages.environment import PageEnvironment, _closure
 from tests.pages.outputs import matches
 from tests.pages.running import Follower
+from tests.support.cases import for_each
 
 FENCE = "```"
 
@@ -72,7 +73,7 @@ def test_a_page_that_does_not_hold_is_found(follow, parts: tuple[str, ...], said
     assert said in str(found.value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("parts", "said"),
     [
         (("text|what is this",), "page.md:1: a block in 'text' needs a marker"),
@@ -106,14 +107,14 @@ def test_blocks_share_directory_output_and_ports(follow) -> None:
         "1. In a list:\n\n   ```sh\n   touch from-a-list\n   ```\n",
         "<!-- test: skip it would remove everything -->",
         "sh|rm -rf .",
-        "<!-- test: slow it takes its time -->",
+        "<!-- test: soak it takes its time -->",
         "sh|exit 1",
     )
     assert (follower.directory / "from-a-list").exists()
     assert follower.ports["9092"] in (follower.directory / "made/late.toml").read_text()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("shown", "real", "equal"),
     [
         ("a  b", "a b\n", True),

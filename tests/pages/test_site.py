@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import for_each
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -30,7 +32,7 @@ def test_site_is_built_without_warnings_and_stands_alone(tmp_path: Path) -> None
     assert "test:" not in text, "the markers of blocks are for the tests only"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("files", "said"),
     [
         ({"a.html": '<script src="https://cdn.example/x.js"></script>'}, "a.html: fetches https://cdn.example/x.js"),

@@ -1,81 +1,57 @@
-"""Fixtures of the pipeline's tests: a Spark session, topics, the command line.
+"""Fixtures of the pipeline's tests: the Spark session, topics, the command line.
 
-The session is the pipeline's own (`barnabas.pipeline.spark`), with jars out of the project's `.cache`. Tests that use
-it have the marks `spark` and `java`; those of the command line that end before Spark starts need neither.
+Tests that use the session have the marks `spark` and `jvm`; those of the command line that end before Spark starts need
+neither.
 """
 
 from __future__ import annotations
 
+import io
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.servers import Server
+from tests.support.lazy import skip_without
 
-pytest.importorskip("pyspark")
-pytest.importorskip("confluent_kafka")
+skip_without("pyspark", "confluent_kafka")
 
-from compat.jars import JarsUnavailableError, fetch
-from tests.pipeline.runs import create as create_on
+from barnabas.cli import main  # noqa: E402
+from tests.pipeline.runs import create as create_on  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-POM = ROOT / "barnabas" / "pipeline" / "pom.xml"
 HERE = Path(__file__).resolve().parent
 WITH_SPARK = ("spark", "spark_jars")
 Command = Callable[..., subprocess.CompletedProcess[str]]
 Create = Callable[..., str]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Load the Spark session's plugin."""
+    config.pluginmanager.import_plugin("tests.support.spark")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that use Spark."""
+    from tests.support.spark import MARKS
+
     for item in items:
-        if HERE in item.path.parents and any(name in getattr(item, "fixturenames", ()) for name in WITH_SPARK):
-            has_tools = shutil.which("java") and shutil.which("mvn")
-            for mark in (
-                pytest.mark.spark,
-                pytest.mark.java,
-                pytest.mark.timeout(300),
-                pytest.mark.filterwarnings("ignore"),
-                pytest.mark.skipif(not has_tools, reason="needs Java and Maven"),
-            ):
+        is_here = str(item.path).startswith(f"{HERE}/")
+        if is_here and any(name in getattr(item, "fixturenames", ()) for name in WITH_SPARK):
+            for mark in MARKS:
                 item.add_marker(mark)
 
 
 @pytest.fixture(scope="session")
-def spark_jars() -> Iterator[Path]:
-    """The directory of the connector's jars, set in the environment for all sessions."""
-    try:
-        jars = fetch(POM)
-    except JarsUnavailableError as error:
-        pytest.skip(str(error))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BARNABAS_SPARK_JARS", str(jars))
-        yield jars
-
-
-@pytest.fixture(scope="session")
-def spark(spark_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One Spark session of the pipeline for all tests; its workers can import this repository."""
-    from barnabas.pipeline.spark import session
-
-    where = tmp_path_factory.mktemp("spark")
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.memory": "1g",
-        "spark.local.dir": str(where / "local"),
-        "spark.sql.warehouse.dir": str(where / "warehouse"),
-        "spark.sql.shuffle.partitions": "2",
-        "spark.executorEnv.PYTHONPATH": str(ROOT),
-    }
-    started = session("tests", master="local[2]", settings=settings, log=where / "spark.log")
-    yield started
-    started.stop()
+def spark(spark_session: Any) -> Any:
+    """The session."""
+    return spark_session
 
 
 @pytest.fixture
@@ -89,17 +65,36 @@ def create(broker: Server, topic_name: Callable[..., str]) -> Create:
 
 
 @pytest.fixture
-def command(tmp_path: Path) -> Command:
-    """`command("run", "etl", ..., env={...})`: run `barnabas pipeline` in `tmp_path`.
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """`command("run", "etl", ..., env={...})`: `barnabas pipeline` with `tmp_path` as working directory, here.
 
-    A variable of `env` that is None is removed.
+    A variable of `env` that is None is removed. A command that starts Spark needs `command_process`.
     """
 
-    def run(*arguments: object, env: Mapping[str, str | None] | None = None) -> subprocess.CompletedProcess[str]:
-        changed: dict[str, str | None] = {**os.environ, "PYTHONPATH": str(ROOT), **(env or {})}
+    def run(*arguments: object, env: Mapping[str, object] | None = None) -> subprocess.CompletedProcess[str]:
+        given = ["pipeline", *map(str, arguments)]
+        with monkeypatch.context() as patch:
+            patch.chdir(tmp_path)
+            for name, value in (env or {}).items():
+                if value is None:
+                    patch.delenv(name, raising=False)
+                else:
+                    patch.setenv(name, str(value))
+            with redirect_stdout(io.StringIO()) as stdout, redirect_stderr(io.StringIO()) as stderr:
+                code = main(given)
+        return subprocess.CompletedProcess(given, code, stdout.getvalue(), stderr.getvalue())
+
+    return run
+
+
+@pytest.fixture
+def command_process(tmp_path: Path) -> Command:
+    """As `command`, in a process of its own."""
+
+    def run(*arguments: object, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "barnabas", "pipeline", *map(str, arguments)],
-            env={name: value for name, value in changed.items() if value is not None},
+            env={**os.environ, "PYTHONPATH": str(ROOT), **(env or {})},
             cwd=tmp_path, capture_output=True, text=True, check=False, timeout=110,
         )  # fmt: skip
 

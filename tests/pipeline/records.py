@@ -11,6 +11,7 @@ import pytest
 
 from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.failures import sentence_of
+from tests.support.spark import frame_of
 
 TYPES = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT, "
@@ -32,7 +33,11 @@ def record(value: bytes | str | None, offset: int = 0, **more: Any) -> tuple[Any
 def records(spark: Any, values: Sequence[bytes | str | tuple[Any, ...] | None]) -> Any:
     """A DataFrame of records: value n has offset n; rows are taken unchanged."""
     rows = [value if isinstance(value, tuple) else record(value, offset) for offset, value in enumerate(values)]
-    return spark.createDataFrame(rows, TYPES)
+    return frame_of(spark, [(*row[:-1], _headers(row[-1])) for row in rows], TYPES)
+
+
+def _headers(given: Sequence[tuple[str, bytes | None]] | None) -> list[dict[str, Any]] | None:
+    return None if given is None else [{"key": key, "value": value} for key, value in given]
 
 
 def plain(row: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from barnabas.pipeline.config import read_config
 from barnabas.pipeline.jobs import find_job
+from barnabas.pipeline.main import execute
 from barnabas.pipeline.run import Run, run_job
 from bench.servers import Server
 
@@ -80,6 +81,11 @@ def run_here(spark: Any, job: str, bootstrap: str, config: Path) -> Run:
     run = Run(found, read_config(config, found.config), bootstrap)
     run_job(run, once=True, every=None, watch=lambda *_: None, spark=spark)
     return run
+
+
+def execute_here(spark: Any, job: str, bootstrap: str, config: Path) -> int:
+    """`barnabas pipeline run JOB --once --progress json` in the session of the tests; its exit code."""
+    return execute(job, bootstrap, config, once=True, progress="json", spark=spark)
 
 
 def produce(

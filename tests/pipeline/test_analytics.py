@@ -14,6 +14,7 @@ from barnabas.pipeline.progress import read_batch
 from barnabas.pipeline.results import as_json_records, show, table_text
 from barnabas.pipeline.schema import fitting, parsed
 from tests.pipeline.records import mistake, records
+from tests.support.spark import frame_of
 
 FIELDS = "at STRING, who STRING, amount DOUBLE"
 
@@ -127,7 +128,7 @@ class Stream:
         return sorted((row.window_start, row.who, row.n) for batch in self.batches for row in batch)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_final_results_are_written_once_and_later_events_are_counted_as_late(spark, tmp_path):
     stream = Stream(spark, config(watermark="5 minutes"), tmp_path, "append")
     try:
@@ -152,13 +153,13 @@ def test_updates_are_written_each_time_a_window_changes(spark, tmp_path):
 
 
 def test_the_terminal_shows_the_latest_results_whatever_is_in_them(spark, capsys):
-    frame = spark.createDataFrame([(n, "[/red] [b]x", 1.5, None) for n in range(5)], "n INT, t STRING, d DOUBLE, z INT")
-    show(frame, 2, ["n"])
+    rows = frame_of(spark, [(n, "[/red] [b]x", 1.5, None) for n in range(5)], "n INT, t STRING, d DOUBLE, z INT")
+    show(rows, 2, ["n"])
     text = capsys.readouterr().out
     assert "[/red] [b]x" in text
     assert [line.split()[0] for line in text.splitlines() if "x" in line] == ["3", "4"]
     assert table_text(["a"], [["\x1b[31mred"]]) == "A\n\\x1b[31mred"
-    show(frame.where("n > 9"), 2, ["n"])
+    show(rows.where("n > 9"), 2, ["n"])
     assert capsys.readouterr().out == ""
 
 

@@ -72,7 +72,7 @@ def test_a_restored_topic_is_byte_equal(spark: Any, broker: Server, archived: st
     assert records(broker, f"{archived}-back") == records(broker, archived)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_an_interrupted_restore_continues(
     spark: Any, broker: Server, archived: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,7 +105,7 @@ class _FailingWriter:
             restore.CHUNK, restore._row = chunk, row
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_part_of_an_archive(spark: Any, broker: Server, archived: str, tmp_path: Path) -> None:
     config = restore_file(tmp_path, archived, f"{archived}-part", 'where = "offset < 5 AND partition <> 1"')
     assert run_here(spark, "restore", broker.bootstrap, config).counts == (10, 10)
@@ -114,7 +114,7 @@ def test_a_part_of_an_archive(spark: Any, broker: Server, archived: str, tmp_pat
     assert records(broker, f"{archived}-part") == by_partition[0] + by_partition[1]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_old_records_are_kept_in_a_new_topic_and_refused_for_one_that_would_delete_them(
     spark: Any, broker: Server, create: Any, tmp_path: Path
 ) -> None:
@@ -140,7 +140,7 @@ def test_old_records_are_kept_in_a_new_topic_and_refused_for_one_that_would_dele
     assert [m.value() for m in consume(broker, f"{topic}-back")] == [b"old"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_topic_in_use_is_not_written_to(
     spark: Any, broker: Server, create: Any, archived: str, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from barnabas.pipeline.checkpoint import FILE, NEW_FILE, Checkpoint, Owner
 from barnabas.pipeline.errors import MistakeError
+from tests.support.cases import for_each
 
 OWNER = Owner("etl", "orders", "in", "out", {"type of id": "BIGINT"}, {"in": "id-1"})
 
@@ -60,7 +61,7 @@ def test_a_directory_with_other_files_is_refused(tmp_path):
         Checkpoint(str(tmp_path)).claim(OWNER)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("owner", "message"),
     [
         (replace(OWNER, job="copy"), "belongs to the job etl job orders: give this one a checkpoint of its own"),
@@ -127,7 +128,7 @@ def test_positions_are_those_of_the_last_completed_batch(tmp_path):
     )
 
 
-@pytest.mark.parametrize("offsets", ["", "{", '{"in": {"0"', "null", "7", '{"logOffset":3}', '{"in": {"0": "x"}}', "-"])
+@for_each("offsets", ["", "{", '{"in": {"0"', "null", "7", '{"logOffset":3}', '{"in": {"0": "x"}}', "-"])
 def test_torn_offsets_are_ignored(tmp_path, offsets):
     checkpoint = Checkpoint(str(tmp_path))
     spark_files(tmp_path, "parquet", 0, 0, offsets)
@@ -143,7 +144,7 @@ def test_missing_files_are_ignored(tmp_path):
     assert (position.batch, position.offsets, position.is_unfinished) == (0, {}, False)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"job": "etl"}', '{"other": 1}', "null"])
+@for_each("text", ["", "{", "[]", '{"job": "etl"}', '{"other": 1}', "null"])
 def test_an_owner_that_cannot_be_read_is_one_sentence(tmp_path, text):
     (tmp_path / FILE).write_text(text)
     with pytest.raises(MistakeError, match="cannot be read, so the checkpoint's owner is unknown: name a new"):

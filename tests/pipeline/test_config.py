@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from barnabas.pipeline.config import read_config
 from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.jobs import NAMES, find_job
+from tests.support.cases import for_each
 
 ETL = """
 checkpoint = "c"
@@ -42,7 +43,7 @@ def read(tmp_path, text, job="etl"):
     return read_config(path, find_job(job).config)
 
 
-@pytest.mark.parametrize("job", NAMES)
+@for_each("job", NAMES)
 def test_every_key_is_documented_and_unknown_keys_are_refused(job):
     for table in tables(find_job(job).config):
         assert issubclass(table, BaseModel)
@@ -60,7 +61,7 @@ def test_a_complete_file(tmp_path):
     assert config.columns == {"day": "to_date(at)"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "start"),
     [
         ('"earliest"', "earliest"),
@@ -81,7 +82,7 @@ def source(line):
     return ETL.replace('topic = "in"', line, 1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "message"),
     [
         (ETL.replace("fields", "felds"), "[schema] has no key felds; did you mean fields?; there are format, fields,"),
@@ -149,7 +150,7 @@ REST = {
 """What else the files of these jobs must have."""
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("job", "text", "message"),
     [
         ("logs", "[lines]\nformat = 'pattern'\npattern = '(?<time>.)'\n", "[lines] needs a pattern with the group"),

@@ -50,7 +50,7 @@ def test_a_truncated_topic_is_reported(spark: Any, broker: Server, create: Any, 
     assert archived(spark, tmp_path) == list(range(10))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_without_fail_on_data_loss_it_continues_at_the_first_record(
     spark: Any, broker: Server, create: Any, tmp_path: Path
 ) -> None:
@@ -65,7 +65,7 @@ def test_without_fail_on_data_loss_it_continues_at_the_first_record(
     assert archived(spark, tmp_path) == [*range(20), *range(25, 40)]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("records", [5, 50], ids=["fewer records", "more records"])
 def test_a_topic_that_was_created_again_is_reported(
     spark: Any, broker: Server, create: Any, tmp_path: Path, records: int
@@ -84,7 +84,7 @@ def test_a_topic_that_was_created_again_is_reported(
     assert archived(spark, tmp_path) == list(range(10))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_records_of_an_aborted_transaction_never_appear(
     spark: Any, broker: Server, create: Any, tmp_path: Path
 ) -> None:
@@ -105,7 +105,7 @@ def test_records_of_an_aborted_transaction_never_appear(
     assert run.progress.totals["archive.archive"].rows_out == 10
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_an_open_transaction_blocks_later_records(spark: Any, broker: Server, create: Any, tmp_path: Path) -> None:
     topic = create()
     config = archive_file(tmp_path, topic)
@@ -123,7 +123,7 @@ def test_an_open_transaction_blocks_later_records(spark: Any, broker: Server, cr
     assert archived(spark, tmp_path) == list(range(10))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_an_empty_topic_is_not_an_error(spark: Any, broker: Server, create: Any, tmp_path: Path) -> None:
     topic = create(3)
     config = archive_file(tmp_path, topic)
@@ -135,7 +135,7 @@ def test_an_empty_topic_is_not_an_error(spark: Any, broker: Server, create: Any,
     assert run.progress.totals["archive.archive"].rows_in == 0
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_pattern_reads_topics_created_later(
     spark: Any, broker: Server, create: Any, topic_name: Any, tmp_path: Path
 ) -> None:
@@ -148,7 +148,7 @@ def test_a_pattern_reads_topics_created_later(
     assert archived(spark, tmp_path) == list(range(6))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_columns_may_be_added_to_a_schema_but_types_may_not_change(
     spark: Any, broker: Server, create: Any, tmp_path: Path
 ) -> None:

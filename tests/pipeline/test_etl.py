@@ -10,6 +10,7 @@ from barnabas.pipeline.config import Schema
 from barnabas.pipeline.jobs.etl import EtlConfig, state_of, transform
 from barnabas.pipeline.schema import declared_types, fitting, parsed
 from tests.pipeline.records import mistake, plain, records
+from tests.support.cases import for_each
 
 ORIGIN = ["_topic", "_partition", "_offset", "_timestamp"]
 
@@ -74,7 +75,7 @@ def test_types_and_directories_may_not_change():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "types"),
     [
         ("id INT", {"id": "INT"}),

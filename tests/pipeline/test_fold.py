@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.fold import fold_of
+from tests.support.cases import for_each
 
 EVENTS = [{"a": 3, "s": "m"}, {"a": 1}, {"s": "z"}, {"a": 7, "s": "a"}, {"a": None, "s": None}]
 TYPES = {"a": "int", "s": "string", "d": "decimal(5,2)", "st": "struct<x:int>"}
@@ -18,7 +19,7 @@ def folded(fields, events=EVENTS, state=None):
     return state
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("operation", "expected"),
     [
         ("count()", 5), ("count(a)", 3), ("sum(a)", 11), ("min(a)", 1), ("max(a)", 7), ("first(a)", 3),
@@ -45,7 +46,7 @@ def test_folding_in_parts_equals_folding_all():
         assert folded(fields, EVENTS[cut:], folded(fields, EVENTS[:cut])) == folded(fields)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("operation", "message"),
     [
         ("average(a)", r"\[state.fields\] x is one of count\(column\), .*not 'average\(a\)'"),
@@ -73,7 +74,7 @@ def test_a_python_function(tmp_path, monkeypatch):
     assert fold({"keep": 1}, {}) is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "message"),
     [
         ("no_such_module:fold", "no_such_module:fold cannot be imported: .*searched in"),

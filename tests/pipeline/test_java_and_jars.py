@@ -14,6 +14,7 @@ from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.gateway import ended_if_interrupted
 from barnabas.pipeline.jars import NEEDED, PACKAGES, cache_directory, jar_settings
 from barnabas.pipeline.java import find_java, java_version
+from tests.support.cases import for_each
 
 
 def fake(path, script):
@@ -29,7 +30,7 @@ def java(home, version):
     return fake(home / "bin" / "java", f"echo 'openjdk version \"{version}\" 2026-01-20' >&2").parent.parent
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("version", "number"),
     [("1.8.0_402", 8), ("11.0.22", 11), ("17.0.15", 17), ("21", 21), ("25-ea", 25), ("17.0.1+12", 17)],
 )
@@ -88,7 +89,7 @@ def test_jars_that_were_given(tmp_path):
     assert sorted(settings["spark.jars"].split(",")) == sorted(str(tmp_path / f"{name}-1.jar") for name in NEEDED)
 
 
-@pytest.mark.parametrize("missing", NEEDED)
+@for_each("missing", NEEDED)
 def test_a_directory_without_a_jar(tmp_path, missing):
     for name in NEEDED:
         if name != missing:

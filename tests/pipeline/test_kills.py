@@ -20,9 +20,9 @@ from bench.servers import Server
 from tests.pipeline.runs import PATIENCE_S, Process, consume, create, header, produce, toml
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.soak,
     pytest.mark.spark,
-    pytest.mark.java,
+    pytest.mark.jvm,
     pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore"),
 ]

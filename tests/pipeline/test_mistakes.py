@@ -312,14 +312,14 @@ def test_missing_jars(command, job, broker, create, tmp_path):
     )
 
 
-def test_without_the_extra(command, tmp_path):
+def test_without_the_extra(command_process, tmp_path):
     """As in an environment without the extra."""
     (tmp_path / "sitecustomize.py").write_text(
         "import importlib.util as u\n"
         "find = u.find_spec\n"
         "u.find_spec = lambda name, *more: None if name == 'pyspark' else find(name, *more)\n"
     )
-    done = command("list", env={"PYTHONPATH": f"{tmp_path}:{ROOT}"})
+    done = command_process("list", env={"PYTHONPATH": f"{tmp_path}:{ROOT}"})
     one_sentence(done, "needs pyspark: in a clone of Barnabas run pip install '.[spark]' (from an index: pip install")
 
 

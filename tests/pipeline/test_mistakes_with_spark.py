@@ -52,7 +52,7 @@ def etl(spark, broker, tmp_path):
     return run
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_mistakes_in_sql_can_be_corrected_and_a_schema_without_matches_is_reported(spark, etl, topic_of, tmp_path):
     topic = topic_of(['{"id": 1}', '{"id": 2}'])
     for settings, message in (
@@ -76,7 +76,7 @@ def test_mistakes_in_sql_can_be_corrected_and_a_schema_without_matches_is_report
         etl(topic, fields="id STRING")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_restore_without_an_archive_or_into_a_topic_in_use(spark, broker, topic_of, tmp_path):
     used = topic_of(["x"])
 
@@ -99,8 +99,8 @@ def test_a_restore_without_an_archive_or_into_a_topic_in_use(spark, broker, topi
         restore(tmp_path / "archive", topic=used)
 
 
-@pytest.mark.slow
-def test_packages_that_spark_cannot_download(spark_jars, command, broker, create, tmp_path):
+@pytest.mark.soak
+def test_packages_that_spark_cannot_download(spark_jars, command_process, broker, create, tmp_path):
     """Without Maven, so that Spark downloads the connector, and without a network."""
     (tmp_path / "ivy.xml").write_text(IVY)
     (tmp_path / "job.toml").write_text(
@@ -108,7 +108,9 @@ def test_packages_that_spark_cannot_download(spark_jars, command, broker, create
         f'[spark]\npackages = true\n[spark.settings]\n"spark.jars.ivySettings" = "{tmp_path}/ivy.xml"\n'
         f'"spark.jars.ivy" = "{tmp_path}/ivy"\n'
     )
-    done = command("run", "copy", "--config", "job.toml", "-b", broker.bootstrap, "--once", "--progress", "text")
+    done = command_process(
+        "run", "copy", "--config", "job.toml", "-b", broker.bootstrap, "--once", "--progress", "text"
+    )
     assert done.returncode == 2, done.stderr
     first, *_, line = done.stderr.splitlines()
     assert first.startswith("downloading Spark's Kafka connector and starting Spark; its log is ")

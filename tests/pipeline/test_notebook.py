@@ -10,6 +10,7 @@ import pytest
 from barnabas.pipeline import deduplicated, read_topic, write_topic
 from barnabas.pipeline.errors import BrokerUnavailableError, MistakeError, NotFoundError, PipelineError
 from tests.pipeline.runs import consume
+from tests.support.spark import frame_of
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def sentence(kind, call):
 
 def test_rows_written_are_read(spark, broker, topic_name, capsys):
     name = topic_name()
-    rows = spark.createDataFrame([("a", 1), ("b", 2)], "key STRING, n INT")
+    rows = frame_of(spark, [("a", 1), ("b", 2)], "key STRING, n INT")
     write_topic(rows, name, bootstrap=broker.bootstrap)
     assert f"created topic {name}" in capsys.readouterr().err
     write_topic(rows.selectExpr("key", "CAST(n AS STRING) AS value"), name, bootstrap=broker.bootstrap)

@@ -21,9 +21,11 @@ from barnabas.pipeline.jobs import find_job
 from barnabas.pipeline.jobs.restore import ArchiveToRead, RestoreConfig
 from barnabas.pipeline.numbers import column_texts
 from barnabas.pipeline.progress import Batch, Totals, read_batch
-from barnabas.pipeline.report import check_writable, write_report
 from barnabas.pipeline.run import Run
 from barnabas.pipeline.screen import COLUMNS, NARROW, Screen
+from tests.support.lazy import lazy
+
+report = lazy("barnabas.pipeline.report")
 
 AT = datetime(2026, 1, 31, 12, tzinfo=UTC)
 NOWHERE = "127.0.0.1:1"
@@ -79,7 +81,7 @@ class Page(HTMLParser):
 
 
 def page_of(run, error, path):
-    write_report(run, error, path)
+    report.write_report(run, error, path)
     return Page(path.read_text(encoding="utf-8"))
 
 
@@ -142,7 +144,7 @@ def test_a_report_that_cannot_be_written(tmp_path):
         with pytest.raises(
             MistakeError, match=r"the report .* cannot be written: (Not a directory|Is a directory|File)"
         ):
-            check_writable(path)
+            report.check_writable(path)
 
 
 def test_a_line_for_each_batch_and_the_table_at_the_end(capsys):

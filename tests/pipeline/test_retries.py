@@ -15,11 +15,12 @@ from barnabas.pipeline.failures import sentence_of
 from barnabas.pipeline.jobs import find_job
 from barnabas.pipeline.run import Run, _execute
 from barnabas.pipeline.spark import ATTEMPTS, with_retries
+from tests.support.cases import for_each
 
 BUSY = "org.apache.spark.SparkException: Python worker failed to connect back.\n\tat org.apache.spark.api.python"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("master", "wanted"),
     [
         ("local", "local[1,4]"), ("local[2]", "local[2,4]"), ("local[*]", "local[*,4]"), ("local[2,1]", "local[2,1]"),

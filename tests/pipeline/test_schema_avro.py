@@ -12,6 +12,7 @@ from barnabas.pipeline.config import Schema
 from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.schema import declared_types, fitting, parsed
 from tests.pipeline.records import plain, records
+from tests.support.spark import frame_of
 
 SCHEMA = {
     "type": "record",
@@ -51,8 +52,8 @@ def encoded(spark, rows, schema):
     """The Avro bytes of rows, encoded by Spark."""
     names = [field["name"] for field in schema["fields"]]
     types = {"id": "BIGINT", "text": "STRING", "at": "TIMESTAMP", "tags": "ARRAY<STRING>", "a": "BIGINT", "b": "STRING"}
-    frame = spark.createDataFrame(rows, ", ".join(f"{name} {types[name]}" for name in names))
-    made = frame.select(to_avro(f.struct(*names), json.dumps(schema)).alias("made"))
+    given = frame_of(spark, rows, ", ".join(f"{name} {types[name]}" for name in names))
+    made = given.select(to_avro(f.struct(*names), json.dumps(schema)).alias("made"))
     return [bytes(row.made) for row in made.collect()]
 
 

@@ -20,6 +20,7 @@ from bench.servers import BarnabasServer, Server
 from tests.broker.secure_broker import PLAIN_USERS
 from tests.pipeline.runs import Process, consume, produce, run_here, toml
 from tests.security.certificates import Authority
+from tests.support.spark import frame_of
 
 WAIT_S = 60.0
 PASSWORD = 'alice"s-scram-secret'
@@ -96,7 +97,7 @@ def values(secured: Secured, topic: str) -> list[bytes]:
     return sorted(m.value() for m in consume(secured.server, topic, more=secured.librdkafka(secured.keys())))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_transactional_copy_leaves_no_secret(
     spark_jars: Path, secured: Secured, topic_name: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,7 +139,7 @@ def test_reading_and_dead_letters(
     assert values(secured, dead) == [b"nothing"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_copy_to_a_cluster_with_security_of_its_own(
     spark: Any, secured: Secured, broker: Server, create: Any, topic_name: Any, tmp_path: Path
 ) -> None:
@@ -159,7 +160,7 @@ def test_notebooks(spark: Any, secured: Secured, topic_name: Any, tmp_path: Path
     properties = tmp_path / "client.properties"
     properties.write_text("".join(f"{key}={value}\n" for key, value in secured.keys().items()))
     topic = topic_name()
-    write_topic(spark.createDataFrame([("v",)], "value STRING"), topic, security=secured.keys(), **where)
+    write_topic(frame_of(spark, [("v",)], "value STRING"), topic, security=secured.keys(), **where)
     found = read_topic(topic, security=properties, spark=spark, **where)
     assert [bytes(row.value) for row in found.collect()] == [b"v"]
     stream = read_topic(topic, security=properties, stream=True, spark=spark, **where)
@@ -189,7 +190,7 @@ def test_a_refused_user_is_told_at_once(secured: Secured) -> None:
     assert "a-wrong-secret" not in str(unreadable.value)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_client_of_another_protocol_is_told_what_it_tried(secured: Secured, broker: Server) -> None:
     address = secured.server.bootstrap
     with pytest.raises(BrokerSilentError, match=r"of a listener with PLAINTEXT \(\[security\] security.protocol\)"):

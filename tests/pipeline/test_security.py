@@ -17,6 +17,7 @@ from barnabas.pipeline.failures import sentence_of
 from barnabas.pipeline.jobs import find_job
 from barnabas.pipeline.security import SECRETS, SecurityTable, checked, secured_broker, security_of
 from tests.security.certificates import Authority
+from tests.support.cases import for_each
 
 SECRET = "a-secret"
 SCRAM = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}
@@ -80,7 +81,7 @@ def test_a_jaas_line_is_the_same_as_a_user():
     assert checked({**SCRAM, "sasl.jaas.config": line}) == checked(LOGIN)
 
 
-@pytest.mark.parametrize("password", ['a"b', "a\\b", 'a\\"; b', "it's = x;", "ü"])
+@for_each("password", ['a"b', "a\\b", 'a\\"; b', "it's = x;", "ü"])
 def test_any_password_survives_the_jaas_line(password):
     once = checked({**LOGIN, "sasl.password": password})
     assert checked(once.for_java()) == once
@@ -165,7 +166,7 @@ def test_a_file_of_kafkas_clients_and_keys_that_replace_its(tmp_path):
         security_of(SecurityTable(file=str(path)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "sentence"),
     [
         ({"security.protocol": "TLS"}, "security.protocol is one of PLAINTEXT, SSL,"),
@@ -208,7 +209,7 @@ def without(given, key):
     return {name: value for name, value in given.items() if name != key}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "sentence"),
     [
         ('sasl.pasword = "a-secret"', r"\[security\] has no key sasl.pasword; did you mean sasl.password\?; there are"),

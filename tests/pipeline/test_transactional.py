@@ -12,6 +12,7 @@ from barnabas.pipeline import transactions
 from barnabas.pipeline.transactions import Row, Target, TransactionalWriter, write_batch
 from bench.servers import Server
 from tests.pipeline.runs import consume
+from tests.support.spark import frame_of
 
 ROWS = 60
 
@@ -26,7 +27,7 @@ def target(broker: Server, create: Any) -> Target:
 def batch(spark: Any, first: int = 0) -> Any:
     """A micro-batch: ROWS rows of ten keys, with event ids and positions."""
     rows = [(f"key-{n % 10}", f"{n}", f"id-{n}", n) for n in range(first, first + ROWS)]
-    return spark.createDataFrame(rows, "key STRING, value STRING, event_id STRING, position INT")
+    return frame_of(spark, rows, "key STRING, value STRING, event_id STRING, position INT")
 
 
 def values(broker: Server, target: Target, isolation: str = "read_committed") -> list[int]:
@@ -42,7 +43,7 @@ def test_a_batch_is_written_once_however_often_it_is_run(spark: Any, broker: Ser
     assert values(broker, target) == list(range(2 * ROWS))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_records_of_a_key_stay_in_order_and_carry_their_event_id(spark: Any, broker: Server, target: Target) -> None:
     shuffled = batch(spark).orderBy("value", ascending=False)
     write_batch(shuffled, 0, target)
@@ -54,7 +55,7 @@ def test_records_of_a_key_stay_in_order_and_carry_their_event_id(spark: Any, bro
     assert len(by_key) == 10
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_an_open_attempt_is_fenced_and_its_rows_never_appear(spark: Any, broker: Server, target: Target) -> None:
     zombies = [TransactionalWriter(target, task) for task in range(3)]
     for zombie in zombies:
@@ -70,7 +71,7 @@ def test_an_open_attempt_is_fenced_and_its_rows_never_appear(spark: Any, broker:
     assert values(broker, target) == list(range(ROWS))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_failed_attempt_with_a_pending_position_blocks_nothing(spark: Any, broker: Server, target: Target) -> None:
     from confluent_kafka import TopicPartition
 
@@ -83,7 +84,7 @@ def test_a_failed_attempt_with_a_pending_position_blocks_nothing(spark: Any, bro
     assert values(broker, target) == list(range(ROWS))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_after_some_tasks_only_the_others_write(
     spark: Any, broker: Server, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,7 +117,7 @@ class _FailingTask:
             yield from self.write(iter([part]), batch_id, target)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_two_queries_write_to_one_topic_without_fencing_each_other(spark: Any, broker: Server, target: Target) -> None:
     other = target._replace(group=f"other-{target.group}")
     assert write_batch(batch(spark), 0, target) == ROWS
@@ -124,10 +125,10 @@ def test_two_queries_write_to_one_topic_without_fencing_each_other(spark: Any, b
     assert values(broker, target) == list(range(2 * ROWS))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_rows_without_a_key_and_tombstones_are_written(spark: Any, broker: Server, target: Target) -> None:
     rows = [(None, "1", "a"), ("gone", None, "b"), (None, None, "c")]
-    frame = spark.createDataFrame(rows, "key STRING, value STRING, event_id STRING")
-    assert write_batch(frame, 0, target) == 3
+    given = frame_of(spark, rows, "key STRING, value STRING, event_id STRING")
+    assert write_batch(given, 0, target) == 3
     seen = {(message.key(), message.value()) for message in consume(broker, target.topic)}
     assert seen == {(None, b"1"), (b"gone", None), (None, None)}

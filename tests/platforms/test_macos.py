@@ -17,7 +17,7 @@ from bench.servers import ROOT, BarnabasServer
 from tests.cli.conftest import run_command
 
 DARWIN = str(Path(__file__).parent / "darwin")
-LINES = 60_000
+LINES = 20_000
 
 
 class DarwinServer(BarnabasServer):
@@ -104,7 +104,7 @@ def test_a_disk_that_does_not_know_the_full_sync_gets_fsync(tmp_path: Path) -> N
 def _pytest(*paths: str) -> None:
     """Run tests in a process that is like one on macOS."""
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow and not java", *paths],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not soak and not jvm", *paths],
         env={**os.environ, "PYTHONPATH": DARWIN},
         cwd=ROOT,
         capture_output=True,
@@ -120,13 +120,13 @@ def test_parts_that_differ_pass_their_tests() -> None:
     _pytest("tests/storage/test_log_dirs.py", "tests/broker/test_reactor.py")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(1000)
 def test_storage_and_broker_pass_their_tests() -> None:
     _pytest("tests/storage", "tests/broker")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_types_know_no_name_that_macos_lacks() -> None:
     """The type checker knows which names of the standard library exist on which system."""

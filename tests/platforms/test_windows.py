@@ -7,9 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from bench.servers import ROOT
+from tests.support.cases import for_each
 
 WIN32 = str(Path(__file__).parent / "win32")
 ENTRIES = {
@@ -19,8 +18,8 @@ ENTRIES = {
 }
 
 
-@pytest.mark.parametrize("arguments", [["serve"], ["topic", "list"], ["storage", "check", "x"], ["kafka-topics"], []])
-@pytest.mark.parametrize("entry", ENTRIES)
+@for_each("arguments", [["serve"], ["topic", "list"], ["storage", "check", "x"], ["kafka-topics"], []])
+@for_each("entry", ENTRIES)
 def test_every_command_is_refused_with_one_sentence(entry: str, arguments: list[str]) -> None:
     ran = subprocess.run(
         [sys.executable, *ENTRIES[entry], *arguments],

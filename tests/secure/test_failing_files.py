@@ -18,6 +18,7 @@ from barnabas.secure.folder import SecureFolder
 from barnabas.secure.start import prepare
 from barnabas.wire.configdef import ConfigError
 from tests.failing_files import FailingFiles
+from tests.support.cases import for_each
 
 Act = Callable[[SecureFolder], object]
 ADDRESS = "localhost:9092"
@@ -64,8 +65,8 @@ def check_whole(folder: SecureFolder) -> None:
             assert path.read_text().endswith("\n")
 
 
-@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EMFILE])
-@pytest.mark.parametrize(("act", "is_there"), ACTS)
+@for_each("code", [errno.EIO, errno.ENOSPC, errno.EMFILE])
+@for_each(("act", "is_there"), ACTS)
 def test_any_operation_may_fail(tmp_path: Path, act: Act, is_there: bool, code: int) -> None:
     number = 0
     while True:

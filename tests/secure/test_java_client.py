@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.clients.test_kafka_tools import Tools
+from compat.kafka_tools import Tools
 from tests.secure.serving import SecureServe
 
-pytestmark = [
-    pytest.mark.java,
-    pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven"),
-]
+pytestmark = pytest.mark.jvm
 
 
 def test_kafkas_tools_take_the_file(tmp_path: Path) -> None:
     with SecureServe(tmp_path, "--user", 'admin:with "quotes" and \\') as serving:
         tools = Tools(serving.java()["bootstrap.servers"])
-        try:
-            tools.run("TopicCommand", "--command-config", serving.command_config, "--create", "--topic", "of-java")
-            listed = tools.run("TopicCommand", "--command-config", serving.command_config, "--list")
-            assert listed.splitlines() == ["of-java"]
-        finally:
-            tools.close()
+        tools.run("TopicCommand", "--command-config", serving.command_config, "--create", "--topic", "of-java")
+        listed = tools.run("TopicCommand", "--command-config", serving.command_config, "--list")
+        assert listed.splitlines() == ["of-java"]

@@ -19,8 +19,12 @@ from barnabas.wire.messages.metadata_records import FeatureLevelRecord
 from tests.broker.memory_broker import MemoryBroker
 from tests.cli.conftest import run_command
 from tests.secure.serving import SecureServe
+from tests.support.cases import for_each
+from tests.support.lazy import lazy, skip_without
 
-kafka = pytest.importorskip("kafka")
+skip_without("kafka")
+kafka = lazy("kafka")
+
 
 WAIT_S = 30
 
@@ -185,7 +189,7 @@ CLUSTER = [
 ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "sentence"),
     [
         (["--user", "alice:x"], "--user is for a broker with --secure"),

@@ -21,6 +21,7 @@ from tests.broker.test_oauthbearer import KEYS, URL, accepted, refused
 from tests.broker.token_issuer import jwk, signed, write_jwks
 from tests.failing_files import FailingFiles
 from tests.security.test_tls_identity import CA, SERVER, InPlace, Node
+from tests.support.cases import for_each
 
 CODES = [errno.EIO, errno.EMFILE]
 
@@ -41,8 +42,8 @@ def stores(path: Path, kind: str) -> dict[str, str]:
     return keys if kind == "PEM" else keys | {"ssl.keystore.password": "secret"}
 
 
-@pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("kind", ["PEM", "PKCS12"])
+@for_each("code", CODES)
+@for_each("kind", ["PEM", "PKCS12"])
 def test_a_start_with_a_failure_is_a_sentence(tmp_path: Path, kind: str, code: int) -> None:
     config = load(stores(tmp_path, kind), {}, None)
     with FailingFiles(tmp_path) as files:

@@ -12,6 +12,7 @@ from barnabas.broker.security.distinguished_name import subject_name
 from barnabas.broker.security.principal_mapping import NoMatchingRuleError, PrincipalMapping
 from barnabas.wire.configdef import ConfigError
 from tests.security.certificates import Authority
+from tests.support.cases import for_each
 
 CA = Authority()
 
@@ -62,7 +63,7 @@ def test_a_bmp_string_is_read_as_by_java_17() -> None:
 DUKE = "CN=Duke, OU=ServiceUsers, O=Org, C=US"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rules", "distinguished", "expected"),
     [
         ("DEFAULT", DUKE, DUKE),
@@ -86,7 +87,7 @@ def test_a_name_without_a_rule_is_refused() -> None:
         PrincipalMapping("RULE:^CN=b$/b/").name_of("CN=a")
 
 
-@pytest.mark.parametrize("rules", ["deny", "DEFAULTS", "RULE:a/", "RULE:[/x/", "RULE:^CN=(.*)$/$1", "RULE:a/b/LU"])
+@for_each("rules", ["deny", "DEFAULTS", "RULE:a/", "RULE:[/x/", "RULE:^CN=(.*)$/$1", "RULE:a/b/LU"])
 def test_rules_that_are_refused(rules: str) -> None:
     with pytest.raises(ConfigError, match=r"Invalid rule: .*ssl\.principal\.mapping\.rules"):
         PrincipalMapping(rules)

@@ -14,6 +14,7 @@ from barnabas.broker.security.stores import (
 )
 from barnabas.wire.configdef import ConfigError
 from tests.security.certificates import Authority
+from tests.support.cases import for_each
 
 CA = Authority()
 SERVER = CA.sign("server")
@@ -67,7 +68,7 @@ def test_pem_without_its_type_is_refused_with_the_type_to_set(tmp_path: Path) ->
         load_key_store(NOTHING._replace(location=path, password="secret"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("settings", "sentence"),
     [
         (NOTHING._replace(key="k", chain="c"), "only for PEM, but key store type is JKS"),
@@ -89,7 +90,7 @@ def test_key_stores_that_are_refused(settings: KeyStoreSettings, sentence: str) 
         load_key_store(settings)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("settings", "sentence"),
     [
         (NO_TRUST._replace(certificates=CA.pem), "only for PEM, but trust store type is JKS"),

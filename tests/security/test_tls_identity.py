@@ -21,6 +21,7 @@ from barnabas.broker.security.tls_settings import tls_settings
 from barnabas.coord.cluster.resources import BROKER
 from barnabas.wire.configdef import PASSWORD, ConfigError
 from tests.security.certificates import Authority, Signed
+from tests.support.cases import for_each
 
 CA = Authority()
 SERVER = CA.sign("server")
@@ -108,7 +109,7 @@ def test_an_encrypted_key_needs_its_password() -> None:
         assert "wr0ng" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("others", "sentence"),
     [
         ({"ssl_enabled_protocols": "TLSv1.1"}, "TLSv1.2 and TLSv1.3 are"),

@@ -15,12 +15,12 @@ from pathlib import Path
 from tests.soak.records import ROOT
 
 MARK = re.compile(r"\bmark\.soak\b")
-SIZES = re.compile(r'os\.environ[^\n]*"BARNABAS_(SEEDS|EXAMPLES|CRASH_STATES|FAULTS|FUZZ)"')
-"""A test whose size is one of these variables."""
-SHARED_SIZES = re.compile(r"^from tests\.storage\.log_driver import .*\b(EXAMPLES|PROPERTY)\b", re.MULTILINE)
-PROPERTIES = re.compile(r"^from hypothesis import", re.MULTILINE)
-"""A test of properties: as many examples as the profile in the conftest.py of its folder says, if it has one."""
-SHARED_SEEDS = re.compile(r"^from tests\.seeds import", re.MULTILINE)
+SIZES = re.compile(
+    r"^from (tests\.support\.volume import|hypothesis import"
+    r"|tests\.storage\.log_driver import .*\b(EXAMPLES|PROPERTY)\b)",
+    re.MULTILINE,
+)
+"""A test whose size the environment sets: by `tests/support/volume.py`, which also sets the examples of properties."""
 
 
 def files_with_mark(root: Path = ROOT) -> list[str]:
@@ -30,12 +30,7 @@ def files_with_mark(root: Path = ROOT) -> list[str]:
 
 def files_with_sizes(root: Path = ROOT) -> list[str]:
     """The test files whose tests are repeated as often as the environment says."""
-    patterns = (SIZES, SHARED_SIZES, SHARED_SEEDS)
-    return [
-        name
-        for name, text in _test_files(root)
-        if any(pattern.search(text) for pattern in patterns) or (PROPERTIES.search(text) and _has_profile(root, name))
-    ]
+    return [name for name, text in _test_files(root) if SIZES.search(text)]
 
 
 def other_files_with_mark(root: Path = ROOT) -> list[str]:
@@ -66,11 +61,6 @@ def _test_files(root: Path) -> Iterator[tuple[str, str]]:
         if path.parent == root / "tests" / "soak":  # whose tests have the mark as an example
             continue
         yield str(path.relative_to(root)), path.read_text()
-
-
-def _has_profile(root: Path, name: str) -> bool:
-    conftest = (root / name).with_name("conftest.py")
-    return conftest.exists() and SIZES.search(conftest.read_text()) is not None
 
 
 def _uses(root: Path, name: str, text: str) -> bool:

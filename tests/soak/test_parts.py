@@ -106,19 +106,15 @@ def test_marks_are_found_in_files_and_by_way_of_a_conftest(tmp_path: Path) -> No
 
 
 def test_files_whose_sizes_the_environment_sets_are_found(tmp_path: Path) -> None:
-    profile = 'EXAMPLES = os.environ.get("BARNABAS_EXAMPLES")\n'
     write(
         tmp_path,
         {
-            "test_own.py": 'STATES = int(os.environ.get("BARNABAS_CRASH_STATES", "300"))\n',
-            "test_seeds.py": "from tests.seeds import seeds\n",
+            "test_own.py": "from tests.support.volume import first_seed\n",
             "test_plain.py": 'assert settings({"BARNABAS_EXAMPLES": "9"})\n',
             "test_property.py": "from hypothesis import given\n",
-            "wire/conftest.py": profile,
-            "wire/test_property.py": "from hypothesis import given\n",
-            "wire/test_plain.py": "import pytest\n",
+            "storage/test_shared.py": "from tests.storage.log_driver import EXAMPLES, append\n",
+            "storage/test_plain.py": "from tests.storage.log_driver import append\n",
         },
     )
-    assert files_with_sizes(tmp_path) == [
-        f"tests/{name}" for name in ("test_own.py", "test_seeds.py", "wire/test_property.py")
-    ]
+    found = ("storage/test_shared.py", "test_own.py", "test_property.py")
+    assert files_with_sizes(tmp_path) == [f"tests/{name}" for name in found]

@@ -76,11 +76,13 @@ def test_the_same_command_goes_on_where_it_was_interrupted(soak, records: Record
 
 def test_an_interruption_stops_what_a_call_has_started(soak, capsys) -> None:
     nested = part("nested", f"import subprocess, sys; subprocess.run([sys.executable, '-c', '{WAITS}'])")
+    before = set(psutil.Process().children(recursive=True))  # of this process's other tests
     interrupted = soak(nested, FOREVER, jobs=2)
     interrupted.interrupt()
     assert interrupted(60).is_interrupted
     assert "interrupted: stopping nested, waits" in capsys.readouterr().out
-    assert [one for one in psutil.Process().children(recursive=True) if one.status() != psutil.STATUS_ZOMBIE] == []
+    left = set(psutil.Process().children(recursive=True)) - before
+    assert [one for one in left if one.status() != psutil.STATUS_ZOMBIE] == []
 
 
 def test_a_call_is_not_begun_that_is_expected_to_end_too_late(soak) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 
 from barnabas.storage.append import AppendInfo
 from barnabas.storage.files import Files, UnsyncedFiles
@@ -14,12 +13,11 @@ from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_state import LogState
 from barnabas.wire.records import BatchBuilder, Record, end_txn_marker, iter_batches, iter_records
+from tests.support.volume import how_many
 
 TOPIC_ID = bytes(range(16))
-EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "40"))
-PROPERTY = settings(
-    max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+EXAMPLES = how_many("BARNABAS_EXAMPLES", 20)
+PROPERTY = settings(max_examples=EXAMPLES)
 
 
 def small_config(**changes: object) -> LogConfig:

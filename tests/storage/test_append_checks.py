@@ -11,6 +11,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records import HEADER, BatchView, end_txn_marker, iter_batches
 from barnabas.wire.steps import result_of
 from tests.storage.log_driver import append, batch_of, open_log, records_from, small_config, values_from
+from tests.support.cases import for_each
 
 HEADER_FIELDS = [
     "base_offset",
@@ -64,7 +65,7 @@ def log(tmp_path: Path) -> Log:
     return open_log(tmp_path, small_config(segment_bytes=1 << 20))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("batch", "code"),
     [
         (bytearray(), ErrorCode.INVALID_RECORD),
@@ -109,7 +110,7 @@ def test_batch_over_segment_bytes_is_too_large_for_the_log(log: Log) -> None:
     assert refusal(log, batch_of([b"a" * 100])) == ErrorCode.RECORD_LIST_TOO_LARGE
 
 
-@pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
+@for_each("codec", [0, 1, 2, 3, 4])
 def test_compacted_topic_requires_keys(log: Log, codec: int) -> None:
     """L10: also inside compressed batches."""
     log.update_config(small_config(segment_bytes=1 << 20, cleanup_policy=frozenset({"compact", "delete"})))

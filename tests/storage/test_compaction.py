@@ -28,6 +28,7 @@ from tests.storage.cleaning_driver import (
     task_for,
 )
 from tests.storage.log_driver import open_log, records_from
+from tests.support.cases import for_each
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_batch_that_loses_records_again_and_again_keeps_its_offsets(log: Log) ->
     assert [offset for offset, _, _ in keys_and_values(log)] == [1, 3, 5, 6, 7]
 
 
-@pytest.mark.parametrize("codec", range(5))
+@for_each("codec", range(5))
 def test_compressed_batches_are_filtered_and_compressed_again(log: Log, codec: int) -> None:
     """L7: with their original codec; a batch that keeps all records is unchanged byte for byte."""
     put(log, (b"a", b"1" * 50), (b"b", b"1" * 50), codec=codec)

@@ -12,6 +12,7 @@ from barnabas.storage.files import Buffer, File, UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.storage.log_driver import append, batch_of, kill, open_log, restart, small_config, values_from
+from tests.support.cases import for_each
 
 
 class FailingFiles(UnsyncedFiles):
@@ -67,7 +68,7 @@ def test_full_disk_undoes_the_append(tmp_path: Path, part: float) -> None:
     assert values_from(log, 0) == [(0, b"a"), (1, b"b")]
 
 
-@pytest.mark.parametrize("nth", range(12))
+@for_each("nth", range(12))
 def test_log_works_after_a_failure_at_any_write(tmp_path: Path, nth: int) -> None:
     """Also during a roll: index files, the new segment, the snapshot, the epoch checkpoint."""
     files = FailingFiles()

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import random
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from barnabas.storage.log import Log
-from compat.jars import jars
+from compat.kafka_tools import run_tool
 from tests.storage.log_driver import append, append_marker, batch_of, kill, open_log, small_config
 
-POM = "compat/kafka-tools/pom.xml"
-TOOL = "org.apache.kafka.tools.DumpLogSegments"
 KINDS = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 COMPLAINT = re.compile(r"mismatch|invalid|exception|corrupt|isvalid: false|out of order|fatal|error", re.IGNORECASE)
 
-pytestmark = pytest.mark.java
+pytestmark = pytest.mark.jvm
 
 
 def varied_log(directory: Path) -> Log:
@@ -51,16 +48,9 @@ def varied_log(directory: Path) -> Log:
 
 def dump(files: list[Path]) -> tuple[str, list[str]]:
     """The output of kafka-dump-log about files, and its stderr."""
-    class_path = ":".join(f"{directory}/*" for directory in sorted({path.parent for path in jars(POM)}))
-    done = subprocess.run(
-        ["java", "-cp", class_path, TOOL, "--deep-iteration", "--files", ",".join(str(path) for path in files)],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout, [line for line in done.stderr.splitlines() if not line.startswith("SLF4J")]
+    done = run_tool("DumpLogSegments", "--deep-iteration", "--files", ",".join(map(str, files)))
+    assert done.code == 0, done.errors
+    return done.out, done.errors.splitlines()
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["closed", "killed"])

@@ -12,6 +12,7 @@ from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.files import UnsyncedFiles
 from barnabas.storage.leader_epochs import LeaderEpochCache
 from tests.storage.log_driver import PROPERTY
+from tests.support.cases import for_each
 
 
 def naive_end_offset(epoch_of: dict[int, int], epoch: int, end: int) -> tuple[int, int]:
@@ -87,7 +88,7 @@ def test_checkpoint_is_kafkas_text(tmp_path: Path) -> None:
     assert path.read_text() == "0\n2\n0 0\n3 17\n"
 
 
-@pytest.mark.parametrize("text", ["1\n0\n", "0\n2\n0 0\n", "0\n1\n0\n", "0\n1\na b\n", "0\nx\n", "\xff", "0"])
+@for_each("text", ["1\n0\n", "0\n2\n0 0\n", "0\n1\n0\n", "0\n1\na b\n", "0\nx\n", "\xff", "0"])
 def test_damaged_checkpoint_is_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "leader-epoch-checkpoint"
     path.write_bytes(text.encode("latin-1"))

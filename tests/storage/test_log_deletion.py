@@ -10,6 +10,7 @@ from barnabas.storage import layout
 from barnabas.storage.damage import DamagedLog
 from tests.storage.dirs_driver import OTHER_ID, log_dirs, open_log, opened_dirs
 from tests.storage.log_driver import TOPIC_ID, append, batch_of, values_from
+from tests.support.cases import for_each
 
 
 def test_deleted_log_is_renamed_at_once_and_removed_later(tmp_path: Path) -> None:
@@ -56,8 +57,8 @@ def test_topic_made_again_never_shows_the_data_of_the_old_one(tmp_path: Path) ->
     dirs.close()
 
 
-@pytest.mark.parametrize("is_clean", [True, False])
-@pytest.mark.parametrize("loses_checkpoint", [True, False])
+@for_each("is_clean", [True, False])
+@for_each("loses_checkpoint", [True, False])
 def test_a_wrong_topic_id_does_not_make_a_log_empty(tmp_path: Path, is_clean: bool, loses_checkpoint: bool) -> None:
     """L2: without a deletion the directory is not another topic's: nothing is renamed, and the records stay."""
     dirs = opened_dirs(tmp_path)

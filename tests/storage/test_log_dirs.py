@@ -15,6 +15,7 @@ from barnabas.storage.files import Files
 from barnabas.storage.log_dirs import DataDirLocked, DataDirMismatch
 from tests.storage.dirs_driver import append_batches, log_dirs, open_log, opened_dirs
 from tests.storage.log_driver import append, batch_of, values_from
+from tests.support.cases import for_each
 
 
 def test_a_data_directory_that_is_made_admits_only_its_owner(tmp_path: Path) -> None:
@@ -144,7 +145,7 @@ def test_logs_with_unsynced_closed_segments_are_listed(tmp_path: Path) -> None:
     assert dirs.logs_with_rolled_segments() == []
 
 
-@pytest.mark.parametrize("name", ["plain", "-0", "t-", "t-x", "t-0.0123-delete", "t-0-future", "t-٣"])
+@for_each("name", ["plain", "-0", "t-", "t-x", "t-0.0123-delete", "t-0-future", "t-٣"])
 def test_other_directories_are_left_alone(tmp_path: Path, name: str) -> None:
     if not name.endswith("-delete"):
         (tmp_path / name).mkdir()

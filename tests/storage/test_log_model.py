@@ -164,5 +164,5 @@ class LogMachine(RuleBasedStateMachine):
         shutil.rmtree(self.directory)
 
 
-LogMachine.TestCase.settings = settings(max_examples=EXAMPLES, stateful_step_count=30, deadline=None)
+LogMachine.TestCase.settings = settings(max_examples=EXAMPLES, stateful_step_count=30)
 test_log_equals_a_list = LogMachine.TestCase

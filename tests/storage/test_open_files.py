@@ -19,6 +19,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.log_dirs import LogDirs
 from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.storage.log_driver import TOPIC_ID, append, batch_of, small_config, values_from
+from tests.support.cases import for_each
 
 
 class Disk(UnsyncedFiles):
@@ -144,8 +145,8 @@ def test_records_are_read_at_once_when_descriptors_are_scarce(tmp_path: Path) ->
     assert found.file.read(found.length, found.offset) == found.read()
 
 
-@pytest.mark.parametrize("reports_for_file_system", [True, False])
-@pytest.mark.parametrize("closing", ["evicted", "rolled"])
+@for_each("reports_for_file_system", [True, False])
+@for_each("closing", ["evicted", "rolled"])
 def test_the_error_of_a_write_is_not_lost_with_the_file_that_was_closed(
     tmp_path: Path, closing: str, reports_for_file_system: bool
 ) -> None:
@@ -299,7 +300,7 @@ def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "log").stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("share", [1, 2, 63, 64, 65, 66])
+@for_each("share", [1, 2, 63, 64, 65, 66])
 def test_a_file_that_was_just_opened_is_not_closed(tmp_path: Path, share: int) -> None:
     """Also when all others were used since they were last considered."""
     disk = Disk()

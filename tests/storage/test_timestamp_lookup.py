@@ -20,6 +20,7 @@ from barnabas.wire.steps import result_of
 from tests.raw_batches import BASE_MS, bomb, raw_batch, record
 from tests.steps import counted
 from tests.storage.log_driver import append, batch_of, open_log, small_config
+from tests.support.cases import for_each
 
 MANY = 4 * IN_PLACE_UNITS
 LATER = BASE_MS + 10
@@ -61,7 +62,7 @@ def test_the_first_record_is_that_of_reading_all(
     assert result_of(SearchedRecords(BatchView(batch), 1 << 30).first_from(timestamp, offset, pieces)) == expected
 
 
-@pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
+@for_each("codec", [0, 1, 2, 3, 4])
 def test_a_header_that_lies_costs_many_steps(log: Log, codec: int) -> None:
     log.config.max_message_bytes = 1 << 20
     append(log, lying(codec))
@@ -145,7 +146,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert largest < 400_000
 
 
-@pytest.mark.parametrize("body", [b"", b"\x00", b"\xff" * 20, b"\x02\x00", record(0)[:-1]])
+@for_each("body", [b"", b"\x00", b"\xff" * 20, b"\x02\x00", record(0)[:-1]])
 def test_records_that_are_none_are_corrupt(body: bytes) -> None:
     search = SearchedRecords(BatchView(raw_batch(b"", 2)), 1 << 30)
     with pytest.raises((CorruptRecord, KafkaError)):

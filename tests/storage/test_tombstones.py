@@ -21,6 +21,7 @@ from tests.storage.cleaning_driver import (
     put,
 )
 from tests.storage.log_driver import append, open_log
+from tests.support.cases import for_each
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_tombstone_gets_a_horizon_and_is_removed_when_it_has_passed(log: Log) ->
     assert keys_and_values(log) == [(1, b"b", b"1"), (3, b"c", b"1")]
 
 
-@pytest.mark.parametrize("codec", range(5))
+@for_each("codec", range(5))
 def test_horizon_in_a_compressed_batch(log: Log, codec: int) -> None:
     """L8: the timestamp deltas inside are rewritten, whatever their size and sign."""
     builder = BatchBuilder(codec=codec)

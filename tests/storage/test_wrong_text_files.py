@@ -17,6 +17,7 @@ from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import Files, ReadOnlyFiles
 from barnabas.storage.log_dirs import DataDirMismatch
 from tests.storage.dirs_driver import append_batches, log_dirs, open_log, opened_dirs
+from tests.support.cases import for_each
 
 WRONG_BYTES = (0x00, 0x0A, 0x20, 0x2D, 0x39, 0x3D, 0x7F, 0xC3, 0xFF)
 HUGE = str(10**40).encode()
@@ -51,7 +52,7 @@ def refusal_of_a_start(path: Path) -> str:
     return ""
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name",
     [
         layout.META_PROPERTIES,
@@ -77,7 +78,7 @@ def test_every_wrong_byte_of_a_directorys_file_is_one_sentence(tmp_path: Path, n
     assert refused > 20
 
 
-@pytest.mark.parametrize("content", [b"", b"version=1\n", b"version=1\nnode.id=1\n", b"node.id=1\ncluster.id=x\n"])
+@for_each("content", [b"", b"version=1\n", b"version=1\nnode.id=1\n", b"node.id=1\ncluster.id=x\n"])
 def test_an_incomplete_identity_is_not_replaced_by_another_one(tmp_path: Path, content: bytes) -> None:
     stopped_cleanly(tmp_path)
     (tmp_path / layout.META_PROPERTIES).write_bytes(content)

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from tests.structure.statements import statements
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("wire", "storage", "coord", "broker", "barnabas")
 """The folders at the top that hold the product; the first four are linked into the last."""
@@ -30,7 +32,7 @@ def module_name(path: Path) -> str:
 
 def _imported(tree: ast.Module) -> Iterator[str]:
     """The dotted names in import statements, the longest that each may mean."""
-    for node in ast.walk(tree):
+    for node in statements(tree):
         match node:
             case ast.Import(names=names):
                 yield from (alias.name for alias in names)

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from barnabas.terminal.tables import OUTPUTS, show, show_fields, show_rows
+from tests.support.cases import for_each
 
 ROWS = [
     {"topic": "a", "partitions": 3, "nodes": [1, 2], "id": None},
@@ -34,7 +35,7 @@ def test_documents_have_every_key(capsys: pytest.CaptureFixture[str]) -> None:
     assert yaml.safe_load(printed(capsys, "yaml")) == ROWS
 
 
-@pytest.mark.parametrize("text", ["yes", "12", "", "a: b", "é\x1b[2J", "line\nline", "x" * 500])
+@for_each("text", ["yes", "12", "", "a: b", "é\x1b[2J", "line\nline", "x" * 500])
 def test_texts_are_the_same_text_in_both_documents(capsys: pytest.CaptureFixture[str], text: str) -> None:
     for output, load in (("json", json.loads), ("yaml", yaml.safe_load)):
         show({"text": text}, output)

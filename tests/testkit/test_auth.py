@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio  # noqa: TID251 - aiokafka runs on it
-import subprocess
-import sys
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from barnabas.testing import Broker, Cluster, RefusedError
 from barnabas.testing.clients import AiokafkaClients, ConfluentClients, KafkaPythonClients
 from barnabas.testing.process import BrokerProcess
+from tests.support.commands import run_barnabas
 
 WAYS = [("plain", False), ("scram", False), ("scram-sha-256", True), ("scram", True), (None, True)]
 AUTHORIZER = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
@@ -63,9 +63,8 @@ def test_java_by_its_properties(secured: Cluster) -> None:
     """`barnabas` reads Java's client.properties, as Spark's options have them."""
     secured.topic("orders").produce("x")
     options = [word for key, value in secured.access.java().items() for word in ("-X", f"{key}={value}")]
-    command = [sys.executable, "-m", "barnabas", "topic", "list", *options, "-b", secured.bootstrap_servers]
-    listed = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "orders" in listed.stdout, listed.stderr
+    listed = run_barnabas(["topic", "list", *options, "-b", secured.bootstrap_servers], os.environ)
+    assert b"orders" in listed.stdout, listed.stderr
     assert secured.access.spark()["kafka.security.protocol"] == secured.access.security["protocol"]
 
 

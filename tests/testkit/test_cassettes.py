@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, Producer
 from barnabas.testing import Broker, Cluster
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.headers import RequestHeader
-from tests.testkit.test_plugin import run
+from tests.testkit.inner_pytest import run
 
 CONFLUENT = """
 import pytest
@@ -62,6 +62,13 @@ def test_it(kafka, aio):
 def confluent(protocol: str, value: str = "order %d") -> str:
     """A test of a producer and a consumer with this group protocol."""
     return f"VALUE = {value!r}\nCONFIG = {{'group.protocol': {protocol!r}}}\n{CONFLUENT}"
+
+
+@pytest.fixture(autouse=True)
+def _one_broker(barnabas_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The inner runs use the broker of this one, which spares the start of a process for each."""
+    channel = barnabas_broker.channel
+    monkeypatch.setenv("BARNABAS_CONTROL", f"http://{channel.token}@{channel.url.removeprefix('http://')}")
 
 
 @pytest.mark.parametrize(

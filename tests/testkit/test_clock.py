@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +11,8 @@ from confluent_kafka import Consumer, KafkaException, Producer
 
 from barnabas.testing import Broker, Cluster, RefusedError
 from barnabas.testing.durations import seconds_of
+from tests.support.cases import for_each
+from tests.support.commands import run_barnabas
 
 
 def _states(kafka: Cluster, group: str) -> str:
@@ -222,23 +223,18 @@ def _token(kafka: Cluster, command: str) -> str:
         "sasl.password": "secret",
     }
     given = [word for key, value in settings.items() for word in ("-X", f"{key}={value}")]
-    run = subprocess.run(
-        [sys.executable, "-m", "barnabas", "token", command, "-b", kafka.bootstrap_servers, *given],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return run.stdout + run.stderr
+    run = run_barnabas(["token", command, "-b", kafka.bootstrap_servers, *given], os.environ)
+    return (run.stdout + run.stderr).decode()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("amount", "seconds"), [("500ms", 0.5), ("1d12h", 129_600), ("1.5 h", 5400), (3, 3), (timedelta(days=1), 86_400)]
 )
 def test_amounts(amount: Any, seconds: float) -> None:
     assert seconds_of(amount) == seconds
 
 
-@pytest.mark.parametrize("amount", ["", "7", "d", "1 year", "-1s"])
+@for_each("amount", ["", "7", "d", "1 year", "-1s"])
 def test_what_is_no_duration(amount: str) -> None:
     with pytest.raises(ValueError, match="is no duration"):
         seconds_of(amount)

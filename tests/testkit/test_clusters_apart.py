@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from confluent_kafka import Consumer, Producer
 
 from barnabas.testing import Broker, Cluster
@@ -109,7 +108,6 @@ def test_what_is_made_in_one_is_in_no_other(barnabas_broker: Broker) -> None:
         cluster.close()
 
 
-@pytest.mark.scaled
 def test_two_hundred_are_open_at_once(barnabas_broker: Broker) -> None:
     clusters = [barnabas_broker.open() for _ in range(200)]
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -10,9 +11,9 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from barnabas.testing import Broker
+from tests.support.cases import for_each
+from tests.support.commands import run_barnabas
 
 
 def ask(broker: Broker, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, Any]:
@@ -25,12 +26,12 @@ def ask(broker: Broker, method: str, path: str, body: bytes = b"", **headers: st
         connection.close()
 
 
-@pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer x", "Basic x"])
+@for_each("authorization", ["", "Bearer", "Bearer x", "Basic x"])
 def test_without_the_token_nothing_is_done(barnabas_broker: Broker, authorization: str) -> None:
     assert ask(barnabas_broker, "POST", "/v1/clusters", Authorization=authorization)[0] == 401
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("method", "path", "body", "status", "sentence"),
     [
         ("GET", "/", b"", 404, "There is nothing at /"),
@@ -92,7 +93,7 @@ def test_the_file_of_the_token_is_its_owners(tmp_path: Path) -> None:
     assert broker.returncode == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "sentence"),
     [
         (["--control-file", "x"], "--control-file is for --control"),
@@ -104,6 +105,6 @@ def test_the_file_of_the_token_is_its_owners(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_on_the_command_line(arguments: list[str], sentence: str) -> None:
-    command = [sys.executable, "-m", "barnabas", "serve", "--listen", "127.0.0.1:0", *arguments]
-    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.returncode, sentence in ended.stderr, "Traceback" in ended.stderr) == (2, True, False), ended.stderr
+    ended = run_barnabas(["serve", "--listen", "127.0.0.1:0", *arguments], os.environ)
+    said = ended.stderr.decode()
+    assert (ended.returncode, sentence in said, "Traceback" in said) == (2, True, False), said

@@ -15,6 +15,7 @@ from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.types import uuid_from_text
 from tests.broker.access_cases import BROKER_CASES, TOPIC, Case
+from tests.support.cases import for_each
 from tests.testkit.raw import Raw
 
 SEED = int(os.environ.get("BARNABAS_SEED") or random.randrange(1 << 32))
@@ -45,7 +46,7 @@ def _codes(value: Any) -> set[int]:
 
 
 @pytest.mark.kafka(topics={TOPIC: 2})
-@pytest.mark.parametrize(("key", "case"), list(_cases()))
+@for_each(("key", "case"), list(_cases()))
 def test_the_response_has_the_error(kafka: Cluster, key: ApiKey, case: Case) -> None:
     body = {"topics": [{"name": TOPIC}], "responsePartitionLimit": 1, "cursor": None}
     topic_id = uuid_from_text(kafka.request("DescribeTopicPartitions", body)["topics"][0]["topicId"])
@@ -60,7 +61,7 @@ def test_the_response_has_the_error(kafka: Cluster, key: ApiKey, case: Case) -> 
 
 
 @pytest.mark.kafka(topics={TOPIC: 2})
-@pytest.mark.parametrize(("key", "case"), list(_cases()))
+@for_each(("key", "case"), list(_cases()))
 def test_an_item_has_the_error(kafka: Cluster, key: ApiKey, case: Case) -> None:
     """The same for the items of one topic, where a request names it."""
     body = {"topics": [{"name": TOPIC}], "responsePartitionLimit": 1, "cursor": None}

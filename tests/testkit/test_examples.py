@@ -46,7 +46,7 @@ def test_the_service(tmp_path: Path) -> None:
     assert "passed" in run(copied("orders", tmp_path), pytest_command)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.spark
 @pytest.mark.timeout(400)
 def test_the_report_in_spark(tmp_path: Path) -> None:
@@ -54,15 +54,15 @@ def test_the_report_in_spark(tmp_path: Path) -> None:
     assert "1 passed" in run(copied("orders", tmp_path), pytest_command)
 
 
-@pytest.mark.slow
-@pytest.mark.java
+@pytest.mark.soak
+@pytest.mark.jvm
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(not shutil.which("mvn"), reason="needs a JDK and Maven")
 def test_from_java(tmp_path: Path) -> None:
     run(copied("java", tmp_path), ["mvn", "-q", "-B", "test"])
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(not shutil.which("npm"), reason="needs Node")
 def test_from_node(tmp_path: Path) -> None:

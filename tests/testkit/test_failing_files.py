@@ -25,6 +25,8 @@ from tests.failing_files import FailingFiles
 
 CODES = [errno.EIO, errno.ENOSPC]
 VALUE = "eA=="
+LOOKED_AT = ("stat .lock",)
+"""What a broker asks every few seconds, whether its disk answers: on a slow machine in the middle of a snapshot."""
 
 
 def _config_of(keys: Mapping[str, str]) -> ServerConfig:
@@ -82,7 +84,7 @@ class Attempts:
         self.number += 1
         outcome: Any
         code = CODES[self.number % 2]
-        with FailingFiles(self._folder, self.number, code) as files:
+        with FailingFiles(self._folder, self.number, code, LOOKED_AT) as files:
             try:
                 outcome = await act()
             except ControlError as error:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 from confluent_kafka import Producer
 
 from barnabas.testing import Broker
+from tests.cli.conftest import Ran
+from tests.support.commands import run_barnabas
 
 
-def _fault(*arguments: str, control: str | None = None) -> subprocess.CompletedProcess[str]:
+def _fault(*arguments: str, control: str | None = None) -> Ran:
     environment = {key: value for key, value in os.environ.items() if key != "BARNABAS_CONTROL"}
     if control is not None:
         environment["BARNABAS_CONTROL"] = control
-    command = [sys.executable, "-m", "barnabas", "fault", *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return Ran(run_barnabas(["fault", *arguments], environment))
 
 
 def _control(broker: Broker) -> str:
@@ -31,7 +30,7 @@ def test_a_rule_is_added_listed_and_removed(barnabas_broker: Broker, tmp_path: P
     control = _control(barnabas_broker)
     wanted = ("--api", "Produce", "--topic", "orders", "--count", "1", "--error", "not_leader_or_follower")
     added = _fault("add", *wanted, *cluster, "-o", "json", control=control)
-    assert added.returncode == 0, added.stderr
+    assert added.code == 0, added.stderr
     rule = json.loads(added.stdout)
     assert rule["requests"] == "api=Produce topic=orders count=1"
     assert rule["action"] == "error=NOT_LEADER_OR_FOLLOWER"
@@ -41,11 +40,11 @@ def test_a_rule_is_added_listed_and_removed(barnabas_broker: Broker, tmp_path: P
     file = tmp_path / "control.json"
     file.write_text(json.dumps({"control": barnabas_broker.channel.url, "token": barnabas_broker.channel.token}))
     listed = _fault("list", "--control-file", str(file), *cluster)
-    assert listed.returncode == 0, listed.stderr
+    assert listed.code == 0, listed.stderr
     assert "error=NOT_LEADER_OR_FOLLOWER" in listed.stdout
     assert [one["hits"] for one in json.loads(_fault("list", *cluster, "-o", "json", control=control).stdout)] == [1]
     removed = _fault("remove", str(rule["rule"]), *cluster, control=control)
-    assert (removed.returncode, removed.stdout) == (0, f"removed {rule['rule']}\n")
+    assert (removed.code, removed.stdout) == (0, f"removed {rule['rule']}\n")
     _fault("add", "--api", "Fetch", "--delay", "500ms", *cluster, control=control)
     _fault("add", "--api", "Fetch", "--throttle", "1s", *cluster, control=control)
     actions = [one["action"] for one in json.loads(_fault("list", *cluster, "-o", "json", control=control).stdout)]
@@ -68,7 +67,7 @@ def test_mistakes_are_one_sentence(barnabas_broker: Broker) -> None:
         (_fault("remove", "99", control=control), 1, "There is no fault rule 99"),
     ]
     for done, code, text in cases:
-        assert done.returncode == code, done.stderr
+        assert done.code == code, done.stderr
         assert text in done.stderr.replace("\n", " ")
         assert "Traceback" not in done.stderr
         assert done.stdout == ""

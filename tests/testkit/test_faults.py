@@ -12,12 +12,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.testing import Broker, Cluster, RefusedError
+from tests.support.cases import for_each
+from tests.support.lazy import lazy, skip_without
 
-pytest.importorskip("kafka")
-pytest.importorskip("aiokafka")
-from aiokafka import AIOKafkaProducer
-from kafka import KafkaConsumer, KafkaProducer
-from kafka.errors import NotLeaderForPartitionError
+skip_without("kafka", "aiokafka")
+aiokafka = lazy("aiokafka")
+kafka_python = lazy("kafka")
 
 
 @pytest.fixture
@@ -46,8 +46,8 @@ def test_an_error_is_retried(kafka: Cluster, producer: Producer) -> None:
 
 def test_an_error_reaches_the_application(kafka: Cluster) -> None:
     kafka.faults.add("Produce", error="NOT_LEADER_OR_FOLLOWER")
-    python = KafkaProducer(bootstrap_servers=kafka.bootstrap_servers, retries=0)
-    with pytest.raises(NotLeaderForPartitionError):
+    python = kafka_python.KafkaProducer(bootstrap_servers=kafka.bootstrap_servers, retries=0)
+    with pytest.raises(kafka_python.errors.NotLeaderForPartitionError):
         python.send("orders", b"a").get(10)
     python.close()
     assert _values(kafka) == []
@@ -58,7 +58,7 @@ def test_only_the_items_that_the_rule_names_fail(kafka: Cluster) -> None:
     kafka.topic("bills").create(1)
     kafka.faults.add("Produce", topic="orders", partition=1, error="MESSAGE_TOO_LARGE")
     found = {}
-    client = KafkaProducer(bootstrap_servers=kafka.bootstrap_servers, linger_ms=100, retries=0)
+    client = kafka_python.KafkaProducer(bootstrap_servers=kafka.bootstrap_servers, linger_ms=100, retries=0)
     sent = {("orders", 0): None, ("orders", 1): None, ("bills", 0): None}
     futures = {key: client.send(key[0], b"a", partition=key[1]) for key in sent}
     client.flush(10)
@@ -90,7 +90,7 @@ def test_the_errors_of_admin_requests_are_those_of_their_items(kafka: Cluster) -
 def test_a_fetch_fails_and_goes_on(kafka: Cluster, item: dict[str, Any]) -> None:
     kafka.topic("orders").produce("a")
     rule = kafka.faults.add("Fetch", error="NOT_LEADER_OR_FOLLOWER", count=2, **item)
-    consumer = KafkaConsumer(
+    consumer = kafka_python.KafkaConsumer(
         "orders", bootstrap_servers=kafka.bootstrap_servers, auto_offset_reset="earliest", consumer_timeout_ms=10_000
     )
     assert next(consumer).value == b"a"
@@ -293,7 +293,7 @@ def test_a_rule_that_does_not_fire_in_time(kafka: Cluster) -> None:
         rule.wait(timeout=0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "text"),
     [
         ({"api": "Nonsense"}, "There is no API 'Nonsense'"),
@@ -337,7 +337,7 @@ def test_aiokafka_retries(kafka: Cluster) -> None:
     import asyncio  # noqa: TID251 - what aiokafka runs on
 
     async def run() -> None:
-        producer = AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers, retry_backoff_ms=1)
+        producer = aiokafka.AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers, retry_backoff_ms=1)
         await producer.start()
         await producer.send_and_wait("orders", b"a")
         await producer.stop()

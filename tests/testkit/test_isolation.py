@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from barnabas.control.virtual_cluster import remove_in_thread
 from barnabas.testing import Broker, Cluster, RefusedError
-from tests.testkit.test_plugin import run
+from tests.testkit.inner_pytest import run
 
 
 def test_clusters_share_nothing(barnabas_broker: Broker) -> None:

@@ -25,6 +25,7 @@ from barnabas.wire.messages.transactions import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from tests.support.cases import for_each
 
 CODE = ErrorCode.NOT_COORDINATOR
 
@@ -56,7 +57,7 @@ def _found(response: Any) -> dict[tuple[str | None, int | None], int]:
     }
 
 
-@pytest.mark.parametrize("key", BROKER_APIS, ids=lambda key: key.name)
+@for_each("key", BROKER_APIS, ids=lambda key: key.name)
 def test_every_api_whose_response_has_an_error_code_can_fail(key: ApiKey) -> None:
     first, last = served_versions(key)
     for version in range(first, last + 1):

@@ -9,11 +9,11 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from barnabas.testing import Broker, Cluster, RefusedError
+from tests.support.lazy import lazy, skip_without
 
-pytest.importorskip("kafka")
-pytest.importorskip("aiokafka")
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from kafka import KafkaConsumer, KafkaProducer
+skip_without("kafka", "aiokafka")
+aiokafka = lazy("aiokafka")
+kafka_python = lazy("kafka")
 
 
 def _rules(kafka: Cluster) -> set[str]:
@@ -198,10 +198,10 @@ def test_single_events_now_and_then(kafka: Cluster) -> None:
 
 
 def test_kafka_python_at_work(kafka: Cluster) -> None:
-    with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers, linger_ms=5) as producer:
+    with kafka_python.KafkaProducer(bootstrap_servers=kafka.bootstrap_servers, linger_ms=5) as producer:
         for number in range(500):
             producer.send("orders", str(number).encode())
-    consumer = KafkaConsumer(
+    consumer = kafka_python.KafkaConsumer(
         "orders",
         bootstrap_servers=kafka.bootstrap_servers,
         group_id="g",
@@ -219,12 +219,12 @@ def test_aiokafka_at_work(kafka: Cluster) -> None:
     import asyncio  # noqa: TID251 - what aiokafka runs on
 
     async def run() -> None:
-        producer = AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers)
+        producer = aiokafka.AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers)
         await producer.start()
         sent = [await producer.send("orders", str(number).encode()) for number in range(500)]
         await asyncio.gather(*sent)
         await producer.stop()
-        consumer = AIOKafkaConsumer(
+        consumer = aiokafka.AIOKafkaConsumer(
             "orders", bootstrap_servers=kafka.bootstrap_servers, group_id="g", auto_offset_reset="earliest"
         )
         await consumer.start()

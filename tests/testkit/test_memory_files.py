@@ -15,6 +15,7 @@ from barnabas.control import memory_files
 from barnabas.control.memory_files import MemoryFiles
 from barnabas.storage.files import File, Files, UnsyncedFiles
 from tests.failing_files import FailingFiles
+from tests.support.cases import for_each
 
 STEPS = 300
 
@@ -127,7 +128,7 @@ def _step(chosen: random.Random, opened: int) -> tuple[Any, ...]:
     return kind, name
 
 
-@pytest.mark.parametrize("seed", range(40))
+@for_each("seed", range(40))
 def test_they_do_what_the_systems_files_do(tmp_path: Path, seed: int) -> None:
     """Random operations; at a random moment, or never, all is published."""
     chosen = random.Random(seed)

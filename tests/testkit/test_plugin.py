@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.testkit.inner_pytest import run, run_anew
+
 TESTS = """
 import pytest
 
@@ -48,17 +50,8 @@ def test_aiokafka(kafka, aio):
 """
 
 
-def run(folder: Path, text: str, *arguments: str, code: int = 0) -> str:
-    """A run of pytest on a file with this text; its output."""
-    (folder / "test_it.py").write_text(text)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", *arguments]
-    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100, check=False)
-    assert ended.returncode == code, ended.stdout + ended.stderr
-    return ended.stdout + ended.stderr
-
-
 def test_fixtures(tmp_path: Path) -> None:
-    assert "6 passed" in run(tmp_path, TESTS)
+    assert "6 passed" in run_anew(tmp_path, TESTS)
 
 
 def test_one_broker_for_all_workers(tmp_path: Path) -> None:
@@ -215,7 +208,7 @@ import sys
 def pytest_sessionfinish():
     print([sorted(name for name in sys.modules if name.partition(".")[0] in ("barnabas", "trio", "h11", "click"))])
 """)
-    shown = run(tmp_path, "def test_it(): assert False\n", "-p", "no:anyio", "-p", "no:trio", code=1)
+    shown = run_anew(tmp_path, "def test_it(): assert False\n", "-p", "no:anyio", "-p", "no:trio", code=1)
     assert "[['barnabas', 'barnabas.testing', 'barnabas.testing.plugin', 'barnabas.testing.settings']]" in shown
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from barnabas.testing import Broker, SeedError
 from barnabas.testing.seed_files import read_seed
-from tests.testkit.test_plugin import run
+from tests.support.cases import for_each
+from tests.support.commands import run_barnabas
+from tests.testkit.inner_pytest import run
 
 WITH_A_LOG_IN = """
 import pytest
@@ -116,8 +117,9 @@ def test_a_seed_file_is_what_consume_writes(tmp_path: Path) -> None:
         kafka.topic("orders").create(3)
         kafka.topic("orders").produce(b"\xff\xfe", key="a", headers={"h": b"\x00", "none": None}, partition=1)
         kafka.topic("orders").produce(None, key="b", partition=2)
-        command = [sys.executable, "-m", "barnabas", "consume", "orders", "-b", kafka.bootstrap_servers, "--json"]
-        written = subprocess.run([*command, "-o", "start", "-e"], capture_output=True, check=True)
+        command = ["consume", "orders", "-b", kafka.bootstrap_servers, "--json", "-o", "start", "-e"]
+        written = run_barnabas(command, os.environ)
+        assert written.returncode == 0
         (tmp_path / "seed.jsonl").write_bytes(written.stdout)
         records = kafka.topic("orders").records()
     with Broker() as kafka:
@@ -127,7 +129,7 @@ def test_a_seed_file_is_what_consume_writes(tmp_path: Path) -> None:
     assert [one.timestamp for one in again] == [one.timestamp for one in records]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "sentence"),
     [
         ("{", "seed.jsonl, line 2: Expecting"),

@@ -10,9 +10,10 @@ import trio
 from confluent_kafka import Consumer, Producer
 
 from barnabas.testing import Broker, Cluster
+from tests.support.lazy import lazy, skip_without
 
-pytest.importorskip("kafka")
-from kafka import KafkaProducer
+skip_without("kafka")
+kafka_python = lazy("kafka")
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_a_produce_request_is_recorded(kafka: Cluster, producer: Producer) -> No
 
 def test_topics_are_named_also_where_a_request_has_their_ids(kafka: Cluster) -> None:
     kafka.topic("orders").create()
-    with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers, client_id="python") as producer:
+    with kafka_python.KafkaProducer(bootstrap_servers=kafka.bootstrap_servers, client_id="python") as producer:
         producer.send("orders", b"a").get(10)
     assert kafka.requests("Produce", client_id="python")[0].topics == ("orders",)
 

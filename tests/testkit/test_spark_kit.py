@@ -1,4 +1,7 @@
-"""Spark's streams in tests: what is there is processed, a second call goes on, and trimmed records are data loss."""
+"""Spark's streams in tests: what is there is processed, a second call goes on, and trimmed records are data loss.
+
+The session is that of the other tests; the fixture `kafka_spark` is in `test_examples.py`.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,15 @@ import pytest
 
 from barnabas.testing import Cluster
 from barnabas.testing.spark import process_available
+from tests.support.spark import MARKS
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.java,
-    pytest.mark.spark,
-    pytest.mark.timeout(400),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # py4j leaves sockets
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
+pytestmark = MARKS
+
+
+@pytest.fixture(scope="session")
+def kafka_spark(spark_session: Any) -> Any:
+    """The session of this process."""
+    return spark_session
 
 
 def _stream(spark: Any, options: dict[str, str]) -> Any:
@@ -43,6 +46,7 @@ def test_what_is_there_is_processed(
     assert process_available(_stream(kafka_spark, kafka_options), checkpoint) == []
 
 
+@pytest.mark.soak
 def test_a_start_by_time(kafka: Cluster, kafka_options: dict[str, str], kafka_spark: Any, tmp_path: Path) -> None:
     for timestamp in (1000, 2000, 3000):
         kafka.topic("orders").produce(str(timestamp), timestamp=timestamp)
@@ -50,6 +54,7 @@ def test_a_start_by_time(kafka: Cluster, kafka_options: dict[str, str], kafka_sp
     assert _values(process_available(_stream(kafka_spark, options), tmp_path / "checkpoint")) == ["2000", "3000"]
 
 
+@pytest.mark.soak
 def test_records_that_are_gone_are_data_loss(
     kafka: Cluster, kafka_options: dict[str, str], kafka_spark: Any, tmp_path: Path
 ) -> None:
@@ -67,6 +72,7 @@ def test_records_that_are_gone_are_data_loss(
     assert _values(process_available(_stream(kafka_spark, tolerant), checkpoint)) == ["c"]
 
 
+@pytest.mark.soak
 @pytest.mark.kafka(auth="scram", tls=True)
 def test_a_session_that_logs_in(
     kafka: Cluster, kafka_options: dict[str, str], kafka_spark: Any, tmp_path: Path

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from barnabas.wire.compression import Codec, compress, decompress
 from barnabas.wire.errors import CorruptRecord, ErrorCode
+from tests.support.cases import for_each
 
 TEXT = b"Barnabas sold a field and laid the money at their feet. " * 4000
 NOISE = random.Random(5).randbytes(200_000)
@@ -26,19 +27,19 @@ def test_compression_round_trip(codec: Codec, data: bytes, times: int) -> None:
     assert decompress(codec, compress(codec, data * times)) == data * times
 
 
-@pytest.mark.parametrize("codec", Codec)
-@pytest.mark.parametrize("data", [b"", b"a", TEXT, NOISE], ids=["empty", "byte", "text", "noise"])
+@for_each("codec", Codec)
+@for_each("data", [b"", b"a", TEXT, NOISE], ids=["empty", "byte", "text", "noise"])
 def test_any_buffer_type_is_accepted(codec: Codec, data: bytes) -> None:
     packed = compress(codec, memoryview(bytearray(data)))
     assert decompress(codec, memoryview(packed)) == decompress(codec, bytearray(packed)) == data
 
 
-@pytest.mark.parametrize(("codec", "level"), [(1, 1), (1, 9), (3, 1), (3, 17), (4, -5), (4, 19)])
+@for_each(("codec", "level"), [(1, 1), (1, 9), (3, 1), (3, 17), (4, -5), (4, 19)])
 def test_levels_in_kafkas_range_are_accepted(codec: int, level: int) -> None:
     assert decompress(codec, compress(codec, TEXT, level)) == TEXT
 
 
-@pytest.mark.parametrize("codec", Codec)
+@for_each("codec", Codec)
 def test_size_limit_is_exact(codec: Codec) -> None:
     packed = compress(codec, TEXT)
     assert decompress(codec, packed, len(TEXT)) == TEXT
@@ -46,8 +47,8 @@ def test_size_limit_is_exact(codec: Codec) -> None:
         decompress(codec, packed, len(TEXT) - 1)
 
 
-@pytest.mark.parametrize("codec", COMPRESSED)
-@pytest.mark.parametrize("data", [TEXT[:3000], NOISE[:3000]], ids=["text", "noise"])
+@for_each("codec", COMPRESSED)
+@for_each("data", [TEXT[:3000], NOISE[:3000]], ids=["text", "noise"])
 def test_truncated_data_is_corrupt(codec: Codec, data: bytes) -> None:
     packed = compress(codec, data)
     whole_snappy_header = codec == Codec.SNAPPY
@@ -130,8 +131,8 @@ def test_zstd_is_written_without_content_size() -> None:
     assert frame.content_size == zstandard.CONTENTSIZE_UNKNOWN
 
 
-@pytest.mark.parametrize("size_known", [True, False])
-@pytest.mark.parametrize("checksum", [True, False])
+@for_each("size_known", [True, False])
+@for_each("checksum", [True, False])
 def test_zstd_frames_of_other_writers_are_read(size_known: bool, checksum: bool) -> None:
     packed = zstandard.ZstdCompressor(write_content_size=size_known, write_checksum=checksum).compress(TEXT)
     assert decompress(Codec.ZSTD, packed) == TEXT

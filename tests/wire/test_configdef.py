@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from barnabas.wire import configdef as c
 from barnabas.wire.configdef import ConfigError, ConfigKey
+from tests.support.cases import for_each
 
 THROTTLED = (
     "must be the literal '*' or a list of replicas in the following format: "
@@ -19,7 +20,7 @@ def key(type_: str, valid: str = "") -> ConfigKey[object]:
     return ConfigKey(type_, "some.key", None, valid, c.LOW, c.READ_ONLY, "", used=True)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("type_", "text", "value"),
     [
         (c.BOOLEAN, "true", True),
@@ -42,7 +43,7 @@ def test_text_is_parsed_by_type(type_: str, text: str, value: object) -> None:
     assert key(type_).parse(text) == value
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("type_", "text", "error"),
     [
         (c.INT, "abc", "Invalid value abc for configuration some.key: Not a number of type INT"),
@@ -62,7 +63,7 @@ def test_invalid_text_raises_kafkas_error(type_: str, text: str, error: str) -> 
     assert str(raised.value) == error
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("type_", "valid", "good", "bad", "why"),
     [
         (c.INT, "[0,...]", "0", "-1", "Value must be at least 0"),
@@ -109,7 +110,7 @@ def test_double_round_trip(value: float) -> None:
     assert key(c.DOUBLE).parse(c.format_value(value) or "") == value
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "text"),
     [(None, None), (True, "true"), (False, "false"), (5, "5"), (0.5, "0.5"), ((), ""), (("a", "b"), "a,b"), ("x", "x")],
 )

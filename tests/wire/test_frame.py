@@ -23,13 +23,14 @@ from barnabas.wire.messages.headers import RequestHeader
 from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.registry import message_for
 from barnabas.wire.types import chunk_bytes
+from tests.support.cases import for_each
 
 
 def size_of(text: bytes) -> int:
     return int(SIZE.unpack(text)[0])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("size", "error"),
     [
         (size_of(b"GET "), "HTTP"),
@@ -87,8 +88,8 @@ def test_unsupported_api_versions_response_is_read_as_version_0() -> None:
     assert api_versions_response_version(b"", 5) == 5
 
 
-@pytest.mark.parametrize("client_id", [None, "", "c", "grüße", "x" * 300])
-@pytest.mark.parametrize("version", [8, 12])
+@for_each("client_id", [None, "", "c", "grüße", "x" * 300])
+@for_each("version", [8, 12])
 def test_fast_header_parser_equals_the_declared_codec(client_id: str | None, version: int) -> None:
     header = RequestHeader(
         request_api_key=ApiKey.METADATA, request_api_version=version, correlation_id=-5, client_id=client_id
@@ -100,7 +101,7 @@ def test_fast_header_parser_equals_the_declared_codec(client_id: str | None, ver
     assert RequestHeader.codec(request_header_version(ApiKey.METADATA, version)).parse(data) == (header, len(data))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "frame",
     [
         b"",

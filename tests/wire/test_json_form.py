@@ -13,6 +13,7 @@ from barnabas.wire.messages.fetch import FetchRequest
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.types import ONE_UUID, ZERO_UUID, uuid_from_text, uuid_to_text
+from tests.support.cases import for_each
 from tests.wire.recorded import vectors
 
 TOPIC = {"topicId": "AAAAAAAAAAAAAAAAAAAAAA", "name": "t"}
@@ -68,7 +69,7 @@ def test_non_default_field_missing_in_the_version_is_unsupported() -> None:
         from_json(FetchRequest, {}, 99)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "error"),
     [
         ({"topics": 5}, r"MetadataRequest\.topics: expected an array, got 5"),
@@ -104,7 +105,7 @@ def test_reserved_uuids() -> None:
     assert uuid_to_text(ONE_UUID) == "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
-@pytest.mark.parametrize("text", ["", "A" * 21, "A" * 23, "A" * 20 + "!!", "é" * 22, "A" * 20 + "=="])
+@for_each("text", ["", "A" * 21, "A" * 23, "A" * 20 + "!!", "é" * 22, "A" * 20 + "=="])
 def test_invalid_uuid_text_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="a uuid is 22 characters"):
         uuid_from_text(text)

@@ -26,6 +26,7 @@ from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest,
 from barnabas.wire.schema import Message
 from barnabas.wire.types import ZERO_UUID
 from barnabas.wire.varint import encode_unsigned_varint
+from tests.support.cases import for_each
 from tests.wire.recorded import Vector, vectors
 
 
@@ -227,7 +228,7 @@ def test_null_in_a_field_that_is_not_nullable_is_a_protocol_error() -> None:
         MetadataRequest.decode(b"\xff\xff\xff\xff", 0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "message",
     [
         TopicRecord(name=None),  # type: ignore[arg-type]

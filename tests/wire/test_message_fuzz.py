@@ -1,6 +1,6 @@
 """Truncated, mutated and random bytes give a message or ProtocolError, and do not allocate excessive memory.
 
-`BARNABAS_EXAMPLES=100000` truncates every vector at every byte and sets the number of hypothesis examples.
+`BARNABAS_EXAMPLES=100000` truncates every vector at every byte and sets the number of examples of Hypothesis.
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ from barnabas.wire.registry import all_messages
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
 from barnabas.wire.varint import encode_unsigned_varint
-from tests.wire.conftest import EXAMPLES
+from tests.support.cases import for_each
+from tests.support.volume import how_many
 from tests.wire.recorded import Vector, exchanges, vectors
 
-FUZZ = settings(max_examples=int(EXAMPLES or 1000))
+EXAMPLES = how_many("BARNABAS_EXAMPLES", 300)
+IS_LONG = EXAMPLES >= 1000
+FUZZ = settings(max_examples=EXAMPLES)
 EVERY_VERSION = [(one, version) for one in all_messages().values() for version in one.versions]
 
 
@@ -47,9 +50,9 @@ def read_interpreted(message_class: type[Message], version: int, data: bytes) ->
         return None
 
 
-def cuts(size: int) -> range:
-    """Where to truncate: every position in a long run or a short message, otherwise about fifty positions."""
-    return range(0, size, 1 if EXAMPLES or size < 60 else size // 50)
+def cuts(length: int) -> range:
+    """Where to truncate: every position in a long run or a short message, otherwise about 25 positions."""
+    return range(0, length, 1 if IS_LONG or length < 30 else length // 25)
 
 
 def test_message_truncated_at_any_byte_is_a_protocol_error() -> None:
@@ -63,7 +66,7 @@ def test_message_truncated_at_any_byte_is_a_protocol_error() -> None:
 
 
 def test_interpreted_construct_rejects_a_truncated_message() -> None:
-    for one in vectors()[:: 1 if EXAMPLES else 9]:
+    for one in vectors()[:: 1 if IS_LONG else 18]:
         for cut in cuts(len(one.data)):
             assert read_interpreted(one.message_class, one.version, one.data[:cut]) is None
 
@@ -80,7 +83,7 @@ def read_request(frame: bytes) -> Message:
 
 
 def test_client_frame_truncated_at_any_byte_is_a_protocol_error() -> None:
-    for one in exchanges()[:: 1 if EXAMPLES else 8]:
+    for one in exchanges()[:: 1 if IS_LONG else 8]:
         for cut in cuts(len(one.request)):
             with pytest.raises(ProtocolError):
                 read_request(one.request[:cut])
@@ -166,7 +169,7 @@ def peak_bytes(one: Vector, data: bytes) -> int:
 
 def test_huge_count_does_not_allocate_memory() -> None:
     """A count is checked against the remaining bytes before anything is allocated."""
-    chosen = vectors()[:: 7 if EXAMPLES else 23]  # tracing of memory is slow
+    chosen = vectors()[:: 7 if IS_LONG else 46]  # tracing of memory is slow
     for one in chosen:
         read(one.message_class, one.version, one.data)  # compiles
     tracemalloc.start()
@@ -181,7 +184,7 @@ def test_huge_count_does_not_allocate_memory() -> None:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("message_class", "version", "before", "element"),
     [
         (MetadataRequest, 12, b"", bytes(16) + b"\x01\x00"),

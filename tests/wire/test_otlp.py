@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from barnabas.wire.otlp import MAX_FIELDS, MAX_ITEMS, MAX_TEXT, Point, read_metrics
 from barnabas.wire.protobuf import ProtobufError
+from tests.support.cases import for_each
 from tests.wire.otlp_writer import attribute, gauge, number, push, sum_of, text, varint_field
 
 
@@ -28,13 +29,13 @@ def test_gauges_and_sums_are_read_with_the_attributes_of_resource_and_point() ->
     ]
 
 
-@pytest.mark.parametrize(("is_delta", "is_monotonic"), [(True, True), (False, True), (True, False), (False, False)])
+@for_each(("is_delta", "is_monotonic"), [(True, True), (False, True), (True, False), (False, False)])
 def test_the_kind_of_a_sum_is_told(is_delta: bool, is_monotonic: bool) -> None:
     data = push([sum_of("sent", number(-7), is_delta=is_delta, is_monotonic=is_monotonic)])
     assert points(data) == [Point("sent", (), -7.0, is_monotonic, is_delta)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "read"),
     [
         (text(1, "t"), "t"),
@@ -88,7 +89,7 @@ def test_the_fields_of_a_point_are_bounded() -> None:
         list(read_metrics(push([gauge("m", fields + varint_field(8, 1))])))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "data",
     [
         b"\x0a",  # no length

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.properties import parse_properties
+from tests.support.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "settings"),
     [
         ("a=1", {"a": "1"}),

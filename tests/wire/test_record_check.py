@@ -22,6 +22,7 @@ from barnabas.wire.record_scan import record_starts
 from barnabas.wire.records import HEADER_SIZE, BatchBuilder, BatchView, iter_records, records_in_range
 from tests.raw_batches import BASE_MS, raw_batch, record
 from tests.steps import counted
+from tests.support.cases import for_each
 
 bodies = st.none() | st.binary(max_size=300)
 headers = st.lists(st.tuples(st.text(st.characters(codec="utf-8"), max_size=12), bodies), max_size=3)
@@ -89,7 +90,7 @@ def test_a_changed_batch_has_the_verdict_of_reading_it(records: list[tuple], dat
         assert expected
 
 
-@pytest.mark.parametrize("seed", range(12))
+@for_each("seed", range(12))
 def test_a_change_in_a_long_run_is_noticed(seed: int) -> None:
     """Runs of records of one size are compared as columns: every byte of them counts."""
     rng = random.Random(seed)
@@ -123,8 +124,8 @@ class Reads(PieceReader):
         return found
 
 
-@pytest.mark.parametrize("codec", [1, 2, 3, 4])
-@pytest.mark.parametrize("shape", ["many records", "a large record", "many headers"])
+@for_each("codec", [1, 2, 3, 4])
+@for_each("shape", ["many records", "a large record", "many headers"])
 def test_steps_and_memory_are_bounded(codec: int, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However much a batch expands to, a step is about the work for 1,000 records and holds some 100 KB."""
     if shape == "many records":

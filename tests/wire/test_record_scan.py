@@ -13,6 +13,7 @@ from barnabas.wire.batch_format import HEADER_SIZE
 from barnabas.wire.errors import CorruptRecord
 from barnabas.wire.record_scan import rebase_timestamps, record_starts, scan_keys, timestamp_deltas
 from barnabas.wire.records import BatchBuilder, BatchView, iter_records
+from tests.support.cases import for_each
 
 bodies = st.none() | st.binary(max_size=300)
 headers = st.lists(st.tuples(st.text(st.characters(codec="utf-8"), max_size=12), bodies), max_size=3)
@@ -54,7 +55,7 @@ def test_rebasing_changes_only_timestamp_deltas(items: list[tuple], shift: int) 
     assert rebase_timestamps(batch, pairwise(starts), 0) == batch[HEADER_SIZE:]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each("seed", range(20))
 def test_invalid_records_are_corrupt(seed: int) -> None:
     """Every truncation is CorruptRecord; random changes give a result or CorruptRecord and no other exception."""
     rng = random.Random(seed)

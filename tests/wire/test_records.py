@@ -30,6 +30,7 @@ from barnabas.wire.records import (
     iter_records,
     set_log_append_time,
 )
+from tests.support.cases import for_each
 
 LINES = (Path(__file__).parent.parent / "data" / "kafka-4.4.0-record-batches.jsonl").read_text().splitlines()
 BATCHES: list[dict[str, Any]] = [json.loads(line) for line in LINES[:-1]]
@@ -66,7 +67,7 @@ def only(raw: bytes | bytearray | memoryview) -> BatchView:
     return batch
 
 
-@pytest.mark.parametrize("vector", BATCHES, ids=IDS)
+@for_each("vector", BATCHES, ids=IDS)
 def test_header_of_kafkas_batch(vector: dict[str, Any]) -> None:
     batch = only(memoryview(bytes.fromhex(vector["hex"])))
     assert batch.crc_is_valid()
@@ -91,12 +92,12 @@ def test_header_of_kafkas_batch(vector: dict[str, Any]) -> None:
         assert getattr(batch, name) == vector[name], name
 
 
-@pytest.mark.parametrize("vector", BATCHES, ids=IDS)
+@for_each("vector", BATCHES, ids=IDS)
 def test_records_of_kafkas_batch(vector: dict[str, Any]) -> None:
     assert list(iter_records(only(bytes.fromhex(vector["hex"])))) == expected_records(vector)
 
 
-@pytest.mark.parametrize("vector", BATCHES, ids=IDS)
+@for_each("vector", BATCHES, ids=IDS)
 def test_batch_built_from_kafkas_records_equals_kafkas_batch(vector: dict[str, Any]) -> None:
     """Uncompressed: the same bytes. Compressed (the libraries' output differs): the same header and records."""
     original = only(bytes.fromhex(vector["hex"]))
@@ -258,7 +259,7 @@ def test_incomplete_last_batch_is_ignored_only_with_partial_ok() -> None:
             list(iter_batches(raw[:cut]))
 
 
-@pytest.mark.parametrize("at", [17, 21, 30, 61, -1])
+@for_each("at", [17, 21, 30, 61, -1])
 def test_changed_byte_fails_the_crc(at: int) -> None:
     raw = bytearray(build_batch([(NOW_MS, b"key", b"value")]))
     raw[at] ^= 0x10

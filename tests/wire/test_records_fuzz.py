@@ -24,6 +24,8 @@ from barnabas.wire.records import (
     iter_records,
     set_log_append_time,
 )
+from tests.support.cases import for_each
+from tests.support.volume import first_seed, how_many
 
 LINES = (Path(__file__).parent.parent / "data" / "kafka-4.4.0-record-batches.jsonl").read_text().splitlines()
 SEEDS = [bytes.fromhex(json.loads(line)["hex"]) for line in LINES[:-1]]
@@ -49,13 +51,13 @@ def check_fields(records: list[Record]) -> None:
             assert value is None or type(value) is bytes
 
 
-@pytest.mark.parametrize("seed", SEEDS, ids=range(len(SEEDS)))
+@for_each("seed", SEEDS, ids=range(len(SEEDS)))
 def test_batch_truncated_at_any_byte_is_corrupt(seed: bytes) -> None:
     for cut in range(1, len(seed)):
         assert read(seed[:cut]) is None
 
 
-@pytest.mark.parametrize("seed", SEEDS, ids=range(len(SEEDS)))
+@for_each("seed", SEEDS, ids=range(len(SEEDS)))
 def test_truncated_records_with_a_matching_header_are_corrupt(seed: bytes) -> None:
     for cut in range(HEADER_SIZE, len(seed)):
         shorter = bytearray(seed[:cut])
@@ -65,7 +67,8 @@ def test_truncated_records_with_a_matching_header_are_corrupt(seed: bytes) -> No
 
 @pytest.mark.parametrize("seed", SEEDS[:8:3], ids=range(3))
 def test_any_flipped_bit_gives_records_or_corrupt(seed: bytes) -> None:
-    for bit in range(8 * len(seed)):
+    bits = range(8 * len(seed))
+    for bit in random.Random(first_seed()).sample(bits, min(len(bits), 5 * how_many("BARNABAS_EXAMPLES", 300))):
         changed = bytearray(seed)
         changed[bit >> 3] ^= 1 << (bit & 7)
         if (records := read(bytes(changed))) is not None:
@@ -137,7 +140,7 @@ def test_wrong_batch_length_is_corrupt(seed: bytes, length: int) -> None:
                 set_log_append_time(changed, 1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("section", "error"),
     [
         ("", "truncated"),
@@ -161,7 +164,7 @@ def test_error_names_the_invalid_part_of_a_record(section: str, error: str) -> N
         list(iter_records(BatchView(with_section(bytes.fromhex(section)))))
 
 
-@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
+@for_each("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
 def test_oversized_records_are_rejected_with_bounded_memory(codec: Codec) -> None:
     bomb = build_batch([(1, None, bytes(64 << 20))], codec=codec)
     tracemalloc.start()
@@ -185,14 +188,13 @@ def test_wrong_record_count_does_not_allocate_memory() -> None:
 
 
 def test_many_mutations_of_every_seed() -> None:
-    """With a fixed seed, so that failures are reproducible."""
-    rng = random.Random(20261121)
+    rng = random.Random(first_seed())
     outcomes = {True: 0, False: 0}
-    for _ in range(4000):
+    for _ in range(max(500, how_many("BARNABAS_EXAMPLES", 1500))):
         changed = bytearray(rng.choice(SEEDS))
         for _ in range(rng.randint(1, 4)):
             at = rng.randrange(len(changed))
             changed[at] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
         outcomes[read(bytes(changed)) is None] += 1
-    assert outcomes[True] > 100
-    assert outcomes[False] > 100
+    assert outcomes[True] > outcomes[False] / 10 > 0
+    assert outcomes[False] > outcomes[True] / 10

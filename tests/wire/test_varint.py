@@ -16,13 +16,14 @@ from barnabas.wire.varint import (
     record_varlong,
     unsigned_varint,
 )
+from tests.support.cases import for_each
 
 Reader = Callable[[bytes, int], tuple[int, int]]
 BOUNDARIES = [0, 1, *[2 ** (7 * n) + step for n in range(1, 5) for step in (-1, 0)], 2**32 - 1]
 
 
-@pytest.mark.parametrize("read", [unsigned_varint, record_varint, record_varlong])
-@pytest.mark.parametrize("value", BOUNDARIES)
+@for_each("read", [unsigned_varint, record_varint, record_varlong])
+@for_each("value", BOUNDARIES)
 def test_unsigned_round_trip(read: Reader, value: int) -> None:
     data = encode_unsigned_varint(value)
     assert len(data) == max(1, -(-value.bit_length() // 7))

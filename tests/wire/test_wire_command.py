@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner, Result
 
 from barnabas.cli.wire import wire
+from tests.support.cases import for_each
 from tests.wire.recorded import vectors
 
 
@@ -37,7 +37,7 @@ def test_argument_or_stdin_with_spaces_and_kafkas_suffix() -> None:
     assert run("encode", "ResponseHeader", "0", '{"correlationId": 258}').stdout == "00000102\n"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "error", "code"),
     [
         (("decode", "ResponseHeader", "0", "0000"), "truncated", 1),

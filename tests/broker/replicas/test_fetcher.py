@@ -13,6 +13,7 @@ from barnabas.storage.log import Log
 from barnabas.wire.errors import ErrorCode
 from tests.broker.replicas.following import FOLLOWER, LEADER, FakeLeader, Following
 from tests.storage.log_driver import append, batch_of, open_log, small_config
+from tests.support.cases import for_each
 
 
 def content(log: Log) -> bytes:
@@ -125,7 +126,7 @@ def diverged(
     return following, leader
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("own", "leaders"),
     [
         ([(5, 0)], [(3, 0)]),
@@ -238,7 +239,7 @@ def test_the_leaders_log_start_is_followed(tmp_path: Path) -> None:
     assert following.persists > 0
 
 
-@pytest.mark.parametrize("code", [6, 74, 75, 100, 3, 56, 2, 103])
+@for_each("code", [6, 74, 75, 100, 3, 56, 2, 103])
 def test_an_error_of_a_partition_delays_only_this_partition(tmp_path: Path, code: int) -> None:
     """The delay grows up to replica.fetch.backoff.ms; the other partition goes on."""
     leader = leader_of(tmp_path, 2)

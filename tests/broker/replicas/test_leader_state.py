@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.broker.replicas.committed_bytes import MAX_ENTRIES, UNKNOWN_SIZE, CommittedBytes
 from barnabas.broker.replicas.leader_state import Follower, LeaderState, Proposal
+from tests.support.cases import for_each
 
 LAG_S = 30.0
 
@@ -85,7 +85,7 @@ class TestIsr:
         assert state.followers[2] is kept
         assert set(state.followers) == {2, 4}
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("end", "broker", "epoch", "may"),
         [
             (100, Broker(), 5, True),

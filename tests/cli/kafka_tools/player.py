@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench.servers import BarnabasServer
+from bench.servers import BarnabasServer, Server
 from tests.cli.kafka_tools import transcript
 from tests.cli.kafka_tools.steps import Preparation
 from tests.client_security.secured import Secured
@@ -17,18 +17,28 @@ ADMIN_LOGIN = (
 Run = Callable[[list[str], str], transcript.Output]
 
 
-def play(name: str, run: Run, folder: Path) -> str:
-    """The transcript `name` with the output that its commands print now."""
+def play(name: str, run: Run, folder: Path, secured: Secured | None = None) -> str:
+    """The transcript `name` with the output that its commands print now.
+
+    Those of `secured/` need a broker that runs; each makes other things on it, so that all may have the same one.
+    """
     (folder / "tmp").mkdir()
-    values = {"TMP": str(folder / "tmp")}
-    if name.startswith(SECURED):
-        secured = Secured(folder, "kafka")
-        values |= {"SECURED": secured.address("SASL_SSL"), **_client_files(secured, folder / "tmp")}
-        server = secured.server
-    else:
-        server = BarnabasServer(folder / "data")
-    server.start()
-    values |= {"BROKER": server.bootstrap, "DIR": str(server.data_dir)}
+    if secured is not None:
+        return _play(name, run, folder, secured.server, _secured_values(secured, folder / "tmp"))
+    with BarnabasServer(folder / "data") as server:
+        return _play(name, run, folder, server, {})
+
+
+def secured_kafka(folder: Path) -> Iterator[Secured]:
+    """A node of Apache Kafka for the transcripts of `secured/`, as long as the iterator is open."""
+    secured = Secured(folder, "kafka")
+    with secured.server:
+        yield secured
+
+
+def _play(name: str, run: Run, folder: Path, server: Server, values: dict[str, str]) -> str:
+    # A file below TMP is shown as that, not by its own name: the first that fits is taken.
+    values = {"TMP": str(folder / "tmp"), **values, "BROKER": server.bootstrap, "DIR": str(server.data_dir)}
     preparation = Preparation(server.administration.librdkafka(), folder / "tmp")
     played = []
     try:
@@ -45,15 +55,14 @@ def play(name: str, run: Run, folder: Path) -> str:
             played.append(new)
     finally:
         preparation.close()
-        server.stop()
     return transcript.text_of(played)
 
 
-def _client_files(secured: Secured, folder: Path) -> dict[str, str]:
-    """Files of a client's properties: ADMIN is a super user of the listener with TLS and SASL, EMPTY has none."""
+def _secured_values(secured: Secured, folder: Path) -> dict[str, str]:
+    """The listener with TLS and SASL, and two client.properties: ADMIN is of a super user of it, EMPTY has none."""
     login = {"sasl_mechanism": "PLAIN", "sasl_jaas_config": ADMIN_LOGIN, "ssl_truststore_type": "PEM"}
     properties = secured.properties("SASL_SSL", **login)
     files = {"ADMIN": folder / "admin.properties", "EMPTY": folder / "empty.properties"}
     files["ADMIN"].write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
     files["EMPTY"].write_text("")
-    return {name: str(path) for name, path in files.items()}
+    return {"SECURED": secured.address("SASL_SSL")} | {name: str(path) for name, path in files.items()}

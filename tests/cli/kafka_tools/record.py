@@ -8,27 +8,34 @@ from __future__ import annotations
 import difflib
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
-from tests.cli.kafka_tools import ours, transcript
-from tests.cli.kafka_tools.jvm import KafkaTools
-from tests.cli.kafka_tools.player import play
+from tests.cli.kafka_tools import jvm, ours, transcript
+from tests.cli.kafka_tools.player import SECURED, Run, play, secured_kafka
+
+
+def play_alone(name: str, run: Run, folder: Path) -> str:
+    """Play a transcript against a broker of its own."""
+    if not name.startswith(SECURED):
+        return play(name, run, folder)
+    with contextmanager(secured_kafka)(folder / "broker") as secured:
+        return play(name, run, folder, secured)
 
 
 def main(arguments: list[str]) -> int:
     names = [name for name in arguments if not name.startswith("-")]
     names = names or sorted(path.stem for path in transcript.FOLDER.glob("*.txt"))
-    tools = None if "--barnabas" in arguments else KafkaTools()
+    is_kafkas = "--barnabas" not in arguments
     for name in names:
         path = transcript.FOLDER / f"{name}.txt"
         with tempfile.TemporaryDirectory() as folder:
-            if tools is not None:
-                path.write_text(play(name, tools.run, Path(folder)), encoding="utf-8")
+            if is_kafkas:
+                path.write_text(play_alone(name, jvm.run, Path(folder)), encoding="utf-8")
                 continue
-            lines = (path.read_text(encoding="utf-8").splitlines(), play(name, ours.run, Path(folder)).splitlines())
+            played = play_alone(name, ours.run, Path(folder))
+            lines = (path.read_text(encoding="utf-8").splitlines(), played.splitlines())
             print("\n".join(difflib.unified_diff(*lines, "kafka", "barnabas", lineterm="", n=4)))
-    if tools is not None:
-        tools.close()
     return 0
 
 

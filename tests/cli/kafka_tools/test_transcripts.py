@@ -1,50 +1,60 @@
 """Kafka's tools under their own names print what Kafka's tools print, against the same broker.
 
-The transcripts are recorded from Kafka's tools (record.py). One test runs Barnabas' commands, another Kafka's own tools
-in one JVM, which shows that the transcripts are what these print today.
+The transcripts are recorded from Kafka's tools (record.py). Some tests run Barnabas' commands, others Kafka's own
+tools, which shows that the transcripts are what these print today.
 """
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-
 import pytest
 
-from tests.cli.kafka_tools import ours, transcript
-from tests.cli.kafka_tools.jvm import KafkaTools
-from tests.cli.kafka_tools.player import play
+from tests.cli.kafka_tools import jvm, ours, transcript
+from tests.cli.kafka_tools.player import play, secured_kafka
 
 NAMES = sorted(path.stem for path in transcript.FOLDER.glob("*.txt"))
 SECURED_NAMES = sorted(f"secured/{path.stem}" for path in (transcript.FOLDER / "secured").glob("*.txt"))
 """Against a broker with users, ACLs and tokens, which needs Java."""
 QUICK = {"topics", "consumer-groups", "configs"}
-"""What Kafka's tools are run for in `make test`; all others in `make soak`."""
+"""What Kafka's tools are run for in `make test`; all others are soak."""
+
+
+def recorded(name):
+    return (transcript.FOLDER / f"{name}.txt").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def kafka_tools() -> Iterator[KafkaTools]:
-    tools = KafkaTools()
-    yield tools
-    tools.close()
+def kafka_for_ours(tmp_path_factory):
+    """One node of Apache Kafka for all that Barnabas' commands are compared in."""
+    yield from secured_kafka(tmp_path_factory.mktemp("ours"))
+
+
+@pytest.fixture(scope="module")
+def kafka_for_tools(tmp_path_factory):
+    """Another one, which is new to the same commands of Kafka's tools."""
+    yield from secured_kafka(tmp_path_factory.mktemp("kafkas"))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_barnabas_prints_what_kafkas_tools_print(name, tmp_path):
-    assert play(name, ours.run, tmp_path) == (transcript.FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    assert play(name, ours.run, tmp_path) == recorded(name)
 
 
-@pytest.mark.java
+@pytest.mark.jvm
 @pytest.mark.parametrize("name", SECURED_NAMES)
-def test_barnabas_prints_what_kafkas_tools_print_to_a_secured_broker(name, tmp_path):
-    assert play(name, ours.run, tmp_path) == (transcript.FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+def test_barnabas_prints_what_kafkas_tools_print_to_a_secured_broker(name, tmp_path, kafka_for_ours):
+    assert play(name, ours.run, tmp_path, kafka_for_ours) == recorded(name)
 
 
-@pytest.mark.java
-@pytest.mark.skipif(not shutil.which("javac") or not shutil.which("mvn"), reason="needs a JDK and Maven")
+@pytest.mark.jvm
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in (*NAMES, *SECURED_NAMES)],
+    "name", [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.soak]) for name in NAMES]
 )
-def test_the_transcripts_are_what_kafkas_tools_print(name, tmp_path, kafka_tools):
-    assert play(name, kafka_tools.run, tmp_path) == (transcript.FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+def test_the_transcripts_are_what_kafkas_tools_print(name, tmp_path):
+    assert play(name, jvm.run, tmp_path) == recorded(name)
+
+
+@pytest.mark.soak
+@pytest.mark.jvm
+@pytest.mark.parametrize("name", SECURED_NAMES)
+def test_the_transcripts_are_what_kafkas_tools_print_to_a_secured_broker(name, tmp_path, kafka_for_tools):
+    assert play(name, jvm.run, tmp_path, kafka_for_tools) == recorded(name)

@@ -11,6 +11,7 @@ import pytest
 
 from barnabas.cli.app import CONTEXT, app
 from barnabas.cli.help_pages import Group
+from tests.support.cases import for_each
 
 COMMANDS = Path(__file__).resolve().parents[3] / "barnabas" / "cli"
 
@@ -32,7 +33,7 @@ def page(context: click.Context, columns: int, monkeypatch: pytest.MonkeyPatch) 
     return context.get_help().splitlines()
 
 
-@pytest.mark.parametrize("path", ALL)
+@for_each("path", ALL)
 def test_help_fits_the_screen_and_breaks_no_word(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     wide = re.split(r"[\s|]+", " ".join(page(ALL[path], 160, monkeypatch)))
     for columns in (60, 100):
@@ -41,7 +42,7 @@ def test_help_fits_the_screen_and_breaks_no_word(path: str, monkeypatch: pytest.
         assert re.split(r"[\s|]+", " ".join(lines)) == wide
 
 
-@pytest.mark.parametrize("path", ALL)
+@for_each("path", ALL)
 def test_every_command_and_option_is_explained(path: str) -> None:
     context = ALL[path]
     assert context.command.get_short_help_str(200)

@@ -20,6 +20,7 @@ from bench.servers import BarnabasServer
 from tests.cli.conftest import clean_environment
 from tests.cli.screens.many import END
 from tests.cli.screens.terminal import Terminal
+from tests.support.cases import for_each
 
 MANY = str(Path(__file__).with_name("many.py"))
 CERTIFICATE = str(Path(__file__).with_name("certificate.pem"))
@@ -161,7 +162,7 @@ def words(lines: list[str]) -> set[str]:
     return {word for line in lines for word in re.split(r"[\s,]+", line) if word}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@for_each("name", COMMANDS)
 def test_no_line_is_wider_than_the_screen(screen: tuple[int, Shown], name: str) -> None:
     columns, shown = screen
     lines, _ = shown[name]
@@ -169,7 +170,7 @@ def test_no_line_is_wider_than_the_screen(screen: tuple[int, Shown], name: str) 
     assert too_wide == [], "only a word that is longer than the screen may be"
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@for_each("name", COMMANDS)
 def test_no_word_is_broken(screen: tuple[int, Shown], piped: Shown, name: str) -> None:
     lines, code = screen[1][name]
     expected, expected_code = piped[name]

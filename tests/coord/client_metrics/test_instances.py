@@ -10,6 +10,7 @@ from barnabas.coord.client_metrics.instances import ClientInstance, ClientInstan
 from barnabas.coord.client_metrics.subscriptions import Granted
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.telemetry import PushTelemetryRequest
+from tests.support.cases import for_each
 
 SUBSCRIPTION, INTERVAL_S, MAX_BYTES = 77, 10.0, 1000
 ZSTD = 4
@@ -60,7 +61,7 @@ def test_a_terminating_push_may_come_at_any_time_and_is_the_last() -> None:
     assert push(instance, 2 * INTERVAL_S) == ErrorCode.INVALID_REQUEST
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "size", "expected"),
     [
         ({"subscription_id": SUBSCRIPTION + 1}, 5, ErrorCode.UNKNOWN_SUBSCRIPTION_ID),

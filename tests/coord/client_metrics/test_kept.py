@@ -7,6 +7,7 @@ import pytest
 from barnabas.coord.client_metrics import kept as module
 from barnabas.coord.client_metrics.kept import KeptMetrics, labels, metric_name
 from barnabas.wire.otlp import Point
+from tests.support.cases import for_each
 
 CLIENT = {
     "client_instance_id": "id",
@@ -48,7 +49,7 @@ def test_labels_have_the_client_and_the_attributes_escaped() -> None:
     assert list(kept.families["queue_size"].of[client]) == ['node_id="a\\\\b\\"c",n="2"']
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "shown"), [("org.apache.kafka-x", "org_apache_kafka_x"), ("9lives", "_9lives"), ("", "_"), ("é", "_")]
 )
 def test_names_are_those_that_prometheus_allows(name: str, shown: str) -> None:

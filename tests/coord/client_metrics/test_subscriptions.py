@@ -15,6 +15,7 @@ from barnabas.coord.client_metrics.subscriptions import (
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.steps import counted
+from tests.support.cases import for_each
 
 R = TypeVar("R")
 ID = bytes(range(16))
@@ -63,7 +64,7 @@ def granted(subscriptions: Subscriptions, instance_id: bytes = ID) -> Granted:
     return counted(subscriptions.granted(instance_id, CLIENT))[0]
 
 
-@pytest.mark.parametrize(("metrics", "interval", "instance_id", "expected", "asked", "effective"), OF_KAFKA)
+@for_each(("metrics", "interval", "instance_id", "expected", "asked", "effective"), OF_KAFKA)
 def test_ids_and_order_are_those_of_kafka(
     metrics: tuple[str, ...],
     interval: int,
@@ -78,7 +79,7 @@ def test_ids_and_order_are_those_of_kafka(
     assert granted(subscriptions, bytes.fromhex(instance_id)) == wanted
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("match", "matches"),
     [
         ((), True),
@@ -104,7 +105,7 @@ def test_a_client_without_an_id_does_not_match_a_pattern_of_ids() -> None:
     assert not is_match(parse_match(["client_id=.*"]), {**CLIENT, "client_id": None})
 
 
-@pytest.mark.parametrize(
+@for_each(
     "item",
     [
         *("client_id", "client_id=", "=orders", "client_id=a=b", "client=a", "", "=", "client_id=(", "Client_Id=a"),
@@ -119,7 +120,7 @@ def test_other_patterns_are_refused(item: str) -> None:
     assert refused.value.message == f"Illegal client matching pattern: {item}"
 
 
-@pytest.mark.parametrize(("interval_ms", "is_valid"), [(99, False), (100, True), (3_600_000, True), (3_600_001, False)])
+@for_each(("interval_ms", "is_valid"), [(99, False), (100, True), (3_600_000, True), (3_600_001, False)])
 def test_intervals_have_kafkas_limits(interval_ms: int, is_valid: bool) -> None:
     if is_valid:
         check_values(interval_ms, None)

@@ -20,6 +20,7 @@ from barnabas.wire.messages.topics import (
     ReassignableTopic,
 )
 from tests.coord.cluster.brokers import Brokers
+from tests.support.cases import for_each
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def cluster() -> Brokers:
     return made
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("isr", "given", "code"),
     [
         ([1, 2], {"leader_epoch": 1}, ErrorCode.NOT_CONTROLLER),

@@ -25,6 +25,7 @@ from barnabas.wire.messages.metadata_records import (
     UnregisterBrokerRecord,
 )
 from tests.coord.cluster.brokers import SESSION_S, Brokers
+from tests.support.cases import for_each
 
 # Registration
 
@@ -78,7 +79,7 @@ def test_a_broker_that_has_stopped_may_come_back_at_once(leads: bool) -> None:
     cluster.start(1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "code"),
     [
         ({"cluster_id": "another"}, ErrorCode.INCONSISTENT_CLUSTER_ID),
@@ -174,7 +175,7 @@ def test_without_elr_a_lone_replica_leads_again_after_any_restart() -> None:
 FENCED, UNFENCED, STOPPING, STOPPED = BrokerState
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("current", "wants", "facts", "expected"),
     [
         (FENCED, {}, {}, UNFENCED),

@@ -31,6 +31,7 @@ from barnabas.wire.messages.topics import (
 from barnabas.wire.schema import Message
 from barnabas.wire.steps import result_of
 from tests.coord.cluster.brokers import SESSION_S, Brokers
+from tests.support.volume import how_many
 
 IDS = (1, 2, 3, 4)
 TOPICS = ("orders", "unclean")
@@ -201,4 +202,4 @@ class Cluster(RuleBasedStateMachine):
 
 
 TestCluster = Cluster.TestCase
-TestCluster.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestCluster.settings = settings(max_examples=how_many("BARNABAS_EXAMPLES", 25), stateful_step_count=40)

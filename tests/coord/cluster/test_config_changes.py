@@ -14,6 +14,7 @@ from barnabas.wire.messages.configs import (
     ListConfigResourcesRequest,
 )
 from tests.coord.cluster.worlds import Settings, World
+from tests.support.cases import for_each
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -111,7 +112,7 @@ def test_unchanged_values_write_no_records(world: World) -> None:
     assert world.controller.incremental_alter_configs(request).records == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("requested", "code"),
     [
         (resource(TOPIC, "other", ("retention.ms", SET, "5")), 3),

@@ -17,6 +17,7 @@ from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesReque
 from barnabas.wire.messages.metadata_records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
 from barnabas.wire.steps import result_of
 from tests.coord.cluster.brokers import Brokers
+from tests.support.cases import for_each
 
 MIN_ISR = "min.insync.replicas"
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
@@ -70,7 +71,7 @@ def test_elr_is_disabled_and_nobody_is_forgotten() -> None:
     assert cluster.state("orders")[0] == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("feature", "level", "kind", "message"),
     [
         (ELR_FEATURE, 2, UPGRADE, "Local controller 3000 only supports versions 0-1"),

@@ -10,6 +10,7 @@ from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.replay import replay_record
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import BrokerFeature, FeatureLevelRecord, RegisterBrokerRecord
+from tests.support.cases import for_each
 
 UPGRADE, SAFE, UNSAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE
 SUPPORTED = {"metadata.version": (7, 33), "group.version": (0, 1), "share.version": (0, 2)}
@@ -55,7 +56,7 @@ def test_metadata_version_can_be_lowered_when_the_format_did_not_change(image: C
     assert update(image, ("metadata.version", 23, SAFE)) == {"metadata.version": 23}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("updates", "message"),
     [
         (("group.version", 1, 0), "The controller does not support the given upgrade type."),

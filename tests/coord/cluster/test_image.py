@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,8 +22,10 @@ from barnabas.wire.messages.configs import (
 from barnabas.wire.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.schema import Message
 from tests.coord.cluster.worlds import World, same
+from tests.support.cases import for_each
+from tests.support.volume import how_many
 
-EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "50"))
+EXAMPLES = how_many("BARNABAS_EXAMPLES", 20)
 ID = b"\x01" * 16
 
 
@@ -57,7 +57,7 @@ def test_an_undeclared_record_type_is_refused() -> None:
         replayed(Unheard())
 
 
-@pytest.mark.parametrize(
+@for_each(
     "records",
     [
         [m.TopicRecord(name="a", topic_id=ID), m.TopicRecord(name="a", topic_id=b"\x02" * 16)],
@@ -246,7 +246,7 @@ def run(world: World, command: str, name: str, number: int) -> None:
         world.apply(election_records(world.image, 1, after_crash=True))
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(st.lists(commands, max_size=25))
 def test_log_and_snapshot_restore_the_image(history: list[tuple[str, str, int]]) -> None:
     world = World()

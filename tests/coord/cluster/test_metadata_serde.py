@@ -32,6 +32,7 @@ from barnabas.wire.messages.metadata_records import (
 )
 from barnabas.wire.messages.raft_records import LeaderChangeMessage
 from barnabas.wire.records import control_record_type, iter_batches, iter_records
+from tests.support.cases import for_each
 
 
 def test_a_record_begins_with_frame_version_type_and_version() -> None:
@@ -46,7 +47,7 @@ def test_all_27_record_types_of_kafka_round_trip() -> None:
         assert decode_record(encode_record(declared())) == declared()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "reason"),
     [
         (b"", "truncated"),
@@ -62,7 +63,7 @@ def test_unknown_or_invalid_records_are_refused(value: bytes, reason: str) -> No
         decode_record(value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("metadata_version", "versions"),
     [
         (7, (1, 1, 0, 0)),

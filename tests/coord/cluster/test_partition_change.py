@@ -10,6 +10,7 @@ import pytest
 from barnabas.coord.cluster.partition_change import RECOVERED, RECOVERING, Election, PartitionChange
 from barnabas.coord.cluster.topic_image import NO_LEADER, UNASSIGNED_DIRECTORY, PartitionImage
 from barnabas.wire.messages.metadata_records import PartitionChangeRecord
+from tests.support.cases import for_each
 
 TOPIC = bytes(15) + b"\x07"
 LATEST = 33
@@ -78,7 +79,7 @@ def record(**fields: Any) -> PartitionChangeRecord:
 PREFERRED, UNCLEAN = Election.PREFERRED, Election.UNCLEAN
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("old", "given", "expected"),
     [
         # Elections from the ISR

@@ -16,6 +16,7 @@ from barnabas.wire.messages.raft_records import (
     VotersRecordVoter,
 )
 from barnabas.wire.records import ControlRecordType, control_batch, iter_batches, iter_records
+from tests.support.cases import for_each
 
 KAFKAS_STATIC = (
     b'{"clusterId":"","leaderId":1,"leaderEpoch":3,"votedId":-1,"appliedOffset":0,'
@@ -47,9 +48,7 @@ def test_the_file_has_the_epoch_and_the_configured_voters() -> None:
     assert Election.from_file(KAFKAS_DYNAMIC) == Election(3)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"[]", b"{}", b'{"leaderEpoch":null}', b'{"leaderEpoch":1,"currentVoters":[{}]}']
-)
+@for_each("content", [b"", b"[]", b"{}", b'{"leaderEpoch":null}', b'{"leaderEpoch":1,"currentVoters":[{}]}'])
 def test_an_invalid_file_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match=r".*"):
         Election.from_file(content)

@@ -16,6 +16,7 @@ from barnabas.wire.messages.topics import (
     ReassignableTopic,
 )
 from tests.coord.cluster.brokers import Brokers
+from tests.support.cases import for_each
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -141,7 +142,7 @@ def test_a_cancellation_that_needs_an_unclean_election() -> None:
     assert cluster.partition("unclean").replicas == (1,)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("topic", "index", "replicas", "code", "message"),
     [
         ("unknown", 0, [1], UNKNOWN, "Unable to find a topic named unknown."),

@@ -28,6 +28,7 @@ from barnabas.wire.messages.topics import (
 )
 from tests.coord.cluster.worlds import World
 from tests.steps import counted
+from tests.support.cases import for_each
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def test_validate_only_validates_and_changes_nothing(world: World) -> None:
     assert world.image.topics == {}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "reason"),
     [
         ("", "the empty string is not allowed"),
@@ -231,7 +232,7 @@ def test_replicas_may_be_assigned_manually() -> None:
     assert [partition.leader for partition in partitions.values()] == [2, 3]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("topic", "code"),
     [
         (manual([1], partitions=1), 42),
@@ -325,7 +326,7 @@ def test_validating_an_extension_changes_nothing(world: World) -> None:
     assert len(world.image.topics["orders"].partitions) == 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "count", "assignments", "expected"),
     [
         ("other", 5, None, (3, "This server does not host this topic-partition.")),

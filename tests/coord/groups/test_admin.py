@@ -9,6 +9,7 @@ from barnabas.coord.groups.classic.states import GroupState
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from tests.coord.groups.group_driver import LATEST, Driver
+from tests.support.cases import for_each
 
 
 def describe(driver, group_id="g", version=6):
@@ -55,7 +56,7 @@ class TestList:
         driver.joined(group_id="completing", protocol_type="connect")
         return driver
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("states", "types", "expected"),
         [
             ((), (), {"simple", "stable", "completing"}),

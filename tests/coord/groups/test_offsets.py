@@ -13,6 +13,7 @@ from barnabas.wire.messages import offsets as o
 from barnabas.wire.types import ZERO_UUID
 from tests.coord.coordinator_driver import START_MS
 from tests.coord.groups.group_driver import Driver
+from tests.support.cases import for_each
 
 ID_A, ID_B = b"a" * 16, b"b" * 16
 
@@ -86,9 +87,7 @@ def test_an_offset_of_a_former_topic_of_that_name_is_not_shown(driver):
     assert driver.fetch()[0] == 42
 
 
-@pytest.mark.parametrize(
-    ("metadata", "fits"), [("x" * 16, True), ("x" * 17, False), ("é" * 16, True), ("𝄞" * 9, False)]
-)
+@for_each(("metadata", "fits"), [("x" * 16, True), ("x" * 17, False), ("é" * 16, True), ("𝄞" * 9, False)])
 def test_metadata_has_a_limit(metadata, fits):
     """12; the limit counts UTF-16 units, as Kafka does."""
     driver = Driver(offset_metadata_max_bytes=16)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from barnabas.coord.auto_offset_reset import AutoOffsetReset, parse_auto_offset_reset
+from tests.support.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("earliest", AutoOffsetReset("earliest")),
@@ -24,7 +25,7 @@ def test_a_start_is_read_as_java_reads_durations(text, expected):
     assert parse_auto_offset_reset(text) == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "",

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from compat.kafka.acls import differences, ours, sets
+from tests.support.volume import first_seed, how_many
 
-SETS = 300
+SETS = how_many("BARNABAS_EXAMPLES", 80)
 
 
-@pytest.mark.java
-@pytest.mark.skipif(not (shutil.which("javac") and shutil.which("mvn")), reason="needs a JDK and Maven")
+@pytest.mark.jvm
 def test_decisions_are_kafkas() -> None:
-    assert differences(SETS, seed=1) == []
+    assert differences(SETS, seed=first_seed()) == []
 
 
 def test_the_questions_have_both_answers() -> None:
-    answers = "".join(ours(one) for one in sets(SETS, seed=1))
+    answers = "".join(ours(one) for one in sets(SETS, seed=first_seed()))
     assert min(answers.count("0"), answers.count("1")) > len(answers) / 10

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from barnabas.coord.security.exchange import AuthenticationFailed, InvalidCredentials
 from barnabas.coord.security.plain import PlainExchange, plain_token
+from tests.support.cases import for_each
 
 USERS = {"alice": "secret", "bob": "geheim"}
 
@@ -21,7 +22,7 @@ def test_a_user_with_the_password_is_let_in() -> None:
         assert exchange.identity.expires_ms is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("token", "text"),
     [
         (b"\0alice\0wrong", "Authentication failed: Invalid username or password"),

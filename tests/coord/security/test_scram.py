@@ -25,6 +25,7 @@ from barnabas.coord.security.scram_server import Credential, FakeCredentials, Sc
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.metadata_records import UserScramCredentialRecord
 from barnabas.wire.principal import KafkaPrincipal
+from tests.support.cases import for_each
 
 SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 CLIENT_FIRST = b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
@@ -83,8 +84,8 @@ def talk(
     return server
 
 
-@pytest.mark.parametrize("mechanism", SCRAM_MECHANISMS.values(), ids=lambda one: one.name)
-@pytest.mark.parametrize("name", ["alice", "a,b=c", "=2C", "Zoë"])
+@for_each("mechanism", SCRAM_MECHANISMS.values(), ids=lambda one: one.name)
+@for_each("name", ["alice", "a,b=c", "=2C", "Zoë"])
 def test_both_sides_agree(mechanism: ScramMechanism, name: str) -> None:
     server = talk(mechanism, name, "päss,=word", credential(mechanism, "päss,=word", 8192))
     assert server.identity is not None
@@ -110,7 +111,7 @@ def test_a_server_that_has_not_the_credential_is_noticed() -> None:
         client.step(b"v=" + b64encode(bytes(32)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "message",
     [b"r=other,s=AAAA,i=4096", b"r=NONCE,s=AAAA,i=4096", b"r=NONCEx,s=AAAA,i=4095", b"r=NONCEx,s=AAAA,i=16385"],
 )
@@ -127,7 +128,7 @@ def test_an_authorization_id_must_be_the_user() -> None:
     assert exchange(credential(SCRAM_SHA_256, "pencil")).step(b"n,a=user,n=user,r=abc", 0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "final",
     [
         CLIENT_FINAL.replace(b"rOpr", b"rOpx"),  # another nonce
@@ -147,9 +148,7 @@ def test_a_changed_last_message_is_refused(final: bytes) -> None:
     assert server.identity is None
 
 
-@pytest.mark.parametrize(
-    "token", [b"", b"y,,n=a,r=b", b"p=tls-unique,,n=a,r=b", b"n,,n=,r=b", b"n,,n=a", b"n,,n=a=,r=b", b"\xff"]
-)
+@for_each("token", [b"", b"y,,n=a,r=b", b"p=tls-unique,,n=a,r=b", b"n,,n=,r=b", b"n,,n=a", b"n,,n=a=,r=b", b"\xff"])
 def test_other_first_messages_are_refused(token: bytes) -> None:
     with pytest.raises(InvalidCredentials):
         parse_client_first(token)

@@ -10,6 +10,7 @@ from barnabas.coord.security.acl_index import AclIndex
 from barnabas.coord.security.acls import IMPLIED_BY, Acl, Operation, PatternType, Permission, ResourceType
 from barnabas.coord.security.host_patterns import java_host, matches_host, parse_range
 from barnabas.coord.security.standard_authorizer import StandardAuthorizer
+from tests.support.cases import for_each
 
 TOPIC = ResourceType.TOPIC
 ALICE = "User:alice"
@@ -84,7 +85,7 @@ def test_implied_operations_are_allowed_and_not_denied(implied: Operation) -> No
         assert may(denied, implied) == (other not in (implied, Operation.ALL))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("pattern", "host", "covers"),
     [
         ("*", HOST, True),
@@ -121,7 +122,7 @@ def test_addresses_are_written_as_java_does() -> None:
     assert java_host(HOST) == HOST
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("acls", "may_write"),
     [
         ([], False),

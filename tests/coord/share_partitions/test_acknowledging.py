@@ -11,6 +11,7 @@ from barnabas.coord.share_partitions.window import Run, Window
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.share_groups import ShareAcknowledgeRequestAcknowledgementBatch as Batch
 from tests.coord.share_partitions.shared import ACCEPT, GAP, LOCK_S, REJECT, RELEASE, RENEW, Shared
+from tests.support.cases import for_each
 
 
 def refused(shared, *acknowledgements, member="m"):
@@ -226,7 +227,7 @@ def test_a_load_continues_with_the_durable_state():
     assert shared.acquire() == [(8, 9, 1)]  # the next records were delivered three times
 
 
-@pytest.mark.parametrize("kept", [[(3, 4, 0, 1)], [(5, 9, 0, 1), (9, 9, 0, 1)], [(9, 8, 0, 1)], [(5, 6, 1, 1)]])
+@for_each("kept", [[(3, 4, 0, 1)], [(5, 9, 0, 1), (9, 9, 0, 1)], [(9, 8, 0, 1)], [(5, 6, 1, 1)]])
 def test_an_inconsistent_durable_state_is_refused(kept):
     with pytest.raises(ValueError, match="durable state"):
         SharePartition(lambda: None, 5, 0, kept)
@@ -256,7 +257,7 @@ def test_types_of_single_records_are_grouped_into_runs():
     assert found == [(0, 1, ACCEPT), (2, 3, GAP), (4, 4, RELEASE), (5, 5, ACCEPT), (7, 9, REJECT)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "batches",
     [
         [(5, 4, [1])],

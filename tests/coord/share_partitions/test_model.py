@@ -6,10 +6,8 @@ record is acknowledged or archived.
 
 from __future__ import annotations
 
-import os
 from typing import NamedTuple
 
-import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -22,8 +20,9 @@ from barnabas.coord.share_partitions.states import AcknowledgeType, RecordState
 from barnabas.coord.share_state.batches import combine
 from barnabas.wire.errors import KafkaError
 from tests.coord.share_partitions.record_model import FINISHED, ModelRecord, RecordModel, RefusedError
+from tests.support.volume import how_many
 
-EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "60"))
+EXAMPLES = how_many("BARNABAS_EXAMPLES", 25)
 MEMBERS = ["one", "two", "three"]
 LOCK_S = 30.0
 
@@ -305,5 +304,4 @@ class SharedLog(RuleBasedStateMachine):
 
 
 TestSharedLog = SharedLog.TestCase
-TestSharedLog.settings = hypothesis_settings(max_examples=EXAMPLES, stateful_step_count=40, deadline=None)
-TestSharedLog.pytestmark = pytest.mark.timeout(120 + EXAMPLES)
+TestSharedLog.settings = hypothesis_settings(max_examples=EXAMPLES, stateful_step_count=40)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import os
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.coord.share_state.batches import StateBatch, combine
+from tests.support.cases import for_each
+from tests.support.volume import how_many
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = 0, 1, 2, 4
-EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "200"))
+EXAMPLES = how_many("BARNABAS_EXAMPLES", 80)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("old", "new", "start", "combined"),
     [
         # the same range: the higher delivery count wins, then the higher state
@@ -70,7 +70,7 @@ batches = st.builds(
 )
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(st.lists(st.tuples(st.lists(batches, max_size=4), st.integers(-1, 50)), max_size=8))
 def test_combining_equals_a_map_of_offsets(steps):
     found = []

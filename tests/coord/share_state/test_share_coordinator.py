@@ -10,6 +10,8 @@ from barnabas.coord.share_state import records
 from barnabas.coord.share_state.key import SharePartitionKey, parse_key
 from barnabas.wire.errors import ErrorCode as E
 from tests.coord.share_state.share_state_driver import TOPIC, Driver, facts, key
+from tests.support.cases import for_each
+from tests.support.volume import for_each_seed, seeds
 
 ACKNOWLEDGED, AVAILABLE, ARCHIVED = 2, 0, 4
 
@@ -91,7 +93,7 @@ def test_the_start_offset_never_decreases(driver):
     assert driver.summary().delivery_complete_count == 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("request_", "code", "message"),
     [
         (lambda d: d.write((0, 1, 2, 1)), E.INVALID_REQUEST, "Write operation on uninitialized share partition"),
@@ -245,9 +247,12 @@ def test_a_busy_log_is_pruned_before_the_interval():
     assert {share_key.partition for share_key in driver.loaded_again().states} == {0, 1}
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_replay_of_the_log_equals_the_coordinator(seed):
+def test_a_replay_of_the_log_equals_the_coordinator():
     """At any moment, also after the log was pruned."""
+    for_each_seed(seeds("BARNABAS_EXAMPLES", 6), replayed_at_any_moment, "BARNABAS_EXAMPLES")
+
+
+def replayed_at_any_moment(seed):
     dice = random.Random(seed)
     driver = Driver(updates_per_snapshot=dice.choice([0, 1, 3, 7]), records_per_prune=dice.choice([20, 1000]))
     keys = [key(partition, group) for partition in (0, 1) for group in ("g", "h")]

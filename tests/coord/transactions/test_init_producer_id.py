@@ -10,6 +10,7 @@ from barnabas.coord.transactions.transaction import MAX_EPOCH, Transaction
 from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.coord.coordinator_driver import START_MS
 from tests.coord.transactions.transaction_driver import FIRST_ID, T0, T1, Driver
+from tests.support.cases import for_each
 
 
 def test_each_new_producer_gets_the_next_epoch(driver):
@@ -122,7 +123,7 @@ def test_fencing_with_the_last_epoch_changes_the_producer_id():
     assert driver.producer() == (FIRST_ID, 1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("timeout_ms", "error"),
     [
         (0, ErrorCode.INVALID_TRANSACTION_TIMEOUT),

@@ -1,9 +1,9 @@
 """T4, T7-T9: producers, a network that delays, repeats and reorders requests, and crashes at every step.
 
-One seed is one run; `BARNABAS_EXAMPLES` and `BARNABAS_SEED` set which are run. A crash loses the unsynced end of the
-coordinator's log; replies and markers are sent only after their records are synced. Partitions lose nothing. At the end
-all faults stop, and each transaction must have the same outcome in all its partitions, which is the one its producer
-was told.
+One seed is one run; `BARNABAS_EXAMPLES` sets how many are run, `BARNABAS_SEED` the first. A crash loses the unsynced
+end of the coordinator's log; replies and markers are sent only after their records are synced. Partitions lose nothing.
+At the end all faults stop, and each transaction must have the same outcome in all its partitions, which is the one that
+its producer was told.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import count
 from random import Random
-
-import pytest
 
 from barnabas.coord.machine import Moment
 from barnabas.coord.transactions.config import TransactionConfig
@@ -23,9 +21,9 @@ from barnabas.wire.messages.produce import InitProducerIdRequest
 from barnabas.wire.messages.transactions import EndTxnRequest
 from tests.coord.coordinator_driver import START_MS
 from tests.coord.transactions.transaction_driver import outcomes
-from tests.seeds import seeds
+from tests.support.volume import for_each_seed, seeds
 
-SEEDS = seeds(100)
+SEEDS = seeds("BARNABAS_EXAMPLES", 20)
 PARTITIONS = [("t", index) for index in range(3)]
 BUSY = {ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_COORDINATOR}
 
@@ -299,9 +297,8 @@ def run(seed):
     return sum(True in kinds for kinds in found.values()), sum(False in kinds for kinds in found.values())
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_every_transaction_has_one_outcome_everywhere(seed):
-    run(seed)
+def test_every_transaction_has_one_outcome_everywhere():
+    for_each_seed(SEEDS, run, "BARNABAS_EXAMPLES")
 
 
 def test_some_runs_commit_and_some_abort():

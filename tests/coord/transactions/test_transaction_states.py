@@ -14,6 +14,7 @@ from barnabas.coord.transactions.states import BY_LOG_ID, IDLE, TransactionState
 from barnabas.coord.transactions.transaction import Transaction
 from barnabas.wire.errors import ErrorCode
 from tests.coord.transactions.transaction_driver import T0, Driver
+from tests.support.cases import for_each
 
 E, ON, PC, PA, CC, CA, D, F = TransactionState
 WRITTEN = (E, ON, PC, PA, CC, CA)
@@ -29,7 +30,7 @@ ALLOWED = {
 }
 
 
-@pytest.mark.parametrize(("old", "new"), list(product(TransactionState, repeat=2)))
+@for_each(("old", "new"), list(product(TransactionState, repeat=2)))
 def test_the_transitions_are_those_of_kafka(old, new):
     assert (old in states.PREDECESSORS[new]) == ((old, new) in ALLOWED)
 
@@ -39,7 +40,7 @@ def transaction_in(state):
     return Transaction(5, 3, 60_000, state, 1_700_000_000_000, partitions, 1_700_000_000_000)
 
 
-@pytest.mark.parametrize(("old", "new"), list(product(WRITTEN, repeat=2)))
+@for_each(("old", "new"), list(product(WRITTEN, repeat=2)))
 def test_replay_checks_transitions(old, new):
     driver = Driver()
     coordinator, at = driver.fresh(), Moment(0.0, 1_700_000_000_000)
@@ -59,8 +60,8 @@ def test_the_state_numbers_are_those_of_kafka():
     assert all(BY_LOG_ID[state.log_id] is state for state in TransactionState)
 
 
-@pytest.mark.parametrize("state", WRITTEN)
-@pytest.mark.parametrize("commit", [True, False])
+@for_each("state", WRITTEN)
+@for_each("commit", [True, False])
 def test_end_before_kip_890(state, commit):
     """The epoch does not change: a retry is recognized by the outcome only."""
     answers = {
@@ -90,7 +91,7 @@ END_V2 = {  # by state: retried abort, abort, retried commit, commit
 }
 
 
-@pytest.mark.parametrize("state", WRITTEN)
+@for_each("state", WRITTEN)
 def test_end_of_kip_890(state):
     """A retry has the epoch before the last bump (T7); the table is that of Kafka's coordinator.
 

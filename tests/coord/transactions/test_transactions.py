@@ -11,6 +11,7 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.coordinator_records import TransactionLogValue
 from tests.coord.coordinator_driver import START_MS
 from tests.coord.transactions.transaction_driver import FIRST_ID, T0, T1, Driver
+from tests.support.cases import for_each
 
 
 def test_partitions_are_added_to_the_transaction(driver):
@@ -96,8 +97,8 @@ def test_completion_is_retried_after_an_append_error(driver):
     assert driver.state() is TransactionState.COMPLETE_COMMIT
 
 
-@pytest.mark.parametrize("commit", [True, False])
-@pytest.mark.parametrize("marked", [(), (T0,), (T0, T1)])
+@for_each("commit", [True, False])
+@for_each("marked", [(), (T0,), (T0, T1)])
 def test_a_restart_requests_the_markers_again(driver, commit, marked):
     """T4: the outcome that was written is completed, wherever the broker has crashed."""
     producer = driver.producer()

@@ -127,7 +127,7 @@ FLOODS = [
           {"barnabas.client.quotas.max": "10000"}),
     Flood("subscriptions of client metrics", subscriptions, LISTENER, "barnabas.config.resources.max", 4,
           METRICS | {"barnabas.config.resources.max": "500"}),
-    Flood("pushes of client metrics", pushes, LISTENER, "barnabas.client.metrics.max.bytes; telemetry.max.bytes", 4,
+    Flood("pushes of client metrics", pushes, LISTENER, "barnabas.client.metrics.max.bytes; telemetry.max.bytes", 2,
           METRICS, 250 * MB),
     Flood("clients that ask for subscriptions", instances, LISTENER, "a bounded cache", 10, METRICS),
 ]  # fmt: skip

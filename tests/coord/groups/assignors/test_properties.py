@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from itertools import pairwise
 
@@ -13,8 +12,9 @@ from hypothesis import strategies as st
 from barnabas.coord.groups.assignors import range as range_assignor
 from barnabas.coord.groups.assignors import simple, uniform
 from barnabas.coord.groups.assignors.spec import MemberSpec
+from tests.support.volume import how_many
 
-EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "40"))
+EXAMPLES = how_many("BARNABAS_EXAMPLES", 20)
 TOPICS = [bytes([number]) * 16 for number in range(1, 7)]
 EXCLUSIVE = [uniform.assign, range_assignor.assign]
 
@@ -69,7 +69,7 @@ def check_allowed(members, topics, assignment):
 
 
 @pytest.mark.parametrize("assign", EXCLUSIVE)
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(group=any_group)
 def test_each_partition_goes_to_exactly_one_subscriber(assign, group):
     members, topics = group
@@ -83,7 +83,7 @@ def test_each_partition_goes_to_exactly_one_subscriber(assign, group):
 
 
 @pytest.mark.parametrize("assign", [*EXCLUSIVE, simple.assign])
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(group=any_group, shuffle=st.randoms(use_true_random=False))
 def test_the_order_of_the_input_changes_nothing(assign, group, shuffle):
     members, topics = group
@@ -95,7 +95,7 @@ def test_the_order_of_the_input_changes_nothing(assign, group, shuffle):
 
 
 @pytest.mark.parametrize("assign", [*EXCLUSIVE, simple.assign])
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(group=any_group)
 def test_an_assignment_stays_when_nothing_changed(assign, group):
     members, topics = group
@@ -103,7 +103,7 @@ def test_an_assignment_stays_when_nothing_changed(assign, group):
     assert assign(with_targets(members, assignment), topics) == assignment
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(group=groups(same=True))
 def test_uniform_is_even_to_one_partition(group):
     members, topics = group
@@ -111,7 +111,7 @@ def test_uniform_is_even_to_one_partition(group):
     assert max(counts) - min(counts) <= 1
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(group=groups(same=True))
 def test_uniform_moves_as_few_partitions_as_an_even_assignment_can(group):
     members, topics = group
@@ -130,7 +130,7 @@ def test_uniform_moves_as_few_partitions_as_an_even_assignment_can(group):
     assert sum((piece in pieces(assignment[name])) for piece, name in claims.items()) == most_kept
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(group=groups(same=False))
 def test_uniform_leaves_no_single_move_that_would_even_a_mixed_group(group):
     members, topics = group
@@ -143,7 +143,7 @@ def test_uniform_leaves_no_single_move_that_would_even_a_mixed_group(group):
             assert max(counts[name] for name in owning) - min(counts[name] for name in wanting) <= 1
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(group=groups(same=True), gone=st.integers(0, 8))
 def test_who_stays_loses_nothing_when_another_leaves(group, gone):
     members, topics = group
@@ -155,7 +155,7 @@ def test_who_stays_loses_nothing_when_another_leaves(group, gone):
         assert pieces(before[name]) <= pieces(after[name])
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(group=any_group)
 def test_range_gives_each_subscriber_one_range_in_the_same_order(group):
     """G4: static members by instance id, then the others by member id; the first have at most one more."""
@@ -170,7 +170,7 @@ def test_range_gives_each_subscriber_one_range_in_the_same_order(group):
             assert len(ranges[0]) - len(ranges[-1]) <= 1
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(group=groups(same=True), size=st.integers(1, 12))
 def test_range_co_partitions_topics_of_one_size(group, size):
     members, topics = group
@@ -178,7 +178,7 @@ def test_range_co_partitions_topics_of_one_size(group, size):
         assert len(set(partitions.values())) <= 1
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(group=any_group)
 def test_simple_gives_every_partition_readers_and_every_member_work(group):
     members, topics = group
@@ -195,7 +195,7 @@ def test_simple_gives_every_partition_readers_and_every_member_work(group):
         assert bool(assignment[name]) == bool(member.subscribed & topics.keys())
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(group=groups(same=True))
 def test_simple_shares_evenly(group):
     members, topics = group
@@ -208,7 +208,7 @@ def test_simple_shares_evenly(group):
         assert set(readers.values()) == {-(-len(members) // partitions)}
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(group=groups(same=False))
 def test_simple_shares_each_topic_of_a_mixed_group_evenly(group):
     members, topics = group

@@ -10,9 +10,10 @@ from barnabas.coord.machine import Moment
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.coordinator_records import GroupMetadataValue
 from tests.coord.groups.group_driver import LATEST, OLD, Driver
+from tests.support.cases import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "error"),
     [
         ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),

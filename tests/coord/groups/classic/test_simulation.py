@@ -1,22 +1,20 @@
 """G1, G2: members that join, sync, send heartbeats, leave and die at random; invariants hold after every step.
 
-One seed is one run. The members know only what responses contain, as real clients do. `BARNABAS_EXAMPLES` and
-`BARNABAS_SEED` set which seeds are tried.
+One seed is one run. The members know only what responses contain, as real clients do. `BARNABAS_EXAMPLES` sets
+how many seeds are tried, `BARNABAS_SEED` the first.
 """
 
 from __future__ import annotations
 
 from random import Random
 
-import pytest
-
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.machine import Moment
 from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.group_driver import OLD, Driver
-from tests.seeds import seeds
+from tests.support.volume import for_each_seed, seeds
 
-SEEDS = seeds(60)
+SEEDS = seeds("BARNABAS_EXAMPLES", 15)
 RETRY = {ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.REBALANCE_IN_PROGRESS}
 
 
@@ -125,8 +123,11 @@ def check_replay(driver):
             assert kept.static_members == live.static_members
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_promises_hold_whatever_members_do(seed):
+def test_promises_hold_whatever_members_do():
+    for_each_seed(SEEDS, members_do_anything, "BARNABAS_EXAMPLES")
+
+
+def members_do_anything(seed):
     random = Random(seed)
     driver = Driver(initial_rebalance_delay_ms=random.choice([0, 500, 3_000]), max_size=random.choice([3, 100]))
     members = [Member(driver, random, index) for index in range(random.randrange(1, 6))]
@@ -158,8 +159,11 @@ def test_promises_hold_whatever_members_do(seed):
             check_replay(driver)
 
 
-@pytest.mark.parametrize("seed", list(SEEDS)[:20])
-def test_members_that_keep_trying_end_up_stable_together(seed):
+def test_members_that_keep_trying_end_up_stable_together():
+    for_each_seed(SEEDS, members_keep_trying, "BARNABAS_EXAMPLES")
+
+
+def members_keep_trying(seed):
     random = Random(seed)
     driver = Driver(initial_rebalance_delay_ms=random.choice([0, 500]))
     members = [Member(driver, random, index) for index in range(random.randrange(1, 6))]

@@ -12,12 +12,13 @@ from barnabas.coord.groups.classic import states
 from barnabas.coord.groups.classic.group import ClassicGroup
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.machine import Moment
+from tests.support.cases import for_each
 
 E, P, C, S, D = GroupState
 ALLOWED = {(E, P), (P, C), (P, E), (C, S), (C, P), (S, P), (E, D), (P, D), (C, D), (S, D), (D, D)}
 
 
-@pytest.mark.parametrize(("old", "new"), list(product(GroupState, repeat=2)))
+@for_each(("old", "new"), list(product(GroupState, repeat=2)))
 def test_only_the_steps_of_the_table_can_be_taken(old, new):
     group = ClassicGroup("g")
     group.state = old

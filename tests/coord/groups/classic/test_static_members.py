@@ -8,6 +8,7 @@ from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.context import ClientContext
 from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.group_driver import LATEST, Driver
+from tests.support.cases import for_each
 
 BEFORE_SKIP = ClientContext("client", "/127.0.0.1", 8)
 
@@ -65,7 +66,7 @@ def test_when_the_new_id_cannot_be_written_the_old_one_stays(driver, pair):
     assert driver.group().members[pair[1]].join_ticket is None
 
 
-@pytest.mark.parametrize("request_name", ["heartbeat", "sync", "join", "commit", "leave"])
+@for_each("request_name", ["heartbeat", "sync", "join", "commit", "leave"])
 def test_the_old_id_is_fenced(driver, pair, request_name):
     """G1: 82."""
     _, old = pair

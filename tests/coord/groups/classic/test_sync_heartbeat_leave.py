@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.groups import SyncGroupRequest
 from tests.coord.groups.group_driver import OLD
+from tests.support.cases import for_each
 
 
 class TestSync:
@@ -57,7 +56,7 @@ class TestSync:
         assert driver.code(mine) is ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert driver.state() is GroupState.PREPARING_REBALANCE
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("append", "told"),
         [
             (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.COORDINATOR_NOT_AVAILABLE),
@@ -75,7 +74,7 @@ class TestSync:
         driver.append_error = append
         assert driver.code(driver.sync(leader, 1)) is told
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("member", "generation", "names", "error"),
         [
             ("nobody", 1, {}, ErrorCode.UNKNOWN_MEMBER_ID),

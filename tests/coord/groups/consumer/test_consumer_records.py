@@ -23,6 +23,7 @@ from barnabas.coord.machine import CoordinatorRecord
 from barnabas.wire.messages import coordinator_records as r
 from tests.coord.groups.cluster_driver import Cluster
 from tests.coord.groups.consumer.consumer_driver import ConsumerDriver, given
+from tests.support.cases import for_each
 
 DATA = json.loads(
     (Path(__file__).resolve().parents[3] / "data" / "kafka-4.4.0-consumer-group.json").read_text(encoding="utf-8")
@@ -61,7 +62,7 @@ def shown(assignment):
     return {entry.topic_name: entry.partitions for entry in assignment.topic_partitions}
 
 
-@pytest.mark.parametrize("group_id", GROUPS)
+@for_each("group_id", GROUPS)
 def test_a_group_of_kafka_is_what_kafka_said_it_is(driver, group_id):
     found = driver.describe(group_id)
     assert {
@@ -85,7 +86,7 @@ def test_a_group_of_kafka_is_what_kafka_said_it_is(driver, group_id):
     } == DATA["described"][group_id]
 
 
-@pytest.mark.parametrize("group_id", GROUPS)
+@for_each("group_id", GROUPS)
 def test_the_metadata_hash_is_kafka_s(driver, cluster, group_id):
     group = driver.coordinator.groups[group_id]
     assert group_hash(group.subscribed_topics(), cluster) == group.metadata_hash

@@ -1,12 +1,13 @@
 """G3: members that join, leave, die and change subscriptions; topics that are created and deleted; lost requests.
 
 After every step no two members hold the same partition; in the end, after the network has recovered, the group is
-Stable and every partition has an owner. One seed is one run, `BARNABAS_EXAMPLES` and
-`BARNABAS_SEED` set which are tried.
+Stable and every partition has an owner. One seed is one run, `BARNABAS_EXAMPLES` sets how
+many are tried, `BARNABAS_SEED` the first.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
 
 import pytest
@@ -19,9 +20,9 @@ from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.cluster_driver import Cluster
 from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver
 from tests.coord.groups.modern.modern_client import Wanderer, last_records
-from tests.seeds import seeds
+from tests.support.volume import for_each_seed, seeds
 
-SEEDS = seeds(60)
+SEEDS = seeds("BARNABAS_EXAMPLES", 15)
 NAMES = ("t", "u", "v", "w")
 
 
@@ -158,8 +159,11 @@ class Run:
         assert sum(loads) == len(wanted)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_no_partition_ever_has_two_owners_and_in_the_end_each_has_one(seed):
+def test_no_partition_ever_has_two_owners_and_in_the_end_each_has_one():
+    for_each_seed(SEEDS, each_has_one_owner, "BARNABAS_EXAMPLES")
+
+
+def each_has_one_owner(seed):
     run = Run(seed)
     for _ in range(200):
         run.step()
@@ -168,9 +172,12 @@ def test_no_partition_ever_has_two_owners_and_in_the_end_each_has_one(seed):
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-@pytest.mark.parametrize("seed", SEEDS[:20])
-def test_the_log_gives_the_same_group(seed, compacted):
+def test_the_log_gives_the_same_group(compacted):
     """A coordinator loaded from the log has the same durable state."""
+    for_each_seed(SEEDS[: (len(SEEDS) + 2) // 3], partial(loaded_from_its_log, compacted), "BARNABAS_EXAMPLES")
+
+
+def loaded_from_its_log(compacted, seed):
     run = Run(seed)
     for _ in range(100):
         run.step()

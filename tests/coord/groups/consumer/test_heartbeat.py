@@ -12,6 +12,7 @@ from barnabas.coord.groups.settings import GroupSettings
 from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.cluster_driver import Cluster, topic_id
 from tests.coord.groups.consumer.consumer_driver import V0, V1, Client, ConsumerDriver, given, settle
+from tests.support.cases import for_each
 
 T, U = topic_id("t"), topic_id("u")
 E = ErrorCode
@@ -27,7 +28,7 @@ def everything(client):
 
 
 class TestRequests:
-    @pytest.mark.parametrize(
+    @for_each(
         ("fields", "message"),
         [
             ({"member_id": ""}, "MemberId can't be empty."),

@@ -20,6 +20,7 @@ from barnabas.wire.messages.consumer_protocol import (
 )
 from tests.coord.groups.cluster_driver import Cluster, topic_id
 from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver, settle
+from tests.support.cases import for_each
 
 EAGER, COOPERATIVE = "range", "cooperative-sticky"
 
@@ -252,7 +253,7 @@ def test_a_downgrade_that_cannot_be_written_leaves_the_consumer_group_alone(driv
     assert driver.group().members.keys() == {"new"}, "sessions of those who are silent end"
 
 
-@pytest.mark.parametrize("policy", list(MigrationPolicy))
+@for_each("policy", list(MigrationPolicy))
 def test_the_policy_says_which_way_is_open(policy):
     driver = new_driver(consumer_migration_policy=policy)
     classic_group(driver)

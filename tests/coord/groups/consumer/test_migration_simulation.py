@@ -3,14 +3,12 @@
 Members join, leave, die, are slow, or return as static ones with the other protocol; the coordinator restarts from its
 log, and appends fail. After every step no two members of the group hold the same partition; in the end each partition
 is held by one member, in a group of the type that follows from its members. A failure names its seed:
-`BARNABAS_SEED=n BARNABAS_SEEDS=1` replays it.
+`BARNABAS_SEEDS` says how many are run, `BARNABAS_SEED` which is the first.
 """
 
 from __future__ import annotations
 
 from random import Random
-
-import pytest
 
 from barnabas.coord.groups.assignors import uniform
 from barnabas.coord.groups.assignors.spec import MemberSpec
@@ -24,9 +22,9 @@ from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscriptio
 from tests.coord.groups.cluster_driver import Cluster, topic_id
 from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver
 from tests.coord.groups.consumer.test_migration import EAGER, assignment, read, subscription
-from tests.seeds import seeds
+from tests.support.volume import for_each_seed, seeds
 
-SEEDS = seeds(60, "BARNABAS_SEEDS")
+SEEDS = seeds("BARNABAS_SEEDS", 15)
 PARTITIONS = 6
 TOPIC = topic_id("t")
 INSTANCES = ["i1", "i2"]
@@ -237,9 +235,11 @@ class Run:
             assert (after.generation, after.leader) == (before.generation, before.leader)
 
 
-@pytest.mark.scaled
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_group_of_both_protocols_never_shares_a_partition_twice_and_settles(seed):
+def test_a_group_of_both_protocols_never_shares_a_partition_twice_and_settles():
+    for_each_seed(SEEDS, one_run, "BARNABAS_SEEDS")
+
+
+def one_run(seed):
     run = Run(seed)
     for _ in range(400):
         run.step()

@@ -1,15 +1,13 @@
 """G4: members of both protocols in a group that changes its type, with lost responses, crashes and restarts.
 
 After every step no two members of the group hold the same partition; in the end, after the network has recovered, the
-group is Stable, whatever its type, and every partition has an owner. One seed is one run, `BARNABAS_EXAMPLES` and
-`BARNABAS_SEED` set which are tried.
+group is Stable, whatever its type, and every partition has an owner. One seed is one run, `BARNABAS_EXAMPLES` sets how
+many are tried, `BARNABAS_SEED` the first.
 """
 
 from __future__ import annotations
 
 from random import Random
-
-import pytest
 
 from barnabas.coord.groups.classic.group import ClassicGroup
 from barnabas.coord.groups.classic.states import GroupState
@@ -29,9 +27,9 @@ from tests.coord.groups.consumer.test_migration import (
     read,
     subscription,
 )
-from tests.seeds import seeds
+from tests.support.volume import for_each_seed, seeds
 
-SEEDS = seeds(40)
+SEEDS = seeds("BARNABAS_EXAMPLES", 10)
 NAMES = ("t", "u")
 
 
@@ -238,16 +236,22 @@ def _run(seed):
     return run
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_members_of_both_protocols_never_share_a_partition_and_settle_together(seed):
+def test_members_of_both_protocols_never_share_a_partition_and_settle_together():
+    for_each_seed(SEEDS, all_settle, "BARNABAS_EXAMPLES")
+
+
+def all_settle(seed):
     run = _run(seed)
     run.heal(run.clients)
     run.check_settled(run.clients)
     assert isinstance(run.driver.group(), ConsumerGroup)
 
 
-@pytest.mark.parametrize("seed", SEEDS[::2])
-def test_and_classic_members_alone_end_in_a_classic_group(seed):
+def test_and_classic_members_alone_end_in_a_classic_group():
+    for_each_seed(SEEDS[: (len(SEEDS) + 1) // 2], classic_members_settle, "BARNABAS_EXAMPLES")
+
+
+def classic_members_settle(seed):
     run = _run(seed)
     run.heal(run.classics)
     run.check_settled(run.classics)

@@ -15,6 +15,7 @@ from barnabas.coord.groups.consumer.regex_resolution import (
 )
 from barnabas.coord.machine import Moment
 from barnabas.wire.errors import ErrorCode, KafkaError
+from tests.support.cases import for_each
 
 NAMES = ["orders", "orders-eu", "orders-us", "my.orders", "__consumer_offsets"]
 AT = Moment(0.0, 7)
@@ -29,7 +30,7 @@ def resolve(jobs, changed=None, before=None, most=3):
     return {regex: one.topics for regex, one in {**known, **resolution.apply(known, AT)}.items()}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("regex", "topics"),
     [
         ("orders", {"orders"}),
@@ -45,9 +46,7 @@ def test_an_expression_stands_for_the_topics_whose_whole_name_it_matches(regex, 
     assert matching(regex, NAMES) == topics
 
 
-@pytest.mark.parametrize(
-    "regex", ["a(", "[z-a]", "*", "(?=look)", r"(a)\1", "a{9999}", "(((a{100}){100}){100}){100}", "x" * 2**20]
-)
+@for_each("regex", ["a(", "[z-a]", "*", "(?=look)", r"(a)\1", "a{9999}", "(((a{100}){100}){100}){100}", "x" * 2**20])
 def test_what_is_no_expression_or_asks_too_much_is_refused(regex):
     with pytest.raises(KafkaError) as refused:
         compiled(regex)

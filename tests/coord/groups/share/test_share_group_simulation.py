@@ -1,23 +1,21 @@
 """KIP-932: random runs of share groups.
 
 After every step loading the log gives the state of the coordinator, and members have only partitions with state; in the
-end every partition is read. A failure prints its seed.
+end every partition is read. `BARNABAS_SEEDS` sets how many are run, `BARNABAS_SEED` the first.
 """
 
 from __future__ import annotations
 
 import random
 
-import pytest
-
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.coord.groups.share.states import KEPT_PREDECESSORS, PREDECESSORS, KeptState, ShareGroupState
 from barnabas.wire.errors import ErrorCode as E
 from tests.coord.groups.cluster_driver import Cluster
 from tests.coord.groups.share.share_group_driver import ShareDriver, facts, given
-from tests.seeds import seeds
+from tests.support.volume import for_each_seed, seeds
 
-SEEDS = seeds(10, "BARNABAS_SEEDS")
+SEEDS = seeds("BARNABAS_SEEDS", 5)
 STEPS = 120
 
 
@@ -204,9 +202,11 @@ def kept_states(partitions):
     return found
 
 
-@pytest.mark.scaled
-@pytest.mark.parametrize("seed", SEEDS)
-def test_random_runs(seed):
+def test_random_runs():
+    for_each_seed(SEEDS, one_run, "BARNABAS_SEEDS")
+
+
+def one_run(seed):
     world = World(seed)
     for _ in range(STEPS):
         world.step()

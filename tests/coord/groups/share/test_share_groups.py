@@ -17,6 +17,7 @@ from barnabas.wire.messages.offsets import (
 from tests.coord.groups.cluster_driver import Cluster, topic_id
 from tests.coord.groups.group_driver import LATEST
 from tests.coord.groups.share.share_group_driver import ShareDriver, facts, given
+from tests.support.cases import for_each
 
 ALL = {("t", index) for index in range(4)}
 
@@ -211,7 +212,7 @@ def test_changes_of_topics_are_found_by_a_new_coordinator(driver):
     assert given(driver, driver.beat("m1", 2)) == ALL | {("t", 4)}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("epoch", "code"),
     [(4, E.FENCED_MEMBER_EPOCH), (0, 0), (1, E.FENCED_MEMBER_EPOCH), (2, 0), (3, 0), (-2, E.INVALID_REQUEST)],
 )

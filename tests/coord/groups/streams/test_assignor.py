@@ -5,7 +5,6 @@ BARNABAS_EXAMPLES sets the number of examples.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from typing import Any
 
@@ -14,8 +13,9 @@ from hypothesis import strategies as st
 
 from barnabas.coord.groups.streams.assignor import MemberSpec, Spec, SubtopologySpec, assign
 from barnabas.coord.groups.streams.tasks import Task, Tasks
+from tests.support.volume import how_many
 
-EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "150"))
+EXAMPLES = how_many("BARNABAS_EXAMPLES", 40)
 
 
 def spec(processes: list[int], subtopologies: list[tuple[int, bool]], **more: Any) -> Spec:
@@ -67,7 +67,7 @@ groups = st.builds(
 )
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(groups)
 def test_every_task_runs_once_and_evenly(group: Spec) -> None:
     assigned = assign(group)
@@ -76,14 +76,14 @@ def test_every_task_runs_once_and_evenly(group: Spec) -> None:
     assert max(spread) - min(spread) <= 1
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(groups)
 def test_nothing_moves_when_nothing_changes(group: Spec) -> None:
     assigned = assign(group)
     assert assign(after(group, assigned)) == assigned
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(groups, st.data())
 def test_members_come_and_go(group: Spec, data: st.DataObject) -> None:
     """Remaining members keep their tasks up to an even share; the others' tasks are assigned to them."""
@@ -107,7 +107,7 @@ def test_members_come_and_go(group: Spec, data: st.DataObject) -> None:
         assert len(had & moved[name].active) >= min(len(had), even), f"{name} lost what it might have kept"
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(groups, st.integers(1, 5))
 def test_a_topology_that_grows(group: Spec, more: int) -> None:
     assigned = assign(group)

@@ -27,6 +27,7 @@ from tests.coord.groups.streams.streams_driver import (
     told,
     topic,
 )
+from tests.support.cases import for_each
 
 EVERYTHING = tasks("0_0", "0_1", "0_2", "1_0", "1_1", "1_2")
 
@@ -289,7 +290,7 @@ def test_an_older_topology_is_told_so():
     assert statuses(driver.beat("m2", topology=told(subtopology("0", ["words"])))) == {Status.STALE_TOPOLOGY}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "message"),
     [
         ({"member_id": ""}, "MemberId can't be empty."),
@@ -318,7 +319,7 @@ def test_tasks_that_do_not_exist(driver, owned):
     assert driver.beat(epoch=2, owned=Tasks(tasks(owned))).error_code == ErrorCode.INVALID_REQUEST
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("wrong", "message"),
     [
         (

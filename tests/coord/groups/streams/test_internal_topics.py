@@ -9,6 +9,7 @@ from barnabas.coord.groups.streams.topology import Topology
 from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.coord.groups.cluster_driver import Cluster
 from tests.coord.groups.streams.streams_driver import subtopology, told, topic, word_count
+from tests.support.cases import for_each
 
 
 def configured(cluster, *subtopologies):
@@ -135,7 +136,7 @@ def test_configs_and_replication_of_internal_topics():
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     "wrong",
     [
         [subtopology("0", ["a"]), subtopology("1", repartition=["r"])],

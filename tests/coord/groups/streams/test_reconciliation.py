@@ -11,6 +11,7 @@ from barnabas.coord.groups.streams.reconciliation import Holders, reconciled
 from barnabas.coord.groups.streams.tasks import HeldTasks, Task, Tasks
 from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.coord.groups.streams.streams_driver import tasks
+from tests.support.cases import for_each
 
 TASK = Task("1", 0)
 ONE = tasks("1_0")
@@ -71,8 +72,8 @@ def test_a_task_that_another_runs_or_gives_up_is_not_free(other):
     assert (after.epoch, after.state, after.assigned.tasks) == (6, MemberState.UNRELEASED, Tasks())
 
 
-@pytest.mark.parametrize("role", ["active", "standby", "warmup"])
-@pytest.mark.parametrize(
+@for_each("role", ["active", "standby", "warmup"])
+@for_each(
     "held",
     [{"active": ["1_0"]}, {"standby": ["1_0"]}, {"revoking": HeldTasks({}, ONE)}, {"revoking": HeldTasks({TASK: 5})}],
 )

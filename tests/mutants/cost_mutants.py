@@ -1,0 +1,32 @@
+"""Bugs that answer everything correctly, and cost more: calls that were added to the hot path."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_TEST = "tests/costs/test_costs.py::test_no_request_costs_more_than_the_table_says"
+COSTS = (
+    Mutant(
+        "rolling-asked-twice",
+        "storage/log.py",
+        "            if should_roll(segment, config, len(records), last_offset, max_timestamp, now):\n",
+        "            if should_roll(segment, config, len(records), last_offset, max_timestamp, now) or should_roll(\n"
+        "                segment, config, len(records), last_offset, max_timestamp, now\n"
+        "            ):\n",
+        _TEST,
+    ),
+    Mutant(
+        "access-checked-without-an-authorizer",
+        "broker/apis/produce.py",
+        "    if ctx.broker.authorizer is not None:\n        check_access(ctx, request)\n",
+        "    check_access(ctx, request)\n",
+        _TEST,
+    ),
+    Mutant(
+        "peer-asked-for-each-response",
+        "broker/net/channel.py",
+        "            sent = self.socket.send(response)\n",
+        "            self.socket.getpeername()\n            sent = self.socket.send(response)\n",
+        _TEST,
+    ),
+)
