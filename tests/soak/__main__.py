@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatch
 
 from tests.soak.choice import by_age, expected_s
-from tests.soak.machine import cores, load, this_machine
+from tests.soak.machine import cores, load, load_now, this_machine
 from tests.soak.page import PAGE, page
 from tests.soak.part import Part
 from tests.soak.parts import all_parts
@@ -109,7 +109,7 @@ def _list(parts: Sequence[Part], records: Records, machine: Machine, *, has_netw
     newest = {call.part: call.began for call in sorted(records.calls, key=lambda call: call.began)}
     assert machine.calibration is not None
     for part in by_age(parts, records.calls):
-        seconds = expected_s(part, "", records.calls, machine.calibration, load())
+        seconds = expected_s(part, "", records.calls, machine.calibration, load_now())
         reason = missing(part.needs, has_network=has_network)
         print(
             f"{newest.get(part.name, 'never')[:16]:16} {seconds:5.0f} s  {part.name}"

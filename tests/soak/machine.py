@@ -28,8 +28,17 @@ def cores() -> int:
 
 
 def load() -> float:
-    """How many processes are ready to run on each CPU, in the last minute."""
+    """How many processes were ready to run on each CPU, in the last minute."""
     return os.getloadavg()[0] / cores()
+
+
+def load_now() -> float:
+    """How many other processes are: at the moment, if that is less than in the last minute, which may have ended."""
+    counts = Path("/proc/loadavg")
+    if not counts.exists():
+        return load()
+    running = int(counts.read_text().split()[3].partition("/")[0]) - 1
+    return min(load(), running / cores())
 
 
 def calibration() -> float:

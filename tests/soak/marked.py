@@ -68,8 +68,20 @@ def _uses(root: Path, name: str, text: str) -> bool:
     for folder in list(Path(name).parents)[:-1]:
         conftest = root / folder / "conftest.py"
         if conftest.exists() and MARK.search(source := conftest.read_text()):
-            return _names_any(text, marked_names(source))
+            return not marked_names(source).isdisjoint(_taken_names(text))
     return False
+
+
+def _taken_names(text: str) -> Iterator[str]:
+    """What a test file can take from a conftest.py: the arguments of functions, used fixtures, and imports."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.arg(arg=name):
+                yield name
+            case ast.ImportFrom(names=imported):
+                yield from (one.name for one in imported)
+            case ast.Call(func=ast.Attribute(attr="usefixtures"), args=arguments):
+                yield from (one.value for one in arguments if isinstance(one, ast.Constant))
 
 
 def _defined(node: ast.stmt) -> set[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, zip_longest
 
 from tests.soak.marked import files_with_mark, files_with_sizes
 from tests.soak.part import Count, Part
@@ -315,7 +315,8 @@ def scaled() -> Part:
 
 
 def marked() -> list[Part]:
-    """A part for each test file with tests that have the mark `soak`."""
+    """A part for each test file with the mark `soak`: first one of each folder, then the second ones."""
+    files = [list(names) for _, names in groupby(files_with_mark(), key=lambda name: name.rpartition("/")[0])]
     return [
         Part(
             file,
@@ -328,7 +329,8 @@ def marked() -> list[Part]:
             needs=("network",) if file in _NEED_NETWORK else (),
             is_pytest=True,
         )
-        for file in files_with_mark()
+        for files_of_each in zip_longest(*files)
+        for file in filter(None, files_of_each)
     ]
 
 

@@ -13,13 +13,15 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from tests.soak.choice import by_age, expected_s, next_seed, next_turn
-from tests.soak.machine import load
+from tests.soak.machine import load, load_now
 from tests.soak.part import Part
 from tests.soak.process import TIMED_OUT, Ended, Process, StoppedError
 from tests.soak.records import ROOT, Call, Machine, Records, commit, open_failures, product_version
 from tests.soak.tools import missing
 
 WITHOUT_COUNTS = -2
+NO_TESTS = 5
+"""Pytest's exit code if none was chosen."""
 TAIL = 20
 SHOWN = 8
 """How many lines of a failed call's output are printed."""
@@ -78,11 +80,11 @@ class Soak:
         jobs: int = 1,
         has_network: bool = False,
         logs: Path = LOGS,
-        load_now: Callable[[], float] = load,
+        load_now: Callable[[], float] = load_now,
         after_each: Callable[[], None] = lambda: None,
     ) -> None:
         """`after_each` is called when a call was recorded."""
-        self._load = load_now
+        self._load_now = load_now
         self._parts, self._records, self._machine = parts, records, machine
         self._jobs, self._has_network, self._logs, self._after_each = jobs, has_network, logs, after_each
         self._commit = commit()
@@ -157,7 +159,7 @@ class Soak:
 
     def _expected_s(self, part: Part, turn: str) -> float:
         assert self._machine.calibration is not None
-        return expected_s(part, turn, self._records.calls, self._machine.calibration, self._load())
+        return expected_s(part, turn, self._records.calls, self._machine.calibration, self._load_now())
 
     def _can_run(self, part: Part) -> bool:
         if part.name not in self._outcome.skipped and (reason := missing(part.needs, has_network=self._has_network)):
@@ -208,7 +210,7 @@ class Soak:
         lacking = [count.name for count in planned.part.counts if count.is_required and counts[count.name] is None]
         found = {name: number for name, number in counts.items() if number is not None}
         code, output = ended.code, ended.output.splitlines()
-        if code == 0 and planned.part.is_pytest and not found:
+        if planned.part.is_pytest and (code == NO_TESTS or (code == 0 and not found)):
             return None
         if code == 0 and lacking:
             code = WITHOUT_COUNTS
@@ -223,7 +225,7 @@ class Soak:
             began=running.began.isoformat(timespec="milliseconds"),
             seconds=round(ended.seconds, 1),
             cpu_seconds=round(ended.cpu_seconds, 1),
-            load=round(self._load(), 1),
+            load=round(load(), 1),
             code=code,
             machine=self._machine,
             counts=found,

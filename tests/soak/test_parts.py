@@ -94,12 +94,13 @@ def test_marks_are_found_in_files_and_by_way_of_a_conftest(tmp_path: Path) -> No
             "@pytest.fixture\ndef topic(cluster): ...\n@pytest.fixture\ndef other(): ...\n",
             "b/test_fixture.py": "def test(cluster): ...\n",
             "b/below/test_by_way_of_another.py": "def test(topic): ...\n",
-            "b/test_plain.py": "def test(other): ...\n",
+            "b/test_plain.py": "# a cluster with a topic\nfrom tests.b import other_kinds\ndef test(other): ...\n",
+            "b/test_used.py": "pytestmark = pytest.mark.usefixtures('cluster')\n",
             "soak/test_parts.py": f"EXAMPLE = {mark!r}\n",
             "b/helpers.py": f"LONG = {mark}\n",
         },
     )
-    found = ["a/test_marked.py", "b/below/test_by_way_of_another.py", "b/test_fixture.py"]
+    found = ["a/test_marked.py", "b/below/test_by_way_of_another.py", "b/test_fixture.py", "b/test_used.py"]
     assert files_with_mark(tmp_path) == [f"tests/{name}" for name in found]
     assert marked_names((tmp_path / "tests/b/conftest.py").read_text()) == {"_LONG", "KINDS", "cluster", "topic"}
     assert other_files_with_mark(tmp_path) == ["tests/b/helpers.py"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.soak.fakes import call
-from tests.soak.machine import this_machine
+from tests.soak.machine import load_now, this_machine
 from tests.soak.records import Records, commit, open_failures, product_version
 
 
@@ -72,3 +72,4 @@ def test_the_machine_is_measured() -> None:
     assert machine.cpu
     assert machine.calibration is not None
     assert machine.calibration > 0
+    assert load_now() >= 0

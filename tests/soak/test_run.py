@@ -125,6 +125,12 @@ def test_a_call_without_counts_or_over_its_limit_has_failed(soak, script: str, o
     assert [one.code for one in outcome.calls] == [code]
 
 
+def test_a_file_without_such_a_test_is_no_failure(soak) -> None:
+    none = part("tests", "print('5 deselected in 0.1s'); raise SystemExit(5)", is_pytest=True)
+    outcome = soak(none)(60)
+    assert (outcome.calls, outcome.skipped) == ([], {"tests": "it has no test that can be run here"})
+
+
 def test_a_part_that_needs_what_is_not_there_is_skipped_with_a_sentence(soak, capsys) -> None:
     parts = [part("tool", needs=("no-such-tool",)), part("download", needs=("network",))]
     outcome = soak(*parts)(60)
