@@ -71,10 +71,11 @@ def compile_java(*arguments: str) -> Ran:
 
 
 class Host:
-    """One JVM that this process uses, and whether this process has started it."""
+    """One JVM that this process uses."""
 
     _used: dict[tuple[str, ...], Host] = {}  # noqa: RUF012 - one for all
     _lock = threading.RLock()
+    _processes: list[subprocess.Popen[bytes]] = []  # noqa: RUF012
     _spent_s = 0.0
 
     @classmethod
@@ -93,7 +94,7 @@ class Host:
     @classmethod
     def started(cls) -> set[int]:
         """The process ids of the JVMs that this process has started, for all."""
-        return {host._process.pid for host in cls._used.values() if host._process is not None}
+        return {process.pid for process in cls._processes}
 
     def __init__(self, options: tuple[str, ...]) -> None:
         java = shutil.which("java")
@@ -103,7 +104,6 @@ class Host:
         key = hashlib.sha256("\0".join([*self._command, SOURCE.read_text()]).encode()).hexdigest()[:16]
         self._path = _own_directory() / f"{key}.sock"
         self._log = self._path.with_suffix(".log")
-        self._process: subprocess.Popen[bytes] | None = None
         with self._path.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self._held = self._hold() or self._start()
@@ -127,8 +127,6 @@ class Host:
             self._held.close()
             for options in [options for options, host in Host._used.items() if host is self]:
                 del Host._used[options]
-        if self._process is not None:
-            self._process.poll()
 
     def _connected(self, timeout_s: float) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX)
@@ -157,14 +155,15 @@ class Host:
     def _start(self) -> socket.socket:
         self._path.unlink(missing_ok=True)
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 [*self._command, str(self._path)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=ROOT, start_new_session=True,
             )  # fmt: skip
+        Host._processes.append(process)
         deadline = time.monotonic() + START_TIMEOUT_S
         while (held := self._hold()) is None:
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self._process.kill()
+            if process.poll() is not None or time.monotonic() > deadline:
+                process.kill()
                 raise HostError(f"the JVM does not listen:\n{self._end_of_log()}")
             time.sleep(0.02)
         return held
