@@ -62,19 +62,21 @@ def run(
     The class path has no wildcards. Programs with other `options` of the JVM than the usual run in another one.
     """
     words = ["run", os.pathsep.join(map(str, class_path)), main_class, str(int(timeout_s * 1000)), stdin, *arguments]
-    return Host.of(tuple(options)).ask(words, timeout_s)
+    return Host.of(tuple(options)).ask(words, timeout_s, f"{main_class} {' '.join(arguments)}")
 
 
 def compile_java(*arguments: str) -> Ran:
     """Run javac."""
-    return Host.of(()).ask(["compile", *arguments], RUN_TIMEOUT_S)
+    return Host.of(()).ask(["compile", *arguments], RUN_TIMEOUT_S, "javac")
 
 
 class Host:
-    """One JVM that this process uses, and whether this process has started it."""
+    """One JVM that this process uses."""
 
     _used: dict[tuple[str, ...], Host] = {}  # noqa: RUF012 - one for all
-    _lock = threading.Lock()
+    _lock = threading.RLock()
+    _processes: list[subprocess.Popen[bytes]] = []  # noqa: RUF012
+    _spent_s = 0.0
 
     @classmethod
     def of(cls, options: tuple[str, ...]) -> Host:
@@ -87,12 +89,12 @@ class Host:
     @classmethod
     def spent_s(cls) -> float:
         """The CPU seconds that the JVMs have spent for this process, nearly so if others used them at the same time."""
-        return sum(host._spent_s for host in cls._used.values())
+        return cls._spent_s
 
     @classmethod
     def started(cls) -> set[int]:
         """The process ids of the JVMs that this process has started, for all."""
-        return {host._process.pid for host in cls._used.values() if host._process is not None}
+        return {process.pid for process in cls._processes}
 
     def __init__(self, options: tuple[str, ...]) -> None:
         java = shutil.which("java")
@@ -102,24 +104,29 @@ class Host:
         key = hashlib.sha256("\0".join([*self._command, SOURCE.read_text()]).encode()).hexdigest()[:16]
         self._path = _own_directory() / f"{key}.sock"
         self._log = self._path.with_suffix(".log")
-        self._process: subprocess.Popen[bytes] | None = None
-        self._spent_s = 0.0
-        self._is_asked = threading.Lock()
         with self._path.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self._held = self._hold() or self._start()
 
-    def ask(self, words: Sequence[str], timeout_s: float) -> Ran:
-        """The answer to a request."""
+    def ask(self, words: Sequence[str], timeout_s: float, what: str) -> Ran:
+        """The answer to a request; `what` names it in errors."""
         try:
             with self._connected(timeout_s + SPARE_S) as connection:
                 _send(connection, words)
                 code, out, errors, seconds = _receive(connection)
         except OSError as error:
-            raise HostError(f"the JVM has not answered ({error!r}): {words[:5]}\n{self._end_of_log()}") from error
-        with self._is_asked:
-            self._spent_s += float(seconds)
+            self._give_up()
+            raise HostError(f"the JVM has not answered: {what}: {error!r}\n{self._end_of_log()}") from error
+        with Host._lock:
+            Host._spent_s += float(seconds)
         return Ran(int(code), out, errors)
+
+    def _give_up(self) -> None:
+        """Whoever asks next starts another JVM, unless this one still answers."""
+        with Host._lock:
+            self._held.close()
+            for options in [options for options, host in Host._used.items() if host is self]:
+                del Host._used[options]
 
     def _connected(self, timeout_s: float) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX)
@@ -148,14 +155,15 @@ class Host:
     def _start(self) -> socket.socket:
         self._path.unlink(missing_ok=True)
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 [*self._command, str(self._path)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=ROOT, start_new_session=True,
             )  # fmt: skip
+        Host._processes.append(process)
         deadline = time.monotonic() + START_TIMEOUT_S
         while (held := self._hold()) is None:
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self._process.kill()
+            if process.poll() is not None or time.monotonic() > deadline:
+                process.kill()
                 raise HostError(f"the JVM does not listen:\n{self._end_of_log()}")
             time.sleep(0.02)
         return held

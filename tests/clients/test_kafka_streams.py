@@ -11,6 +11,7 @@ import pytest
 from compat.kafka_tools import run_tool
 from tests.clients.exchange import Directory
 from tests.clients.streams_application import Application, wait_for
+from tests.conftest import Brokers
 
 SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**32))))
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -35,6 +36,15 @@ FAST_SESSIONS = {
 def chance():
     print(f"replay with BARNABAS_SEED={SEED}")
     return random.Random(SEED)
+
+
+@pytest.fixture(scope="module")
+def streams_broker(tmp_path_factory, request):
+    """One broker for the tests that do not kill it."""
+    brokers = Brokers(request.config)
+    server = brokers.start(tmp_path_factory.mktemp("streams"), FAST_SESSIONS)
+    yield server
+    brokers.stop(server)
 
 
 @pytest.fixture
@@ -66,9 +76,8 @@ def protocol(request):
         pytest.param(AT_LEAST_ONCE, id="at_least_once", marks=pytest.mark.soak),
     ],
 )
-def test_word_count(start_broker, application, chance, protocol, guarantee):
-    server = start_broker(config=FAST_SESSIONS)
-    words = application(server, guarantee, *protocol)
+def test_word_count(streams_broker, application, chance, protocol, guarantee):
+    words = application(streams_broker, guarantee, *protocol)
     words.write(200, chance)
     instance = words.start().running()
     words.check_exactly_once()  # nothing is killed, so the counts are exact with at-least-once too
@@ -80,9 +89,9 @@ def test_word_count(start_broker, application, chance, protocol, guarantee):
 
 
 @pytest.mark.soak
-def test_exactly_once_through_kills_of_the_application(start_broker, application, chance, protocol):
+def test_exactly_once_through_kills_of_the_application(streams_broker, application, chance, protocol):
     """T12: restored from the state directory, and from the changelog topics alone."""
-    words = application(start_broker(config=FAST_SESSIONS), EXACTLY_ONCE, *protocol)
+    words = application(streams_broker, EXACTLY_ONCE, *protocol)
     for kill in range(KILLS):
         instance = words.start(state=f"state-{kill // 2}").running()
         words.write(100, chance)
@@ -93,8 +102,8 @@ def test_exactly_once_through_kills_of_the_application(start_broker, application
 
 
 @pytest.mark.soak
-def test_at_least_once_through_kills_of_the_application(start_broker, application, chance, protocol):
-    words = application(start_broker(config=FAST_SESSIONS), AT_LEAST_ONCE, *protocol)
+def test_at_least_once_through_kills_of_the_application(streams_broker, application, chance, protocol):
+    words = application(streams_broker, AT_LEAST_ONCE, *protocol)
     instance = words.start().running()
     words.write(100, chance)
     time.sleep(chance.uniform(0, 1))
@@ -118,10 +127,10 @@ def test_exactly_once_through_kills_of_the_broker(start_broker, application, cha
 
 
 @pytest.mark.soak
-def test_one_two_one_instances(start_broker, application, chance, protocol):
+def test_one_two_one_instances(streams_broker, application, chance, protocol):
     """Two threads each. Each task has one owner; tasks of a closed instance continue from its committed offsets."""
     settings = [EXACTLY_ONCE, "num.stream.threads=2", *protocol]
-    words = application(start_broker(config=FAST_SESSIONS), *settings, partitions=4)
+    words = application(streams_broker, *settings, partitions=4)
     first = words.start().running()
     words.write(100, chance)
     wait_for(lambda: len(first.tasks()[0]) == 8, "the first has no tasks")
@@ -159,9 +168,9 @@ def test_standby_tasks(start_broker, application, chance, protocol):
 
 
 @pytest.mark.soak
-def test_every_instance_knows_all_assignments(start_broker, application, protocol):
+def test_every_instance_knows_all_assignments(streams_broker, application, protocol):
     """Interactive queries: each instance knows the partitions of all instances."""
-    words = application(start_broker(config=FAST_SESSIONS), *protocol)
+    words = application(streams_broker, *protocol)
     one = words.start("application.server=here:1", state="one").running()
     two = words.start("application.server=there:2", state="two").running()
     everything = {f"{words.name}-by-word-repartition-{index}" for index in range(2)}
@@ -177,8 +186,8 @@ def test_every_instance_knows_all_assignments(start_broker, application, protoco
 
 
 @pytest.mark.soak
-def test_shutdown_of_the_whole_application(start_broker, application, chance, protocol):
-    words = application(start_broker(config=FAST_SESSIONS), EXACTLY_ONCE, *protocol)
+def test_shutdown_of_the_whole_application(streams_broker, application, chance, protocol):
+    words = application(streams_broker, EXACTLY_ONCE, *protocol)
     instances = [words.start(state="one").running(), words.start(state="two").running()]
     words.write(50, chance)
     words.check_exactly_once()
@@ -197,32 +206,31 @@ def tool(server, *arguments):
 
 
 @pytest.mark.soak
-def test_kafka_streams_groups_tool(start_broker, application, chance):
+def test_kafka_streams_groups_tool(streams_broker, application, chance):
     """List, describe, members, offsets, reset and delete, with Kafka's own tool."""
-    server = start_broker(config=FAST_SESSIONS)
-    words = application(server, *PROTOCOLS["streams"])
+    words = application(streams_broker, *PROTOCOLS["streams"])
     instance = words.start().running()
     words.write(60, chance)
     words.wait_counted()
     group = ["--group", words.name]
-    assert words.name in tool(server, "--list")
-    listed = tool(server, "--list", "--state", "stable")
+    assert words.name in tool(streams_broker, "--list")
+    listed = tool(streams_broker, "--list", "--state", "stable")
     assert [words.name, "Stable"] in [line.split() for line in listed.splitlines()]
-    assert "Stable" in tool(server, "--describe", *group, "--state", "--verbose")
-    members = tool(server, "--describe", *group, "--members", "--verbose")
+    assert "Stable" in tool(streams_broker, "--describe", *group, "--state", "--verbose")
+    members = tool(streams_broker, "--describe", *group, "--members", "--verbose")
     assert "ACTIVE" in members
     assert "0:[0,1]" in members.replace(" ", "")
-    offsets = tool(server, "--describe", *group, "--offsets", "--verbose")
+    offsets = tool(streams_broker, "--describe", *group, "--offsets", "--verbose")
     rows = [line.split() for line in offsets.splitlines() if f"{words.name}-lines" in line]
     assert len(rows) == 2
     assert sum(int(row[3]) for row in rows) == 60
-    assert "non-empty" in tool(server, "--delete", *group).lower().replace("not empty", "non-empty")
+    assert "non-empty" in tool(streams_broker, "--delete", *group).lower().replace("not empty", "non-empty")
     instance.close()
-    wait_for(lambda: "Empty" in tool(server, "--describe", *group, "--state"), "it is never empty")
-    reset = tool(server, "--reset-offsets", *group, "--all-input-topics", "--to-earliest", "--execute")
+    wait_for(lambda: "Empty" in tool(streams_broker, "--describe", *group, "--state"), "it is never empty")
+    reset = tool(streams_broker, "--reset-offsets", *group, "--all-input-topics", "--to-earliest", "--execute")
     assert f"{words.name}-lines" in reset
-    assert "successful" in tool(server, "--delete", *group)
-    assert words.name not in tool(server, "--list")
+    assert "successful" in tool(streams_broker, "--delete", *group)
+    assert words.name not in tool(streams_broker, "--list")
 
 
 @pytest.mark.soak

@@ -1,4 +1,4 @@
-"""Kafka's command line tools 4.3.1, run in one JVM: groups, transactions, features, verifiable clients."""
+"""Kafka's command line tools 4.3.1: groups, transactions, features, verifiable clients."""
 
 from __future__ import annotations
 
