@@ -17,7 +17,7 @@ from tests.crash.move_work import MoveWork, check_one_is_current, start_with_two
 from tests.crash.survivors import Kind, Survivors
 from tests.support.volume import first_seed, how_many, limited, replay
 
-STATES = how_many("BARNABAS_CRASH_STATES", 60)
+STATES = how_many("BARNABAS_CRASH_STATES", 50)
 PER_HISTORY = min(STATES, 100)
 Check: TypeAlias = "Callable[[Image, Promises], None]"
 

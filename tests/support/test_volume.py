@@ -91,6 +91,8 @@ def test_examples_are_the_same_unless_there_is_a_seed(tmp_path: Path) -> None:
     assert "examples 20 " in seeded
     assert "limit 0" in seeded
     assert "repeat this seed with: BARNABAS_SEED=12 BARNABAS_SEEDS=1" in seeded
+    variables = "BARNABAS_SEED=10 BARNABAS_SEEDS=4 BARNABAS_EXAMPLES=20"
+    assert f"{variables} python -m pytest test_probe.py::test_seeds\n" in seeded
     again = probe(tmp_path, BARNABAS_SEED="10", BARNABAS_EXAMPLES="20")
     assert examples(again) == examples(seeded)
     assert examples(probe(tmp_path, BARNABAS_SEED="11", BARNABAS_EXAMPLES="20")) != examples(seeded)

@@ -13,13 +13,16 @@ A test takes its size from `how_many` and its seeds from `first_seed` or `seeds`
 | BARNABAS_KILLS | kills of a broker |
 
 As a pytest plugin it sets the seed of Hypothesis, takes the limit of time away where a variable says how large tests
-are, and prints the variables. Its import loads the profile of Hypothesis.
+are, and prints the variables, also as the command that repeats a test which has failed. Its import loads the profile of
+Hypothesis.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -111,3 +114,12 @@ def pytest_report_header() -> list[str]:
     """The variables of the run."""
     given = given_variables()
     return [f"sizes and seeds: {' '.join(given)}"] if given else []
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What repeats the tests that have failed, if variables have chosen what they did."""
+    failed = [report.nodeid for kind in ("failed", "error") for report in terminalreporter.stats.get(kind, ())]
+    if failed and (given := given_variables()):
+        terminalreporter.section("repeat with", sep="-")
+        for nodeid in dict.fromkeys(failed):
+            terminalreporter.write_line(f"{' '.join(given)} python -m pytest {shlex.quote(nodeid)}")
