@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
@@ -37,11 +36,8 @@ if TYPE_CHECKING:
 pytest_plugins = [
     "tests.parallel", "tests.marks",
     "tests.support.bytecode", "tests.support.costs", "tests.support.failures", "tests.support.garbage",
+    "tests.support.volume",
 ]  # fmt: skip
-
-# No test depends on time: neither an example nor its generation may fail for being slow on a busy machine.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
 
 _live: dict[str, Server] = {}
 _counter = itertools.count(1)

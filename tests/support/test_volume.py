@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.support import volume
 
@@ -96,3 +97,9 @@ def test_examples_are_the_same_unless_there_is_a_seed(tmp_path: Path) -> None:
     again = probe(tmp_path, BARNABAS_SEED="10", BARNABAS_EXAMPLES="20")
     assert examples(again) == examples(seeded)
     assert examples(probe(tmp_path, BARNABAS_SEED="11", BARNABAS_EXAMPLES="20")) != examples(seeded)
+
+
+def test_the_tests_of_this_project_have_it(request: pytest.FixtureRequest) -> None:
+    """Without the plugin a seed would not reach Hypothesis, and large tests would have the limit of small ones."""
+    assert request.config.pluginmanager.has_plugin("tests.support.volume")
+    assert settings.get_current_profile_name() == volume.PROFILE
