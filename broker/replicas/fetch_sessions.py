@@ -147,7 +147,7 @@ class FetchSession:
             for index in forgotten.partitions:
                 partitions.pop((name, index), None)
                 if self.watch is not None:
-                    self.watch.changed.pop((name, index), None)
+                    self.watch.forget((name, index))
 
     def move_to_end(self, key: PartitionKey) -> None:
         """The partition had records: the others are read first next time."""
@@ -192,6 +192,8 @@ class FetchSessions:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             session.is_closed = True
+            if session.watch is not None:
+                session.watch.close()
 
     def resume(self, request: FetchRequest, *, uses_topic_ids: bool, now: float) -> FetchSession | None:
         """The session of an incremental request, updated by the request; None if it has no partitions any more.
