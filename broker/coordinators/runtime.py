@@ -484,7 +484,7 @@ class CoordinatorRuntime(Generic[C]):
             timer.cancel()
             if not is_late:
                 self._decided(shard, result, error)
-            elif not error:
+            elif not error and self._is_current(shard):
                 self._continue_committed(shard, result)
 
         def out_of_time() -> None:
@@ -500,8 +500,10 @@ class CoordinatorRuntime(Generic[C]):
         """The records of `result`, and all before them, are committed, or with an error never will be."""
         if error:
             release_replies(shard.coordinator.commit_failed(result, error))
-        else:
+        elif self._is_current(shard):
             self._finish(shard, result)
+        else:  # the next coordinator does what follows
+            release_replies(result)
 
     def _finish(self, shard: Shard[C], result: Result) -> None:
         release_replies(result)
