@@ -9,7 +9,8 @@ Invariants: a waiter that has been removed is not called; one that is there at t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Waking(Generic[W]):
         self._waiters = waiters
         self._call = call
         self._done = done
-        self._keys: Iterator[object] | None = None
+        self._keys: deque[object] | None = None
         self._is_again = False
 
     def begin(self) -> None:
@@ -44,15 +45,15 @@ class Waking(Generic[W]):
         if self._keys is not None:
             self._is_again = True
             return
-        self._keys = iter(list(self._waiters))
+        self._keys = deque(self._waiters)  # one that was called is freed then, not all at the end
         self._go_on()
 
     def _go_on(self) -> None:
-        assert self._keys is not None
-        loop, waiters = self._loop, self._waiters
+        loop, waiters, keys = self._loop, self._waiters, self._keys
+        assert keys is not None
         end = loop.now() + PIECE_S
-        for key in self._keys:
-            woken = waiters.get(key)
+        while keys:
+            woken = waiters.get(keys.popleft())
             if woken is None:
                 continue
             self._call(woken)
