@@ -24,6 +24,16 @@ PIECE_S: Final = 0.001
 W = TypeVar("W")
 
 
+def call_in_pieces(loop: Loop, calls: deque[Callable[[], object]]) -> None:
+    """Call each once, in their order, and take it out of `calls`: for `PIECE_S` now, and at the end of each turn."""
+    end = loop.now() + PIECE_S
+    while calls:
+        calls.popleft()()
+        if loop.now() >= end:
+            loop.call_after_turn(lambda: call_in_pieces(loop, calls))
+            return
+
+
 class Waking(Generic[W]):
     """One pass over those who wait, or several."""
 
