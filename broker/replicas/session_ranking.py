@@ -9,12 +9,9 @@ request that is resumed costs nothing; Kafka keeps a sorted map up to date inste
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from barnabas.broker.replicas.fetch_sessions import FetchSession
+from typing import Final, Generic, Protocol, TypeVar
 
 MOVES: Final = 100
 """How many sessions become old, and how many are put right, in one call."""
@@ -23,18 +20,36 @@ SPARE: Final = 64
 """How many closed sessions are kept in any case."""
 
 
-class SessionRanking:
+class RankedSession(Protocol):
+    """What is needed of a session."""
+
+    session_id: int
+    created: float
+
+    @property
+    def is_follower(self) -> bool:
+        """Whether a follower reads."""
+
+    @property
+    def partitions(self) -> Sized:
+        """Its partitions."""
+
+
+S = TypeVar("S", bound=RankedSession)
+
+
+class SessionRanking(Generic[S]):
     """The open sessions by priority."""
 
     __slots__ = ("_ranked", "_sessions", "_young")
 
-    def __init__(self, sessions: Mapping[int, FetchSession]) -> None:
+    def __init__(self, sessions: Mapping[int, S]) -> None:
         """`sessions` are the open sessions by id."""
         self._sessions = sessions
         self._young: deque[tuple[float, int]] = deque()  # when it was made, and its id
         self._ranked: list[tuple[bool, int, int]] = []  # whether a follower reads, how many partitions, and the id
 
-    def add(self, session: FetchSession) -> None:
+    def add(self, session: S) -> None:
         """A session was made."""
         self._young.append((session.created, session.session_id))
         if len(self._young) + len(self._ranked) > 2 * len(self._sessions) + SPARE:
@@ -47,7 +62,7 @@ class SessionRanking:
         self._ranked = [one for one in self._ranked if one[2] in sessions]
         heapify(self._ranked)
 
-    def least(self, made_before: float) -> FetchSession | None:
+    def least(self, made_before: float) -> S | None:
         """The session with the lowest priority of those that were made before a time; None if there is none."""
         sessions, young, ranked = self._sessions, self._young, self._ranked
         moves = MOVES
@@ -70,5 +85,5 @@ class SessionRanking:
         return None
 
 
-def _rank(session: FetchSession) -> tuple[bool, int, int]:
+def _rank(session: RankedSession) -> tuple[bool, int, int]:
     return session.is_follower, len(session.partitions), session.session_id
