@@ -121,7 +121,7 @@ class ClusterMember:
             broker_epoch=lambda: self.lifecycle.broker_epoch,
         )
         self._inter_broker_listener = config.inter_broker_listener
-        broker.metadata.on_change.append(self._forget_brokers)
+        broker.metadata.on_change.append(self._follow_registrations)
         broker.metadata.on_change.append(self.assignments.apply)
         broker.metadata.on_change.append(self._hasten_shutdown)
         broker.metadata.on_config_change.append(self.fetchers.config_changed)
@@ -230,10 +230,9 @@ class ClusterMember:
                 return endpoint.host, endpoint.port
         return None
 
-    def _forget_brokers(self, delta: ClusterDelta) -> None:
+    def _follow_registrations(self, delta: ClusterDelta) -> None:
         for node_id in delta.changed_brokers:
-            if node_id not in self._broker.image.brokers:
-                self._broker.inter_broker.forget(node_id)
+            self._broker.inter_broker.registration_changed(node_id)
 
     def _hasten_shutdown(self, _: ClusterDelta) -> None:
         """While a broker waits to stop, report each change at once: the controller lets it stop when all have them."""

@@ -148,7 +148,7 @@ class FollowerSessionPlan(FollowerFetchPlan):
 
     def watch_from_now(self, partition: Partition, key: PartitionKey) -> None:
         """Have the session told when the partition changes."""
-        partition.watches[self.watch] = key
+        self.watch.watch(partition, key)
 
     def read_changed(self) -> Attempt:
         """Read what is not idle now, without recording positions."""

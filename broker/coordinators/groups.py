@@ -132,7 +132,7 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
         self._group_configs = group_configs
         self._random_bytes = random_bytes
         self._refusals = LimitedLog(services.loop, logger, logging.WARNING, "refused requests of groups")
-        self.share_states = ShareGroupStates(self.handle, shares)
+        self.share_states = ShareGroupStates(services.loop, self.handle, shares)
 
     def _count(self) -> int:
         return sum([len(coordinator.groups) for coordinator in self])

@@ -18,6 +18,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from barnabas.broker.coordinators.append import append_records
@@ -40,6 +41,8 @@ logger = logging.getLogger("kafka.coordinator.Runtime")
 
 C = TypeVar("C", bound=Coordinator)
 
+DUE_S = 0.001
+"""How long deadlines are handled at a time, seconds."""
 TICK_RETRY_S = 1.0
 """Delay after a failure of what was due, seconds."""
 _RETRIABLE = frozenset({ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
@@ -208,7 +211,7 @@ class CoordinatorRuntime(Generic[C]):
             self._load_again(shard.partition)
 
     def _unload(self, shard: Shard[C]) -> None:
-        call_guarded(f"Unloading the coordinator of {shard.partition!r}", shard.unload, self._moment())
+        call_guarded(f"Unloading the coordinator of {shard.partition!r}", shard.unload, self._moment(), self._loop)
 
     def reload(self, key: str, after_s: float) -> None:
         """Unload the coordinator of a key and load it again, `after_s` seconds from now.
@@ -431,9 +434,16 @@ class CoordinatorRuntime(Generic[C]):
         shard.timer = self._loop.state_timers.at(deadline, lambda: self._tick(shard))
 
     def _do_what_is_due(self, shard: Shard[C], at: Moment) -> float | None:
-        """Handle the deadlines up to `at`; returns the next one."""
-        coordinator = shard.coordinator
+        """Handle the deadlines up to `at`, for `DUE_S`; returns the next one, which is due already if that was short.
+
+        Thousands of members that vanish together are removed in pieces, between which others are served.
+        """
+        coordinator, end = shard.coordinator, inf
         while (deadline := coordinator.next_deadline()) is not None and deadline <= at.now and self._is_current(shard):
+            if self._loop.now() >= end:
+                break
+            if end == inf:
+                end = self._loop.now() + DUE_S
             self._append_and_reply(shard, coordinator.tick(at), at)
         return deadline
 
@@ -447,7 +457,7 @@ class CoordinatorRuntime(Generic[C]):
             result = self._append(shard, result, at)
         except Exception as error:
             self._fail(shard, "Appending or replaying records", error)
-            release_replies(result.failed_replies(ErrorCode.NOT_COORDINATOR))
+            release_replies(result.failed_replies(ErrorCode.NOT_COORDINATOR), self._loop)
             return
         log = shard.partition.log
         if log.high_watermark == log.log_end_offset:
@@ -484,14 +494,14 @@ class CoordinatorRuntime(Generic[C]):
             timer.cancel()
             if not is_late:
                 self._decided(shard, result, error)
-            elif not error:
+            elif not error and self._is_current(shard):
                 self._continue_committed(shard, result)
 
         def out_of_time() -> None:
             nonlocal is_late
             is_late = True
             logger.warning("Records of %r were not replicated in %g s", shard.partition, self.write_timeout_s)
-            release_replies(shard.coordinator.commit_failed(result, ErrorCode.REQUEST_TIMED_OUT))
+            release_replies(shard.coordinator.commit_failed(result, ErrorCode.REQUEST_TIMED_OUT), self._loop)
 
         timer = self._loop.timers.at(self._loop.now() + self.write_timeout_s, out_of_time)
         shard.partition.when_committed(shard.partition.log.log_end_offset - 1, decided)
@@ -499,12 +509,14 @@ class CoordinatorRuntime(Generic[C]):
     def _decided(self, shard: Shard[C], result: Result, error: ErrorCode) -> None:
         """The records of `result`, and all before them, are committed, or with an error never will be."""
         if error:
-            release_replies(shard.coordinator.commit_failed(result, error))
-        else:
+            release_replies(shard.coordinator.commit_failed(result, error), self._loop)
+        elif self._is_current(shard):
             self._finish(shard, result)
+        else:  # the next coordinator does what follows
+            release_replies(result, self._loop)
 
     def _finish(self, shard: Shard[C], result: Result) -> None:
-        release_replies(result)
+        release_replies(result, self._loop)
         self._continue_committed(shard, result)
 
     def _continue_committed(self, shard: Shard[C], result: Result) -> None:

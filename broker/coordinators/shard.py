@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from barnabas.broker.guarded import call_guarded
-from barnabas.coord.machine import Moment, Result
+from barnabas.broker.waking import FEW, call_in_pieces
+from barnabas.coord.machine import Moment, Result, Ticket
 
 if TYPE_CHECKING:
+    from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.timers import Timer
     from barnabas.wire.errors import ErrorCode
@@ -37,6 +40,8 @@ class Coordinator(Protocol):
         """Do everything that is due."""
 
 
+ANSWERING: Final = "Answering what has waited for a coordinator"
+
 C = TypeVar("C", bound=Coordinator)
 
 
@@ -58,19 +63,25 @@ class Shard(Generic[C]):
         log = self.partition.log
         return log.high_watermark == log.log_end_offset
 
-    def unload(self, at: Moment) -> None:
+    def unload(self, at: Moment, loop: Loop) -> None:
         """Cancel the timer and answer everybody who waits."""
         if self.timer is not None:
             self.timer.cancel()
-        release_replies(self.coordinator.unload(at))
+        release_replies(self.coordinator.unload(at), loop)
 
 
-def release_replies(result: Result) -> None:
-    """Call each ticket with its answer: a ticket is the function that takes the answer.
+def release_replies(result: Result, loop: Loop) -> None:
+    """Call each ticket with its answer: a ticket is the function that takes the answer. Many are called in pieces.
 
     One that fails is logged, and the others get theirs. A ticket that does more than to resolve a delayed response is
     made with its `guard`.
     """
+    if len(result.replies) > FEW:
+        call_in_pieces(loop, deque(partial(_answer, ticket, message) for ticket, message, _ in result.replies))
+        return
     for ticket, message, _ in result.replies:
-        answer: Callable[[Struct], None] = ticket  # type: ignore[assignment]  # every ticket here is such a function
-        call_guarded("Answering what has waited for a coordinator", answer, message)
+        call_guarded(ANSWERING, ticket, message)  # type: ignore[arg-type]
+
+
+def _answer(ticket: Ticket, message: Struct) -> None:
+    call_guarded(ANSWERING, ticket, message)  # type: ignore[arg-type]  # every ticket here is such a function

@@ -19,6 +19,7 @@ from barnabas.wire.errors import ErrorCode
 if TYPE_CHECKING:
     from barnabas.broker.coordinators.loading import Event
     from barnabas.broker.coordinators.share_states import ShareStates
+    from barnabas.broker.loop import Loop
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.coordinator import GroupCoordinator
     from barnabas.coord.groups.share.result import ShareGroupResult
@@ -34,8 +35,9 @@ HandleEvent: TypeAlias = "Callable[[str, Event[GroupCoordinator]], None]"
 class ShareGroupStates:
     """The tasks of all share groups of this broker."""
 
-    def __init__(self, handle: HandleEvent, shares: ShareStates) -> None:
+    def __init__(self, loop: Loop, handle: HandleEvent, shares: ShareStates) -> None:
         """`handle` gives an event to the coordinator of a group id (`GroupCoordinators.handle`)."""
+        self._loop = loop
         self._handle = handle
         self._shares = shares
         self._waiting: dict[str, deque[Callable[[], None]]] = {}
@@ -121,6 +123,6 @@ class ShareGroupStates:
             self._handle(group_id, lambda groups, at: groups.share_groups.task_ended(result, failures, at))
         except Exception as error:
             known = answer_for(f"The end of a task of the share group {group_id}", error)
-            release_replies(result.failed_replies(known.code))
+            release_replies(result.failed_replies(known.code), self._loop)
         while waiting:
             call_guarded(f"What waits for a task of the share group {group_id}", waiting.popleft())

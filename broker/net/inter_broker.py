@@ -2,6 +2,9 @@
 
 Purposes have connections of their own, so that a fetch that waits for records does not delay anything else. The address
 of a node is asked for with every request, so a node that was registered with another one is found there.
+
+Invariant: a client is good for as long as this broker runs. Only its connections end, also when its node is not
+registered any longer: fetchers and others keep clients, and the node may come back under the same id.
 """
 
 from __future__ import annotations
@@ -57,10 +60,15 @@ class InterBroker:
             )
         return client
 
-    def forget(self, node_id: int) -> None:
-        """Close the clients of a node that is no longer registered."""
-        for key in [key for key in self._clients if key[0] == node_id]:
-            self._clients.pop(key).close()
+    def registration_changed(self, node_id: int) -> None:
+        """Close the connections to where a node was, if it is registered elsewhere now or no longer.
+
+        Its clients stay: those who hold one reach the node again once it is registered again.
+        """
+        address = self._endpoint(node_id)
+        for (client_of, _), client in self._clients.items():
+            if client_of == node_id:
+                client.disconnect_unless(address)
 
     def close(self) -> None:
         """Close all clients: what waits fails with NETWORK_EXCEPTION."""

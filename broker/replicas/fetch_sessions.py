@@ -9,9 +9,11 @@ one follower, which says more of each partition.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.replicas.session_ranking import SessionRanking
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -147,7 +149,7 @@ class FetchSession:
             for index in forgotten.partitions:
                 partitions.pop((name, index), None)
                 if self.watch is not None:
-                    self.watch.changed.pop((name, index), None)
+                    self.watch.forget((name, index))
 
     def move_to_end(self, key: PartitionKey) -> None:
         """The partition had records: the others are read first next time."""
@@ -172,13 +174,15 @@ def replica_of(request: FetchRequest) -> int:
 
 
 class FetchSessions:
-    """The sessions of all clients."""
+    """The sessions of all clients, and which one is evicted first; a new session costs O(log n)."""
 
     def __init__(self, slots: int, new_id: Callable[[], int]) -> None:
         """`new_id` yields random positive int32 numbers."""
         self._slots = slots
         self._new_id = new_id
-        self._sessions: dict[int, FetchSession] = {}
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        """By id; the one that was used least recently is the first."""
+        self._ranking = SessionRanking(self._sessions)
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -192,6 +196,8 @@ class FetchSessions:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             session.is_closed = True
+            if session.watch is not None:
+                session.watch.close()
 
     def resume(self, request: FetchRequest, *, uses_topic_ids: bool, now: float) -> FetchSession | None:
         """The session of an incremental request, updated by the request; None if it has no partitions any more.
@@ -211,6 +217,7 @@ class FetchSessions:
             self.close(session.session_id)
             return None
         session.last_used = now
+        self._sessions.move_to_end(session.session_id)
         session.epoch = session.epoch + 1 if session.epoch < _MAX_EPOCH else 1
         return session
 
@@ -225,24 +232,21 @@ class FetchSessions:
         session_id = self._new_id()
         while session_id in self._sessions or session_id == NO_SESSION:
             session_id = self._new_id()
-        self._sessions[session_id] = FetchSession(
+        self._sessions[session_id] = session = FetchSession(
             session_id, partitions, uses_topic_ids=uses_topic_ids, replica_id=replica_id, now=now
         )
+        self._ranking.add(session)
         return session_id
 
     def _evict_for(self, size: int, is_follower: bool, now: float) -> bool:
         """Evict a session with lower priority than a new one of `size` partitions; returns whether there was one."""
-        sessions = self._sessions.values()
-        stalest = min(sessions, key=lambda session: session.last_used)
+        stalest = next(iter(self._sessions.values()))
         if now - stalest.last_used > EVICTION_S:
             self.close(stalest.session_id)
             return True
-        settled = [session for session in sessions if now - session.created > EVICTION_S]
-        if is_follower:
-            settled = [session for session in settled if not session.is_follower]
-        if not settled:
+        least = self._ranking.least(now - EVICTION_S)
+        if least is None or (is_follower and least.is_follower):
             return False
-        least = min(settled, key=lambda session: (session.is_follower, len(session.partitions)))
         if (least.is_follower, len(least.partitions)) > (is_follower, size):
             return False
         self.close(least.session_id)

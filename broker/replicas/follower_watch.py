@@ -4,11 +4,14 @@ A follower names only what has changed for it, and has every partition of its le
 nothing to send and nothing to learn from its fetch but that the follower is still at the end. A watch stays with its
 session and is told by the partitions when that ends: an append, a new high watermark, another leader, ISR or log start.
 When a partition was idle, the session's last fetch was the follower's last fetch of it (R9).
+
+Invariant: partition and watch know each other or neither does. A session that is closed or forgets a partition, and a
+partition that is closed, leave nothing of themselves at the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -30,19 +33,16 @@ class WatchedSession(Protocol):
 
     is_closed: bool
 
-    @property
-    def partitions(self) -> Container[PartitionKey]:
-        """Its partitions."""
-
 
 class FollowerWatch:
     """The partitions of one session that are not idle."""
 
-    __slots__ = ("_replica_id", "_session", "changed", "fetched_at", "on_woken")
+    __slots__ = ("_replica_id", "_session", "_watched", "changed", "fetched_at", "on_woken")
 
     def __init__(self, session: WatchedSession, keys: Iterable[PartitionKey], replica_id: int, now: float) -> None:
         self._session = session
         self._replica_id = replica_id
+        self._watched: dict[PartitionKey, WatchedPartition] = {}
         self.changed: dict[PartitionKey, None] = dict.fromkeys(keys)
         """Partitions that the next fetch has to read."""
         self.fetched_at = now
@@ -50,10 +50,29 @@ class FollowerWatch:
         self.on_woken: Callable[[], None] | None = None
         """Called when a partition has records or a new leader, while a fetch waits."""
 
+    def watch(self, partition: WatchedPartition, key: PartitionKey) -> None:
+        """Be told when a partition changes, as long as the session is open."""
+        if not self._session.is_closed:
+            self._watched[key] = partition
+            partition.watches[self] = key
+
+    def forget(self, key: PartitionKey) -> None:
+        """The session has a partition no longer."""
+        self.changed.pop(key, None)
+        partition = self._watched.pop(key, None)
+        if partition is not None:
+            partition.watches.pop(self, None)
+
+    def close(self) -> None:
+        """The session is closed."""
+        for partition in self._watched.values():
+            partition.watches.pop(self, None)
+        self._watched.clear()
+
     def mark(self, partition: WatchedPartition, key: PartitionKey) -> None:
         """A partition is not idle any more; what waits goes on waiting."""
-        if self._session.is_closed or key not in self._session.partitions or partition.is_closed:
-            partition.watches.pop(self, None)
+        if partition.is_closed and self._watched.get(key) is partition:
+            self.forget(key)
         if key not in self.changed:
             self.changed[key] = None
             leading = partition.leading

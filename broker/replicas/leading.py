@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
-from barnabas.broker.guarded import call_guarded
 from barnabas.broker.replicas.leader_state import LeaderState, Proposal
+from barnabas.broker.replicas.offset_waits import OffsetWaits
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.flush_policy import FlushPolicy
     from barnabas.broker.replicas.isr_changes import IsrChanges
     from barnabas.broker.replicas.leader_state import Follower
@@ -83,6 +83,7 @@ class LedPartition(Protocol):
 class SharedParts(Protocol):
     """What all partitions with followers share (`broker.replicas.replication`)."""
 
+    loop: Loop
     node_id: int
     now: Callable[[], float]
     changes: IsrChanges
@@ -116,8 +117,8 @@ class Leading:
         self._replication = replication
         self._retry_at = -inf
         self._failure = ErrorCode.NONE
-        self._awaiting_own: list[tuple[int, Callable[[ErrorCode], None]]] = []
-        self._awaiting_starts: list[tuple[int, Callable[[ErrorCode], None]]] = []
+        self._awaiting_own = OffsetWaits(replication.loop, "A callback for stored records")
+        self._awaiting_starts = OffsetWaits(replication.loop, "A callback for deleted records")
         self.topic_id = partition.topic_id
         self.index = partition.index
         self.own_end = partition.own_end
@@ -151,10 +152,8 @@ class Leading:
         A proposal that is in flight is forgotten; the metadata says what became of it.
         """
         self.state.proposal = None
-        for waiting in (self._awaiting_own, self._awaiting_starts):
-            waits, waiting[:] = list(waiting), []
-            for _, then in waits:
-                self._call(then, error)
+        self._awaiting_own.fail(error)
+        self._awaiting_starts.fail(error)
 
     # -- offsets
 
@@ -170,26 +169,20 @@ class Leading:
     def own_end_advanced(self, offset: int) -> None:
         """What this replica has ends at `offset` now."""
         self.own_end = offset
-        if self._awaiting_own:
-            waiting, self._awaiting_own = self._awaiting_own, []
-            for waiter in waiting:
-                if waiter[0] < offset:
-                    self._call(waiter[1], ErrorCode.NONE)
-                else:
-                    self._awaiting_own.append(waiter)
+        if self._awaiting_own.queue:
+            self._awaiting_own.reached(offset)
         self.advance()
 
     def when_stored(self, offset: int, then: Callable[[ErrorCode], None]) -> None:
         """Call `then` once this replica has the record at `offset`, flushed if the policy asks for it (acks=1, R13)."""
-        if offset < self.own_end:
+        if offset < self.own_end and not self._awaiting_own.is_calling:
             then(ErrorCode.NONE)
         else:
-            self._awaiting_own.append((offset, then))
+            self._awaiting_own.add(offset, then)
 
     def take_stored_waits(self) -> list[tuple[int, Callable[[ErrorCode], None]]]:
         """The waits of `when_stored`, which the caller takes over."""
-        taken, self._awaiting_own = self._awaiting_own, []
-        return taken
+        return self._awaiting_own.take_all()
 
     def advance(self) -> None:
         """Move the high watermark as far as the maximal ISR has the records (R6, R7)."""
@@ -239,7 +232,7 @@ class Leading:
             self._propose((*state.isr, follower.broker_id))
         if follower.log_end_offset != had:
             self.advance()
-        if self._awaiting_starts and follower.log_start_offset != had_start:
+        if self._awaiting_starts.queue and follower.log_start_offset != had_start:
             self.check_log_starts()
 
     # -- the ISR
@@ -334,24 +327,14 @@ class Leading:
         if self.low_watermark >= offset:
             then(ErrorCode.NONE)
         else:
-            self._awaiting_starts.append((offset, then))
+            self._awaiting_starts.add(offset, then)
 
     def check_log_starts(self) -> None:
         """Answer those that wait for log starts which all replicas have reached."""
-        if not self._awaiting_starts:
-            return
-        low = self.low_watermark
-        waiting, self._awaiting_starts = self._awaiting_starts, []
-        for waiter in waiting:
-            if waiter[0] <= low:
-                self._call(waiter[1], ErrorCode.NONE)
-            else:
-                self._awaiting_starts.append(waiter)
+        if self._awaiting_starts.queue:
+            self._awaiting_starts.reached(self.low_watermark + 1)
 
     def forget(self, then: Callable[[ErrorCode], None]) -> None:
         """Do not call `then` any more: its time is up."""
-        self._awaiting_own = [waiter for waiter in self._awaiting_own if waiter[1] is not then]
-        self._awaiting_starts = [waiter for waiter in self._awaiting_starts if waiter[1] is not then]
-
-    def _call(self, then: Callable[[ErrorCode], None], error: ErrorCode) -> None:
-        call_guarded(f"A callback of {self._partition!r}", partial(then, error))
+        self._awaiting_own.forget(then)
+        self._awaiting_starts.forget(then)

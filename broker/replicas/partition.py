@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 from barnabas.broker.config.keys.own import ALWAYS
 from barnabas.broker.guarded import log_failure
 from barnabas.broker.replicas.flush_policy import FlushPolicy
+from barnabas.broker.replicas.offset_waits import OffsetWaits
+from barnabas.broker.waking import FEW, Waking
 from barnabas.coord.cluster.topic_image import NO_LEADER
 from barnabas.coord.topic_names import INTERNAL_TOPICS
 from barnabas.wire.configdef import LONG_MAX
@@ -48,6 +50,7 @@ class Partition:
         "_lead",
         "_loop",
         "_on_failure",
+        "_waking",
         "adding_replicas",
         "bytes_appended",
         "committed_bytes",
@@ -122,8 +125,9 @@ class Partition:
         self.is_closed = False  # deleted, moved to other brokers or offline
         self.on_own_end: Callable[[Partition], None] | None = None
         """A follower's: called when `own_end` has advanced, which is what its next fetch may say it has."""
-        self._awaiting: list[tuple[int, Callable[[ErrorCode], None]]] = []
+        self._awaiting = OffsetWaits(loop, "A callback for committed records")
         self._is_waking = self.is_waking_followers = False
+        self._waking: Waking[Callable[[Partition], None]] | None = None  # while many are called
         log.on_damage = self.fail
 
     # -- roles
@@ -194,9 +198,7 @@ class Partition:
         leading, self.leading = self.leading, None
         if leading is not None:
             leading.stop(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        awaiting, self._awaiting = self._awaiting, []
-        for _, then in awaiting:
-            self._decide(then, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._awaiting.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _wake_all(self) -> None:
         """Readers look again at the end of the turn: who leads the partition has changed."""
@@ -368,18 +370,18 @@ class Partition:
         if self.waiters and not self._is_waking:
             self._is_waking = True
             self._loop.call_after_turn(self.wake)
-        if self._awaiting:
-            self._release(offset)
+        if self._awaiting.queue:
+            self._awaiting.reached(offset)
 
     def when_committed(self, offset: int, then: Callable[[ErrorCode], None]) -> None:
         """Call `then` with NONE once the record at `offset` is committed, or with an error if it never will be.
 
         If the record is committed already, `then` is called before this returns.
         """
-        if offset < self.log.high_watermark:
+        if offset < self.log.high_watermark and not self._awaiting.is_calling:
             then(ErrorCode.NONE)
         else:
-            self._awaiting.append((offset, then))
+            self._awaiting.add(offset, then)
 
     def when_stored(self, offset: int, then: Callable[[ErrorCode], None]) -> None:
         """Call `then` once this replica has the record at `offset`, flushed if the flush policy asks for it (R13)."""
@@ -390,18 +392,9 @@ class Partition:
 
     def forget(self, then: Callable[[ErrorCode], None]) -> None:
         """Do not call `then`, which waits for something, any more: its time is up."""
-        self._awaiting = [waiter for waiter in self._awaiting if waiter[1] is not then]
+        self._awaiting.forget(then)
         if self.leading is not None:
             self.leading.forget(then)
-
-    def _release(self, high_watermark: int) -> None:
-        """Call the callbacks of offsets below the new high watermark."""
-        awaiting, self._awaiting = self._awaiting, []
-        for waiter in awaiting:
-            if waiter[0] < high_watermark:
-                self._decide(waiter[1], ErrorCode.NONE)
-            else:
-                self._awaiting.append(waiter)
 
     def apply_flush_policy(self, sync_mode: str | None, flusher: Flusher) -> None:
         """Apply the flush limits of the topic's config and of `barnabas.log.sync`, from the next append on."""
@@ -437,30 +430,35 @@ class Partition:
         leading, self.leading = self.leading, None
         if leading is not None:
             leading.stop(error)
-        awaiting, self._awaiting = self._awaiting, []
-        for _, then in awaiting:
-            self._decide(then, error)
+        self._awaiting.fail(error)
         self._loop.call_after_turn(self.wake)
         self.wake_followers()
 
     def wake(self) -> None:
         """Call everything in `waiters`: the partition has changed."""
         self._is_waking = False
-        self._call_all(self.waiters)
+        if len(self.waiters) > FEW or self._waking is not None:
+            self._wake_many()
+        else:
+            self._call_all(self.waiters)
 
     def _call_all(self, waiters: dict[object, Callable[[Partition], None]]) -> None:
         for woken in list(waiters.values()):
-            try:
-                woken(self)
-            except Exception as failure:
-                log_failure(f"Waking a reader of {self!r}", failure)
+            self._call_reader(woken)
 
-    def _decide(self, then: Callable[[ErrorCode], None], error: ErrorCode) -> None:
-        """Call a callback of `when_committed`; its failure must not keep the others from being called."""
+    def _call_reader(self, woken: Callable[[Partition], None]) -> None:
         try:
-            then(error)
+            woken(self)
         except Exception as failure:
-            log_failure(f"A callback for committed records of {self!r}", failure)
+            log_failure(f"Waking a reader of {self!r}", failure)
+
+    def _wake_many(self) -> None:
+        if self._waking is None:
+            self._waking = Waking(self._loop, self.waiters, self._call_reader, self._all_woken)
+        self._waking.begin()
+
+    def _all_woken(self) -> None:
+        self._waking = None
 
     def check_epoch(self, current_leader_epoch: int) -> None:
         """Raise KafkaError unless a client's leader epoch is the current one (R3); -1 asks for no check."""

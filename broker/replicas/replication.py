@@ -41,7 +41,7 @@ class Replication:
         send: Send,
     ) -> None:
         """`send` sends a request to the active controller."""
-        self._loop = loop
+        self.loop = loop
         self._config = config
         self._runner = runner
         self._image = image
@@ -85,14 +85,14 @@ class Replication:
         return Leading(partition, self)
 
     def _check_later(self) -> None:
-        self._loop.timers.at(self._loop.now() + self.max_lag_s / 2, self._check)
+        self.loop.timers.at(self.loop.now() + self.max_lag_s / 2, self._check)
 
     def _check(self) -> None:
         self._runner.start(self._check_in_steps(), lambda _: self._check_later(), lambda _: self._check_later())
 
     def _check_in_steps(self) -> Steps[None]:
         """Look for replicas that lag in all partitions that this broker leads."""
-        now = self._loop.now()
+        now = self.loop.now()
         for number, partition in enumerate(list(self._partitions()), 1):
             leading = partition.leading
             if leading is not None and not partition.is_closed:

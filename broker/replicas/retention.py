@@ -33,7 +33,7 @@ class Retention:
     def __init__(self, loop: Loop, partitions: Partitions) -> None:
         self._loop = loop
         self._partitions = partitions
-        self._warned: dict[tuple[str, int], int] = {}  # partition -> timestamp in the future that was logged
+        self._warned: dict[Partition, int] = {}  # the timestamp in the future that was logged
 
     async def check(self) -> None:
         """Check every partition once, with a checkpoint after each so that requests do not wait."""
@@ -41,6 +41,7 @@ class Retention:
             if not partition.is_closed:
                 self._check_partition(partition)
             await trio.lowlevel.checkpoint()
+        self._warned = {one: timestamp for one, timestamp in self._warned.items() if not one.is_closed}
         self._partitions.persist_log_starts()
 
     def _check_partition(self, partition: Partition) -> None:
@@ -59,14 +60,13 @@ class Retention:
 
     def _warn_of_future(self, partition: Partition) -> None:
         """Log a timestamp in the future once, not at each check."""
-        key = (partition.topic, partition.index)
         timestamp = retention.future_timestamp(partition.log, self._loop.now_ms())
         if timestamp is None:
-            self._warned.pop(key, None)
-        elif self._warned.get(key) != timestamp:
-            self._warned[key] = timestamp
+            self._warned.pop(partition, None)
+        elif self._warned.get(partition) != timestamp:
+            self._warned[partition] = timestamp
             logger.warning(
                 "The oldest segment of %s-%d holds the timestamp %d, which lies in the future: "
                 "retention.ms does not delete it before that time has passed",
-                *(*key, timestamp),
+                *(partition.topic, partition.index, timestamp),
             )

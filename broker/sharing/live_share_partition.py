@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.guarded import call_guarded, error_code_of, log_failure
 from barnabas.broker.sharing.persister import FENCED, member_error
+from barnabas.broker.waking import Waking
 from barnabas.coord.auto_offset_reset import BY_DURATION
 from barnabas.coord.share_partitions.partition import SharePartition
 from barnabas.coord.share_state.batches import NO_OFFSET, state_batches
@@ -77,6 +78,7 @@ class LiveSharePartition:
         self._on_stale = on_stale
         self._timer: Timer | None = None
         self._is_waking = False
+        self._waking: Waking[Callable[[], None]] | None = None  # while they are called
         self._was_found_full = False  # since the waiters were last called
         partition.waiters[self] = self._log_changed
 
@@ -302,8 +304,15 @@ class LiveSharePartition:
 
     def _wake(self) -> None:
         self._is_waking = False
-        for wake in list(self.waiters.values()):
-            call_guarded(f"Waking a member that waits for the share partition {self.key}", wake)
+        if self._waking is None:
+            self._waking = Waking(self._loop, self.waiters, self._call_member, self._all_woken)
+        self._waking.begin()
+
+    def _call_member(self, wake: Callable[[], None]) -> None:
+        call_guarded(f"Waking a member that waits for the share partition {self.key}", wake)
+
+    def _all_woken(self) -> None:
+        self._waking = None
 
     def _log_changed(self, partition: Partition) -> None:
         """Records were appended, or the partition was removed; called at the end of a turn of the loop."""

@@ -198,3 +198,62 @@ def test_the_epoch_wraps_to_one() -> None:
     session = cache.resume(request, uses_topic_ids=False, now=1)
     assert session is not None
     assert session.epoch == 1
+
+
+class Crowd:
+    """Sessions of many clients."""
+
+    def __init__(self, slots: int) -> None:
+        self.sessions = FetchSessions(slots, itertools.count(1).__next__)
+        self.now = 0.0
+
+    def create(self, size: int, replica_id: int = -1) -> int:
+        partitions = {("t", index): FetchPartition("t", bytes(16), at(0, partition=index)) for index in range(size)}
+        return self.sessions.create(partitions, uses_topic_ids=False, replica_id=replica_id, now=self.now)
+
+    def use(self, session_id: int, *, forgotten: int = 0) -> None:
+        session = self.sessions.find(session_id)
+        assert session is not None
+        request = FetchRequest(session_id=session_id, session_epoch=session.epoch, replica_id=session.replica_id)
+        gone = list(session.partitions)[:forgotten]
+        request.forgotten_topics_data = [FetchRequestForgottenTopic(topic="t", partitions=[i for _, i in gone])]
+        self.sessions.resume(request, uses_topic_ids=False, now=self.now)
+
+    def open(self) -> set[int]:
+        return {number for number in range(1, 400) if self.sessions.find(number) is not None}
+
+
+def test_the_smallest_session_of_a_consumer_is_evicted_first_and_the_least_recently_used_before_it() -> None:
+    crowd = Crowd(40)
+    sizes = {crowd.create(size): size for size in [*range(2, 40), 50]}
+    follower = crowd.create(1, replica_id=2)
+    assert crowd.create(9) == 0, "none is old enough"
+    crowd.now = EVICTION_S + 1
+    idle = min(sizes, key=lambda number: sizes[number] != 20)
+    for number in [*sizes, follower]:
+        if number != idle:
+            crowd.use(number)
+    crowd.now += 1
+    assert crowd.create(100)
+    assert idle not in crowd.open()
+    del sizes[idle]
+    shrunk = max(sizes, key=lambda number: sizes[number])
+    crowd.use(shrunk, forgotten=49)
+    sizes[shrunk] = 1
+    for _ in range(3):
+        smallest = min(sizes, key=lambda number: sizes[number])
+        del sizes[smallest]
+        assert crowd.create(100)
+        assert smallest not in crowd.open()
+    assert follower in crowd.open()
+
+
+def test_sessions_that_were_closed_take_no_memory() -> None:
+    crowd = Crowd(1000)
+    stays = crowd.create(1)
+    for _ in range(300):
+        crowd.now += EVICTION_S
+        crowd.use(stays)
+        crowd.sessions.close(crowd.create(1))
+    ranking = crowd.sessions._ranking
+    assert len(ranking._young) + len(ranking._ranked) < 100

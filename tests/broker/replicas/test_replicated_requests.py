@@ -60,7 +60,7 @@ class TestProduce:
         assert errors(client) == []
         memory.advance(0.2)
         assert errors(client) == [ErrorCode.REQUEST_TIMED_OUT]
-        assert partition._awaiting == []
+        assert not partition._awaiting.queue
 
     def test_a_minimum_that_rises_is_told_after_the_append(self, memory, partition, second, third) -> None:
         client = memory.client()
