@@ -380,9 +380,7 @@ def test_a_new_partition_does_not_wait_for_the_request_in_flight(tmp_path: Path)
     assert following.partitions[1].log.log_end_offset == 2
 
 
-def test_interrupted_requests_are_no_failures_of_the_leader(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_interrupted_requests_are_no_failures_of_the_leader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Topics made one after the other: each interrupts the request of the one before, which nobody has answered."""
     leader = leader_of(tmp_path, 4)
     following = Following(tmp_path, leader, 4)
