@@ -46,10 +46,8 @@ SAVE_AGAIN_S = 5.0
 def run(options: ClusterOptions) -> int:
     """Run a cluster until SIGTERM or SIGINT; returns the exit code."""
     directory = options.data_dir
-    is_temporary = directory is None
     try:
-        if directory is None:
-            directory = tempfile.mkdtemp(prefix="barnabas-")
+        directory = directory or tempfile.mkdtemp(prefix="barnabas-")
         lock = take_directory(directory, STOP_S)
         supervisor = Supervisor(Members(options, directory), options, lock)
     except PlanError as error:
@@ -58,10 +56,10 @@ def run(options: ClusterOptions) -> int:
     except OSError as error:
         note(f"barnabas serve: Cannot use the data directory {directory}: {error.strerror}")
         return EXIT_MISTAKE
-    try:
+    else:
         return supervisor.run()
     finally:
-        if is_temporary:
+        if options.data_dir is None and directory is not None:
             shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -112,7 +110,7 @@ class Supervisor:
             gc.freeze()  # what the nodes share is not written to by their collections
             for name in self.members.left_out:
                 note(f"barnabas serve: {name} of {self.directory} is not started, --brokers is {self.options.brokers}")
-            state.write(self.directory, self.state, self._files)
+            self._write_first()
             self._is_preparing = False
             for node in self.state.nodes:
                 if not self._is_asked_to_stop:
@@ -123,17 +121,22 @@ class Supervisor:
         except PlanError as error:
             note(f"barnabas serve: {error}")
             return EXIT_MISTAKE
-        except OSError as error:
-            if not self._is_preparing:
-                raise
-            note(f"barnabas serve: Cannot use the data directory {self.directory}: {error.strerror}")
-            return EXIT_MISTAKE
         finally:
-            self._selector.close()
-            self._listener.close()
-            control.remove(self.state.control, self.directory)
-            self._lock.release()
+            self.close()
         return self._exit_code
+
+    def close(self) -> None:
+        """Let go of the control socket and of the directory."""
+        self._selector.close()
+        self._listener.close()
+        control.remove(self.state.control, self.directory)
+        self._lock.release()
+
+    def _write_first(self) -> None:
+        try:
+            state.write(self.directory, self.state, self._files)
+        except OSError as error:
+            raise PlanError(f"Cannot use the data directory {self.directory}: {error.strerror}") from error
 
     def _take_signals(self) -> None:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
