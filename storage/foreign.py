@@ -12,7 +12,7 @@ from barnabas.storage.files import Files
 from barnabas.storage.meta_properties import DataDirMismatch
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-_FILES = frozenset({layout.PARTITION_METADATA, layout.LEADER_EPOCH_CHECKPOINT, layout.MOVED})
+_FILES = frozenset({layout.PARTITION_METADATA, layout.LEADER_EPOCH_CHECKPOINT, layout.MOVED, "quorum-state"})
 
 
 def is_of_partition(files: Files, path: str, *, may_be_empty: bool = True) -> bool:
@@ -20,9 +20,14 @@ def is_of_partition(files: Files, path: str, *, may_be_empty: bool = True) -> bo
     names = [name for name, _ in files.list_files(path)]
     if not names:
         return may_be_empty and not any(files.list_dirs(path))
-    return any(
-        layout.offset_of(name) is not None or name.removesuffix(layout.TEMPORARY_SUFFIX) in _FILES for name in names
-    )
+    return any(map(_is_of_partition, names))
+
+
+def _is_of_partition(name: str) -> bool:
+    """Whether a file's name begins with an offset, as in a segment's or snapshot's, or is another of a partition."""
+    digits = name[: layout.OFFSET_DIGITS]
+    begins_with_offset = len(digits) == layout.OFFSET_DIGITS and digits.isascii() and digits.isdigit()
+    return begins_with_offset or name.removesuffix(layout.TEMPORARY_SUFFIX) in _FILES
 
 
 def partition_in(files: Files, path: str, *, may_be_empty: bool = True) -> str | None:
@@ -60,5 +65,6 @@ def _mark_of_cluster(files: Files, path: str) -> str | None:
         return layout.CLUSTER_STATE
     if files.exists(f"{path}/{layout.META_PROPERTIES}"):
         return None
-    marks = (f"{name}/{layout.META_PROPERTIES}" for name in files.list_dirs(path))
+    nodes = filter(layout.is_node_dir, files.list_dirs(path))
+    marks = (f"{name}/{layout.META_PROPERTIES}" for name in nodes)
     return next((mark for mark in marks if files.exists(f"{path}/{mark}")), None)

@@ -107,6 +107,12 @@ def parse_future_dir(name: str) -> TopicPartition | None:
     return parse_partition_dir(partition) if dot and len(unique) == 32 else None
 
 
+def is_node_dir(name: str) -> bool:
+    """Whether a directory in that of a cluster has the name of a node's: `broker-1`, `controller-3000`."""
+    role, dash, node_id = name.partition("-")
+    return role in ("broker", "controller") and bool(dash) and node_id.isascii() and node_id.isdigit()
+
+
 def is_deleted_dir(name: str) -> bool:
     """Whether a directory has the name of a partition's that was renamed for deletion."""
     partition, dot, unique = name.removesuffix(DELETE_DIR_SUFFIX).rpartition(".")

@@ -80,9 +80,8 @@ class ClusterLock:
 
 def node_directories(directory: Path) -> list[str]:
     """The names of directories in a cluster's that have the name of a node's, in order."""
-    names = [entry.name for entry in directory.iterdir() if entry.is_dir()] if directory.is_dir() else []
-    parts = [(name, name.partition("-")) for name in names]
-    return sorted(name for name, (role, _, node) in parts if role in ("broker", "controller") and node.isdecimal())
+    entries = directory.iterdir() if directory.is_dir() else ()
+    return sorted(entry.name for entry in entries if layout.is_node_dir(entry.name) and entry.is_dir())
 
 
 def _is_free(path: Path) -> bool:

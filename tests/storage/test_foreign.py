@@ -33,6 +33,8 @@ def photos(directory: Path, name: str = "photos-2024") -> Path:
         (("00000000000000000000.log", "notes.txt"), True),
         (("00000000000000000005.timeindex",), True),
         (("00000000000000000005.log.deleted",), True),
+        (("00000000000000000000-0000000000.checkpoint",), True),  # of a new metadata log, by kafka-storage
+        (("quorum-state",), True),
         (("meta.properties", "cleaner-offset-checkpoint"), False),
         (("0005.log",), False),
         (("directory/",), False),

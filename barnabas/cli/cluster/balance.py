@@ -106,7 +106,7 @@ def rebalance(data_dir: str | None, bootstrap: str, dry_run: bool, yes: bool, ti
         ]
         show_rows(rows[:PLAN_ROWS], "table")
         if len(rows) > PLAN_ROWS:
-            note(f"and {len(rows) - PLAN_ROWS} partitions more")
+            note(f"and {len(rows) - PLAN_ROWS} more")
         if dry_run:
             return 0
         ask(f"Move {_count(plan)}?", yes)
@@ -130,7 +130,7 @@ def _show_left(left: dict[Partition, str]) -> int:
     for (topic, index), reason in list(left.items())[:PLAN_ROWS]:
         note(f"{topic}-{index}: {reason}")
     if len(left) > PLAN_ROWS:
-        note(f"and {len(left) - PLAN_ROWS} partitions more")
+        note(f"and {len(left) - PLAN_ROWS} more")
     return FAILED
 
 
