@@ -23,6 +23,14 @@ def is_of_partition(files: Files, path: str, *, may_be_empty: bool = True) -> bo
     return any(map(_is_of_partition, names))
 
 
+def is_known_of_partition(files: Files, path: str) -> bool:
+    """The same; False if the directory cannot be read."""
+    try:
+        return is_of_partition(files, path)
+    except OSError:
+        return False
+
+
 def _is_of_partition(name: str) -> bool:
     """Whether a file's name begins with an offset, as in a segment's or snapshot's, or is another of a partition."""
     digits = name[: layout.OFFSET_DIGITS]

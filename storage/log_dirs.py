@@ -10,7 +10,7 @@ from barnabas.storage.checkpoints import read_partition_metadata, topic_id_text
 from barnabas.storage.damage import DamagedLog, missing_log, of_unknown_topic
 from barnabas.storage.deletions import Deletions
 from barnabas.storage.files import Files
-from barnabas.storage.foreign import in_the_way, is_of_partition, partition_in
+from barnabas.storage.foreign import in_the_way, is_known_of_partition, is_of_partition, partition_in
 from barnabas.storage.future_logs import FutureLog, FutureLogs, forget_offsets, newest_copy
 from barnabas.storage.layout import TopicPartition
 from barnabas.storage.log import PRODUCER_EXPIRATION_MS, Log
@@ -193,10 +193,10 @@ class LogDirs:
         return iter([key for key in self._found if key not in self.logs and key not in self._offline])
 
     def leave_foreign(self) -> list[str]:
-        """Of the directories without an opened log, leave those that are not of partitions; their paths. OSError."""
+        """Of the directories without an opened log, leave those that are not known to be of partitions; their paths."""
         for key in list(self.found()):
             path = f"{self._found[key].path}/{layout.partition_dir_name(*key)}"
-            if not is_of_partition(self.files, path):
+            if not is_known_of_partition(self.files, path):
                 self._leave(key, path)
         return list(self.foreign.values())
 

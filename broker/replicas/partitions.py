@@ -202,7 +202,7 @@ class Partitions:
         self._flush_loaded()
         self._is_loading = False
         for path in self._log_dirs.leave_foreign():
-            logger.warning("%s has the name of a partition's directory, but no file of one: it is left as it is", path)
+            logger.warning("%s has a partition's name, but no file of one that can be read: it is left as it is", path)
         for name, index in self._log_dirs.found():
             self._log_dirs.rename_stray(name, index)
         self._warn_of_strays()

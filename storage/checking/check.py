@@ -42,9 +42,15 @@ def _partitions(files: Files, report: DirectoryReport, directories: list[str]) -
     found = []
     for name in directories:
         key = layout.parse_partition_dir(name)
-        if key is not None and is_of_partition(files, f"{report.path}/{name}"):
+        if key is None:
+            continue
+        try:
+            is_one = is_of_partition(files, f"{report.path}/{name}")
+        except OSError:
+            is_one = True  # the check of the partition says why it cannot be read
+        if is_one:
             found.append(key)
-        elif key is not None:
+        else:
             report.notice(name, "it has a partition's name, but no file of one; brokers leave it as it is")
     return sorted(found)
 

@@ -158,7 +158,7 @@ def test_a_directory_of_somebody_else_is_left_as_it_is(tmp_path: Path, caplog: p
     file.parent.mkdir()
     file.write_text("a cat")
     broker = MemoryBroker(tmp_path)
-    assert "broker-1 has the name of a partition's directory, but no file of one: it is left as it is" in caplog.text
+    assert "broker-1 has a partition's name, but no file of one that can be read: it is left as it is" in caplog.text
     broker.create_topic("broker", partitions=2)
     append(broker, "broker", b"v")
     for _ in range(2):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
+import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from barnabas.storage.files import Files
+from barnabas.storage.files import Files, UnsyncedFiles
 from barnabas.storage.foreign import is_of_partition
 from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.storage.dirs_driver import OTHER_ID, append_batches, log_dirs, open_log, opened_dirs
@@ -64,6 +67,23 @@ def test_they_are_left_as_they_are(tmp_path: Path) -> None:
     dirs.forget_missing()
     dirs.close()
     assert all(file.exists() for file in kept)
+
+
+def test_one_that_cannot_be_read_is_no_stray(tmp_path: Path) -> None:
+    """One failing file operation must not prevent a start."""
+
+    class Unreadable(UnsyncedFiles):
+        def list_files(self, path: str) -> Iterable[tuple[str, int]]:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    dirs = opened_dirs(tmp_path)
+    append_batches(open_log(dirs, "gone"), 1)
+    dirs.close()
+    dirs = opened_dirs(tmp_path)
+    dirs.files = Unreadable()
+    assert dirs.leave_foreign() == [str(tmp_path / "gone-0")]
+    assert list(dirs.found()) == []
+    dirs.release()
 
 
 def test_a_new_directory_may_have_files_of_others(tmp_path: Path) -> None:
