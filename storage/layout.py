@@ -34,6 +34,8 @@ RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 REPLICATION_CHECKPOINT = "replication-offset-checkpoint"
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
+CLUSTER_STATE = "cluster.json"
+"""What the directory of a cluster of several nodes has, in which each node has its log directory."""
 
 MOVED = "moved"
 """An empty file in the directory of a partition that was moved here from another log directory: this copy counts."""
@@ -103,6 +105,19 @@ def parse_future_dir(name: str) -> TopicPartition | None:
         return None
     partition, dot, unique = name.removesuffix(FUTURE_DIR_SUFFIX).rpartition(".")
     return parse_partition_dir(partition) if dot and len(unique) == 32 else None
+
+
+def is_node_dir(name: str) -> bool:
+    """Whether a directory in that of a cluster has the name of a node's: `broker-1`, `controller-3000`."""
+    role, dash, node_id = name.partition("-")
+    return role in ("broker", "controller") and bool(dash) and node_id.isascii() and node_id.isdigit()
+
+
+def is_deleted_dir(name: str) -> bool:
+    """Whether a directory has the name of a partition's that was renamed for deletion."""
+    partition, dot, unique = name.removesuffix(DELETE_DIR_SUFFIX).rpartition(".")
+    is_deleted = name.endswith(DELETE_DIR_SUFFIX) and bool(dot) and len(unique) == 32
+    return is_deleted and parse_partition_dir(partition) is not None
 
 
 def parse_partition_dir(name: str) -> TopicPartition | None:

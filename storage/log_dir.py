@@ -16,6 +16,7 @@ from barnabas.storage.checkpoints import replace_file
 from barnabas.storage.file_system_sync import FileSystemSync
 from barnabas.storage.files import File, Files
 from barnabas.storage.flush_job import FlushJob
+from barnabas.storage.foreign import refuse_cluster
 from barnabas.storage.layout import TopicPartition
 from barnabas.storage.meta_properties import (
     DataDirMismatch,
@@ -71,13 +72,15 @@ class LogDir:
     def open(self) -> None:
         """Make the directory if it is missing, lock it, and read its identity and checkpoints.
 
-        Raises DataDirLocked when another process has it, DataDirMismatch when it was used with ZooKeeper,
-        CorruptCheckpoint, OSError.
+        Raises DataDirLocked when another process has it, DataDirMismatch when it was used with ZooKeeper or is that of
+        a cluster, CorruptCheckpoint, OSError.
         """
+        refuse_cluster(self._files, self.path)  # before anything is made there
         self._make()
         self._lock = self._files.lock(f"{self.path}/{layout.LOCK}")
         if self._lock is None:
             raise DataDirLocked(f"The log directory {self.path} is in use by another broker")
+        refuse_cluster(self._files, self.path)  # a supervisor may have had the lock until now
         self._file_system = FileSystemSync(self._files, self._lock)
         if self._files.can_sync_file_system():
             self._files.open_files.file_systems.setdefault(self._files.device(self._lock), self._file_system)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 
 from barnabas.storage import layout
 from barnabas.storage.checkpoints import read_partition_metadata, topic_id_text
-from barnabas.storage.damage import DamagedLog
+from barnabas.storage.damage import DamagedLog, missing_log, of_unknown_topic
 from barnabas.storage.deletions import Deletions
 from barnabas.storage.files import Files
+from barnabas.storage.foreign import in_the_way, is_known_of_partition, is_of_partition, partition_in
 from barnabas.storage.future_logs import FutureLog, FutureLogs, forget_offsets, newest_copy
 from barnabas.storage.layout import TopicPartition
 from barnabas.storage.log import PRODUCER_EXPIRATION_MS, Log
@@ -57,6 +58,7 @@ class LogDirs:
         "deletions",
         "dirs",
         "files",
+        "foreign",
         "futures",
         "ignores_case",
         "logs",
@@ -86,6 +88,8 @@ class LogDirs:
         """The ids of topics that were deleted, as far as a directory of theirs may have been left: it is set aside."""
         self.ignores_case = False
         """Whether a directory is on a file system where names that differ only in case are equal."""
+        self.foreign: dict[TopicPartition, str] = {}
+        """Directories that have a partition's name only (`storage.foreign`): they are left as they are."""
         self.strays: list[str] = []
         """Directories that were renamed as strays and not yet logged."""
         self.are_replicas = False
@@ -135,7 +139,7 @@ class LogDirs:
                     f"{log_dir.cluster_id}) belong to different clusters: remove one of them from log.dirs"
                 )
         for log_dir in self.dirs:
-            if not log_dir.cluster_id and any(map(layout.parse_partition_dir, self.files.list_dirs(log_dir.path))):
+            if not log_dir.cluster_id and partition_in(self.files, log_dir.path):
                 raise DataDirMismatch(
                     f"{log_dir.path} has partitions but no {layout.META_PROPERTIES}, which says whose they are: "
                     "restore the file from a copy, or start once with their cluster id in the environment (CLUSTER_ID)"
@@ -155,14 +159,18 @@ class LogDirs:
 
     def _find(self, log_dir: LogDir) -> None:
         for name in self.files.list_dirs(log_dir.path):
-            if name.endswith(layout.DELETE_DIR_SUFFIX):
-                self.files.remove_tree(f"{log_dir.path}/{name}")
-                continue
+            path = f"{log_dir.path}/{name}"
             partition = layout.parse_partition_dir(name)
             if partition is not None:
                 other = self._found.get(partition, log_dir)
-                self._put(partition, other if other is log_dir else newest_copy(self.files, name, other, log_dir))
-            else:
+                if other is not log_dir and is_of_partition(self.files, path):
+                    is_copy = is_of_partition(self.files, f"{other.path}/{name}")
+                    other = newest_copy(self.files, name, other, log_dir) if is_copy else log_dir
+                self._put(partition, other)
+            elif layout.is_deleted_dir(name):
+                if is_of_partition(self.files, path):
+                    self.files.remove_tree(path)
+            elif name.endswith(layout.FUTURE_DIR_SUFFIX) and is_of_partition(self.files, path):
                 self.futures.find(log_dir, name)
 
     def _find_missing(self) -> None:
@@ -183,6 +191,18 @@ class LogDirs:
     def found(self) -> Iterator[TopicPartition]:
         """The partitions that have a directory but no opened log: after all logs are opened, these are strays."""
         return iter([key for key in self._found if key not in self.logs and key not in self._offline])
+
+    def leave_foreign(self) -> list[str]:
+        """Of the directories without an opened log, leave those that are not known to be of partitions; their paths."""
+        for key in list(self.found()):
+            path = f"{self._found[key].path}/{layout.partition_dir_name(*key)}"
+            if not is_known_of_partition(self.files, path):
+                self._leave(key, path)
+        return list(self.foreign.values())
+
+    def _leave(self, key: TopicPartition, path: str) -> None:
+        self._held[self._found.pop(key)] -= 1
+        self.foreign[key] = path
 
     def take_offline(self, topic: str, partition: int) -> None:
         """Stop using a partition's log, opened or not; its files and checkpointed offsets are not changed."""
@@ -219,8 +239,9 @@ class LogDirs:
         A directory in `made` was made for the partition just before (`place`), so nothing is read from it.
 
         A directory of a deleted topic of the same name is renamed as a stray first (R22). If it has records and another
-        topic id, but no topic with that id was deleted, it is damaged: DamagedLog. The clean shutdown marker only
-        applies to logs in the checkpoint of recovery points: Kafka does not close its metadata log.
+        topic id, but no topic with that id was deleted, it is damaged: DamagedLog. One that is not of a partition is in
+        the way: KafkaError(KAFKA_STORAGE_ERROR). The clean shutdown marker only applies to logs in the checkpoint of
+        recovery points: Kafka does not close its metadata log.
         Raises what `Log.open` raises.
         """
         key = (topic, partition)
@@ -232,15 +253,18 @@ class LogDirs:
         is_made = made is not None and key in made.made
         if log_dir is not None and not is_made and not self.files.is_on_same_file_system(path, log_dir.path):
             raise DamagedLog(f"{path} is on another file system than its log directory, with which it would be synced")
-        other_id = self._other_id(path, topic_id) if log_dir is not None and not is_made else None
+        other_id = self._other_id(key, path, topic_id) if log_dir is not None and not is_made else None
+        if key in self.foreign:
+            raise in_the_way(self.foreign[key])
         if log_dir is not None and other_id is not None:
             is_known = other_id in self.deleted_topics or self.are_replicas  # the controllers know which topics exist
             if not is_known and self._has_records(log_dir, key, path):
-                raise _of_unknown_topic(path, other_id, topic_id)
+                raise of_unknown_topic(path, other_id, topic_id)
             self.rename_stray(topic, partition)
             log_dir = None
         if key in self._missing and log_dir is None:
-            raise _missing(self._missing[key], key)
+            last = self._missing[key]
+            raise missing_log(f"{last.path}/{layout.partition_dir_name(*key)}", last.recovery_points[key])
         if log_dir is None:
             log_dir = home or self._chosen(key)
             path = f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}"
@@ -280,7 +304,7 @@ class LogDirs:
         before the new log is used. KafkaError(KAFKA_STORAGE_ERROR) when no directory works.
         """
         key = (topic, partition)
-        if key in self.logs or key in self._found or key in self._missing:
+        if key in self.logs or key in self._found or key in self._missing or key in self.foreign:
             return []
         log_dir = self._chosen(key)
         stale = [(log_dir, name) for name in self._forget_predecessor(log_dir, key)]
@@ -303,12 +327,12 @@ class LogDirs:
             self._found[key] = log_dir
             self._held[log_dir] += 1
 
-    def _other_id(self, path: str, topic_id: bytes) -> bytes | None:
-        """The topic id of a directory if it is known and not `topic_id`."""
-        if topic_id == ZERO_UUID:
-            return None
+    def _other_id(self, key: TopicPartition, path: str, topic_id: bytes) -> bytes | None:
+        """The topic id of a directory if it is known and not `topic_id`. One that is not of a partition is left."""
         stored = read_partition_metadata(self.files, f"{path}/{layout.PARTITION_METADATA}")
-        return None if stored in (ZERO_UUID, topic_id) else stored
+        if stored is None and not is_of_partition(self.files, path):
+            self._leave(key, path)
+        return None if topic_id == ZERO_UUID or stored in (None, ZERO_UUID, topic_id) else stored
 
     def _has_records(self, log_dir: LogDir, key: TopicPartition, path: str) -> bool:
         if log_dir.recovery_points.get(key, 0) > log_dir.log_starts.get(key, 0):
@@ -573,15 +597,3 @@ class LogDirs:
         """Unlock the directories, and do nothing else."""
         for log_dir in self.dirs:
             log_dir.release()
-
-
-def _of_unknown_topic(path: str, stored: bytes, topic_id: bytes) -> DamagedLog:
-    return DamagedLog(
-        f"{path}/{layout.PARTITION_METADATA} has the topic id {topic_id_text(stored)}, but the topic has the id "
-        f"{topic_id_text(topic_id)}, and no topic with the former id was deleted"
-    )
-
-
-def _missing(log_dir: LogDir, key: TopicPartition) -> DamagedLog:
-    path = f"{log_dir.path}/{layout.partition_dir_name(*key)}"
-    return DamagedLog(f"{path} is missing, but everything up to offset {log_dir.recovery_points[key]} was synced")

@@ -11,6 +11,8 @@ from barnabas.cli.help_pages import Group
 from barnabas.cli.parameters import output_option
 from barnabas.storage import layout
 from barnabas.storage.files import File, Files, ReadOnlyFiles
+from barnabas.storage.foreign import partition_in, refuse_cluster
+from barnabas.storage.meta_properties import DataDirMismatch
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import Row, is_document, show, show_rows
 
@@ -76,9 +78,11 @@ def _log_dir(path: str) -> str:
     """The path without a trailing slash; a usage error if it is not a data directory."""
     path = path.rstrip("/") or "/"
     files = ReadOnlyFiles()
-    if not files.exists(f"{path}/{layout.META_PROPERTIES}") and not any(
-        layout.parse_partition_dir(name) for name in files.list_dirs(path)
-    ):
+    try:
+        refuse_cluster(files, path)
+    except DataDirMismatch:
+        raise click.UsageError(f"{path} has the data of a cluster: name the directory of one of its nodes") from None
+    if not files.exists(f"{path}/{layout.META_PROPERTIES}") and partition_in(files, path) is None:
         raise click.UsageError(f"{path} is not a data directory: it has no {layout.META_PROPERTIES} and no partition")
     return path
 
@@ -221,7 +225,7 @@ def _chosen(report: DirectoryReport, topic: str | None, partition: int | None) -
     missing = {
         key
         for finding in report.findings
-        if (key := layout.parse_partition_dir(finding.path.rpartition("/")[2])) is not None
+        if finding.kind == "damage" and (key := layout.parse_partition_dir(finding.path.rpartition("/")[2])) is not None
     }
     if topic is not None:
         named = sorted(key for key in present | missing if key[0] == topic and partition in (None, key[1]))

@@ -1,61 +1,93 @@
-"""Plans of `barnabas cluster drain` and `rebalance`: which replicas each partition gets. Pure.
+"""Plans of `barnabas cluster drain` and `rebalance`: which replicas and which leader each partition gets. Pure.
 
-The first replica is the preferred leader. A plan has only the partitions that change; it moves as few replicas as it
-can, and keeps the number of replicas of each partition.
+The first replica is the preferred leader, and the plan is that it leads. Plans go by who leads now: after a failure
+that is often another replica. A plan has only the partitions that change, in their replicas or their leader; it moves
+as few replicas as it can, and keeps the number of replicas of each partition.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 Partition = tuple[str, int]
 Assignment = dict[Partition, list[int]]
 """The replicas of partitions."""
 
 
+class Placed(NamedTuple):
+    """Where a partition is."""
+
+    replicas: Sequence[int]
+    leader: int
+    """-1 if it has none."""
+    in_sync: Sequence[int]
+
+
 class Impossible(Exception):  # noqa: N818 - a condition
     """There is no such plan; the text is one sentence."""
 
 
-def drain(
-    current: Mapping[Partition, Sequence[int]], broker: int, others: Collection[int], *, replicas: bool
-) -> Assignment:
+def drain(current: Mapping[Partition, Placed], broker: int, others: Collection[int], *, replicas: bool) -> Assignment:
     """Take the leaderships of a broker away, and with `replicas` its replicas. Impossible if too few brokers remain.
 
-    A leadership goes to the replica whose broker leads least, since a new replica has no records yet.
+    A partition that cannot have another leader is left out. A leadership goes to a replica in sync, since a new one has
+    no records yet: to the preferred leader, else to the broker that leads least.
     """
-    leads: Counter[int] = Counter(placed[0] for placed in current.values())
-    held: Counter[int] = Counter(one for placed in current.values() for one in placed)
+    leads: Counter[int] = Counter(placed.leader for placed in current.values())
+    held: Counter[int] = Counter(one for placed in current.values() for one in placed.replicas)
     plan: Assignment = {}
     for partition, placed in sorted(current.items()):
-        if broker not in placed:
+        if broker not in placed.replicas:
             continue
-        wanted = list(placed)
+        wanted = list(placed.replicas)
         if replicas:
-            free = [other for other in others if other not in placed]
-            if not free:
-                name = f"{partition[0]}-{partition[1]}"
-                raise Impossible(f"{name} has {len(placed)} replicas, and no other broker can have that of {broker}")
-            target = min(free, key=lambda other: (held[other], other))
+            target = _new_home(partition, placed, broker, others, held)
             held[target] += 1
             wanted[wanted.index(broker)] = target
-        if placed[0] == broker:
-            remaining = [one for one in placed if one != broker] or wanted
-            leader = min(remaining, key=lambda other: (leads[other], other))
+        remaining = [one for one in placed.replicas if one != broker]
+        able = [one for one in remaining if one in placed.in_sync and one in others] or remaining or wanted
+        leader = _next_leader(placed, able, leads)
+        if placed.leader == broker:
             leads[leader] += 1
-            wanted = [leader, *(one for one in wanted if one != leader)]
-        if wanted != list(placed):
+        wanted = [leader, *(one for one in wanted if one != leader)]
+        if leader != broker and (wanted != list(placed.replicas) or placed.leader == broker):
             plan[partition] = wanted
     return plan
 
 
-def rebalance(current: Mapping[Partition, Sequence[int]], brokers: Collection[int]) -> Assignment:
-    """Spread replicas, then preferred leaders, so that brokers differ by one at most where that is possible."""
-    wanted = {partition: list(placed) for partition, placed in sorted(current.items())}
+def _new_home(partition: Partition, placed: Placed, broker: int, others: Collection[int], held: Counter[int]) -> int:
+    """The broker that gets the replica of `broker`. Impossible if there is none."""
+    free = [other for other in others if other not in placed.replicas]
+    if not free:
+        name = f"{partition[0]}-{partition[1]}"
+        raise Impossible(f"{name} has {len(placed.replicas)} replicas, and no other broker can have that of {broker}")
+    return min(free, key=lambda other: (held[other], other))
+
+
+def _next_leader(placed: Placed, able: Sequence[int], leads: Counter[int]) -> int:
+    """The preferred leader, or who leads now, if able; else the one that leads least."""
+    for kept in (placed.replicas[0], placed.leader):
+        if kept in able:
+            return kept
+    return min(able, key=lambda other: (leads[other], other))
+
+
+def rebalance(current: Mapping[Partition, Placed], brokers: Collection[int]) -> Assignment:
+    """Spread replicas, then leaders, so that these brokers differ by one at most where that is possible.
+
+    Other brokers lead nothing that one of these can lead.
+    """
+    wanted = {partition: list(placed.replicas) for partition, placed in sorted(current.items())}
     _spread_replicas(wanted, brokers)
     _spread_leaders(wanted, brokers)
-    return {partition: placed for partition, placed in wanted.items() if placed != list(current[partition])}
+    return {partition: placed for partition, placed in wanted.items() if not is_so(current[partition], placed)}
+
+
+def is_so(placed: Placed, wanted: Sequence[int]) -> bool:
+    """Whether a partition has these replicas, the first as its leader."""
+    return list(placed.replicas) == list(wanted) and placed.leader == wanted[0]
 
 
 def _spread_replicas(wanted: Assignment, brokers: Collection[int]) -> None:
@@ -87,12 +119,22 @@ def _spread_leaders(wanted: Assignment, brokers: Collection[int]) -> None:
     leads: Counter[int] = Counter(dict.fromkeys(brokers, 0))
     for placed in wanted.values():
         leads[placed[0]] += 1
+    for partition, placed in wanted.items():
+        able = [one for one in placed if one in brokers]
+        if able and placed[0] not in brokers:
+            _hand_on(wanted, leads, partition, min(able, key=lambda one: (leads[one], one)))
+    for left_out in set(leads).difference(brokers):
+        del leads[left_out]
     while (chain := _chain(wanted, leads)) is not None:
         for partition, leader in chain:
-            placed = wanted[partition]
-            leads[placed[0]] -= 1
-            leads[leader] += 1
-            wanted[partition] = [leader, *(one for one in placed if one != leader)]
+            _hand_on(wanted, leads, partition, leader)
+
+
+def _hand_on(wanted: Assignment, leads: Counter[int], partition: Partition, leader: int) -> None:
+    placed = wanted[partition]
+    leads[placed[0]] -= 1
+    leads[leader] += 1
+    wanted[partition] = [leader, *(one for one in placed if one != leader)]
 
 
 def _chain(wanted: Assignment, leads: Counter[int]) -> list[tuple[Partition, int]] | None:

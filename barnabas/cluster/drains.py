@@ -1,4 +1,7 @@
-"""Which brokers of a cluster are drained: a file for each in its directory, with what was moved away, for the undo."""
+"""Which brokers of a cluster are drained: a file for each in its directory, with what was moved away, for the undo.
+
+It is durable before anything is moved.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from pathlib import Path
 
 from barnabas.cluster.balance import Assignment
 from barnabas.cluster.state import ClusterState, NoCluster, Unreadable
+from barnabas.storage.checkpoints import replace_file
+from barnabas.storage.files import Files
 
 
 def drained(known: ClusterState) -> set[int]:
@@ -19,7 +24,7 @@ def save(data_dir: str, broker: int, before: Assignment) -> None:
     path = _path(data_dir, broker)
     earlier = load(data_dir, broker) if path.exists() else {}
     rows = [[topic, partition, replicas] for (topic, partition), replicas in (before | earlier).items()]
-    path.write_text(json.dumps(rows), encoding="utf-8")
+    replace_file(Files(), str(path.absolute()), json.dumps(rows).encode())
 
 
 def load(data_dir: str, broker: int) -> Assignment:

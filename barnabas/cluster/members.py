@@ -1,7 +1,7 @@
 """The nodes of a cluster as its supervisor starts them: their directories, config keys and processes.
 
 The directory of a cluster has one for each node (`broker-1`, `controller-3000`), its output (`broker-1.log`) and
-`cluster.json`. A later start finds the cluster id and the kind of controllers there.
+`cluster.json`. A later start finds the cluster id and the kind of controllers there, or else in the nodes' directories.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from barnabas.cluster.node import Body, Lifeline, fork
 from barnabas.cluster.options import KAFKA, OURS, ClusterOptions
 from barnabas.cluster.plan import Controller, PlanError
 from barnabas.cluster.ports import free_port, node_ports
+from barnabas.cluster.recovery import find_again
 from barnabas.cluster.state import FILE, ClusterState, NoCluster, NodeState, Unreadable, read_all
 from barnabas.terminal.notes import note
 
@@ -157,17 +158,28 @@ class Members:
 
 
 def _before(directory: str) -> ClusterState | None:
-    """The cluster that the directory has. PlanError if its file cannot be read."""
+    """The cluster that the directory has, by its file, or by the directories of its nodes. PlanError.
+
+    A file that is damaged is kept beside the new one; one that the disk or its mode does not let be read is no reason
+    to write another.
+    """
+    file = Path(directory) / FILE
     try:
         known, unknown = read_all(directory)
-    except Unreadable as error:
-        raise PlanError(str(error)) from error
-    except NoCluster:
-        return None
+    except NoCluster as error:
+        if isinstance(error.__cause__, OSError):
+            raise PlanError(f"{file} cannot be read: {error.__cause__.strerror}") from error
+        found = find_again(directory)
+        is_damaged = isinstance(error, Unreadable)
+        if found is not None:
+            why = f"cannot be read ({error.__cause__})" if is_damaged else "is missing"
+            nodes = ", ".join(node.name for node in found.nodes)
+            note(f"barnabas serve: {file} {why} and is written again: {nodes} are of the cluster {found.cluster_id}")
+        if is_damaged:
+            file.replace(f"{file}.damaged")
+        return found
     if unknown:
-        note(
-            f"barnabas serve: {directory}/{FILE} has fields of a later version, which are ignored: {', '.join(unknown)}"
-        )
+        note(f"barnabas serve: {file} has fields of a later version, which are ignored: {', '.join(unknown)}")
     return known
 
 

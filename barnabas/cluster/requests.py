@@ -36,9 +36,9 @@ class Nodes(Protocol):
     @property
     def state(self) -> ClusterState: ...
 
-    def start(self, node: NodeState) -> None: ...
+    def start(self, node: NodeState, command: str = "") -> None: ...
 
-    def signal_node(self, node: NodeState, number: signal.Signals) -> None: ...
+    def signal_node(self, node: NodeState, number: signal.Signals, command: str = "") -> None: ...
 
 
 class Refused(Exception):  # noqa: N818 - an answer
@@ -95,11 +95,21 @@ class Requests:
         del self._received[connection]
         try:
             request = json.loads(data)
+            if not self._is_meant(request.get("directory")):
+                self._answer(connection, {"error": "this supervisor has another directory", "is_other": True})
+                return
             self._pending[connection] = self._commands[request["command"]](request)
         except (Refused, NoCluster) as error:
             self._answer(connection, {"error": str(error)})
         except (ValueError, KeyError, TypeError, AttributeError):
             self._answer(connection, {"error": "the supervisor does not understand the command"})
+
+    def _is_meant(self, directory: str | None) -> bool:
+        """Whether a request is for the cluster of this directory: that of a copy has the path of this socket."""
+        try:
+            return directory is None or self._supervisor.members.directory.samefile(directory)
+        except OSError:
+            return False
 
     def look(self) -> None:
         """Send the answers that are known by now."""
@@ -135,17 +145,18 @@ class Requests:
         node = self._node(request)
         if node.pid is not None:
             raise Refused(f"{node.name} runs already (pid {node.pid})")
-        return self._started(node)
+        return self._started(node, "start")
 
     def _add(self, _request: Answer) -> Pending:
         supervisor = self._supervisor
         node_id = max(node.node_id for node in supervisor.state.brokers) + 1
-        return self._started(supervisor.members.add_broker(node_id))
+        return self._started(supervisor.members.add_broker(node_id), "add")
 
-    def _started(self, node: NodeState) -> Pending:
-        if self._supervisor.is_stopping:
+    def _started(self, node: NodeState, command: str) -> Pending:
+        supervisor = self._supervisor
+        if supervisor.is_stopping:
             raise Refused("the cluster is being stopped")
-        self._supervisor.start(node)
+        supervisor.start(node, command)
 
         def look() -> Answer | None:
             if node.state == "running":
@@ -163,5 +174,5 @@ class Requests:
         pid = node.pid
         if number is signal.SIGKILL:
             node.state = "stopping"  # asked for: it is not told as a death
-        self._supervisor.signal_node(node, number)
+        self._supervisor.signal_node(node, number, "stop" if number is signal.SIGTERM else "kill")
         return lambda: {**asdict(node), "pid": pid} if node.pid is None else None

@@ -1,22 +1,26 @@
-"""`cluster.json` in the directory of a cluster: who runs or ran, for the commands and for the next start.
+"""`cluster.json` in the directory of a cluster: who its nodes are, and who ran when it was written.
 
-It is replaced as a whole whenever something changes, so a reader sees one moment. After the supervisor was killed it
-still says who ran; `is_alive` tells whether that supervisor is still there.
+It is replaced as a whole, durably, whenever something changes, so a reader sees one moment. Its process ids tell an
+operator who ran; after a power failure other processes have them, so nothing is concluded from one. Who runs now says
+the supervisor (`control.look`), and whether one is there says its lock (`lock`).
 
 The file has no version: fields are only added, with a default, so that an older file can be read. Fields of a later
-version are ignored, and named by `read_all`. A file that cannot be read is never replaced: it has the cluster id.
+version are ignored, and named by `read_all`. What a file that cannot be read has held is found again by `recovery`.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-FILE = "cluster.json"
+from barnabas.storage.checkpoints import replace_file
+from barnabas.storage.files import Files
+from barnabas.storage.layout import CLUSTER_STATE
+
+FILE = CLUSTER_STATE
 
 
 class NoCluster(Exception):  # noqa: N818 - what it is, not an error of the program
@@ -60,7 +64,7 @@ class ClusterState:
     cluster_id: str
     controllers: str
     pid: int
-    """Of the supervisor."""
+    """Of the supervisor that wrote the file; for the reader's eyes only."""
     control: str
     """The path of its control socket."""
     nodes: list[NodeState] = field(default_factory=list)
@@ -94,23 +98,32 @@ def read(directory: str) -> ClusterState:
 
 
 def read_all(directory: str) -> tuple[ClusterState, list[str]]:
-    """The state in a directory, and the names of fields that this version does not know. As `read`."""
-    path = Path(directory) / FILE
+    """The state in a directory, and the names of fields that this version does not know. As `read`.
+
+    The nodes' directories are where the file is: it may have been moved or copied with them.
+    """
+    path = Path(directory).absolute() / FILE
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(values, dict) or not isinstance(values.get("nodes"), list):
-            raise TypeError("it has no nodes")
-        unknown: dict[str, None] = {}
-        nodes = [_made(NodeState, node, unknown) for node in values["nodes"]]
-        state = _made(ClusterState, {**values, "nodes": nodes}, unknown)
+        state, unknown = of_values(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise NoCluster(f"{directory} is not the directory of a cluster: it has no {FILE}") from None
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise Unreadable(
-            f"{path} cannot be read: {error}. It has the id of the cluster: restore it from a copy, or move it away "
-            f"and set CLUSTER_ID in the environment to the cluster.id that a broker's meta.properties has"
+            f"{path} cannot be read: {error}. The next 'barnabas serve --brokers' finds what it held in the "
+            "directories of the nodes"
         ) from error
-    return state, list(unknown)
+    for node in state.nodes:
+        node.directory, node.log = (str(path.parent / Path(name).name) for name in (node.directory, node.log))
+    return state, unknown
+
+
+def of_values(values: Any) -> tuple[ClusterState, list[str]]:
+    """The state of a JSON value, and the names of unknown fields. TypeError or AttributeError if it is none."""
+    if not isinstance(values, dict) or not isinstance(values.get("nodes"), list):
+        raise TypeError("it has no nodes")
+    unknown: dict[str, None] = {}
+    nodes = [_made(NodeState, node, unknown) for node in values["nodes"]]
+    return _made(ClusterState, {**values, "nodes": nodes}, unknown), list(unknown)
 
 
 _KINDS = {"str": str, "int": int, "int | None": int, "list[NodeState]": list}
@@ -128,29 +141,7 @@ def _made(kind: type[T], values: Mapping[str, Any], unknown: dict[str, None]) ->
     return kind(**given)
 
 
-def write(directory: str, state: ClusterState) -> None:
-    """Replace the state."""
-    path = Path(directory) / FILE
-    temporary = path.with_name(f"{FILE}.new")
-    temporary.write_text(json.dumps(asdict(state), indent=1) + "\n", encoding="utf-8")
-    temporary.replace(path)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process with this id runs. One that has ended does not, also before its parent has waited for it."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return not _is_zombie(pid)
-
-
-def _is_zombie(pid: int) -> bool:
-    """Whether only the exit code of a process is left, which a container without an init never asks for."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return False  # not Linux, or it is gone just now
-    return status.rpartition(b") ")[2][:1] == b"Z"
+def write(directory: str, state: ClusterState, files: Files | None = None) -> None:
+    """Replace the state; durable on return. OSError."""
+    content = json.dumps(asdict(state), indent=1) + "\n"
+    replace_file(files or Files(), str(Path(directory).absolute() / FILE), content.encode())

@@ -2,7 +2,9 @@
 
 One thread waits for everything: signals, ends of nodes, ready files while a node starts, and the control socket. No
 command holds another up: what an answer waits for (a node's end, its start) is a condition that is looked at in each
-turn. A stop ends the brokers first, by controlled shutdown, and then the controllers.
+turn. A stop ends the brokers first, by controlled shutdown, and then the controllers. `cluster.json` is written before
+the first node is started, so that no node belongs to a cluster whose id could be lost; while it cannot be written the
+nodes go on.
 """
 
 from __future__ import annotations
@@ -18,12 +20,15 @@ import time
 from pathlib import Path
 
 from barnabas.cluster import control, state
+from barnabas.cluster.directory import take_directory
+from barnabas.cluster.lock import ClusterLock
 from barnabas.cluster.members import Members, import_the_broker
 from barnabas.cluster.node import how_it_ended, last_line
 from barnabas.cluster.options import ClusterOptions
 from barnabas.cluster.plan import PlanError
 from barnabas.cluster.requests import Requests
 from barnabas.cluster.state import ClusterState, NodeState
+from barnabas.storage.files import Files, UnsyncedFiles
 from barnabas.terminal.notes import note
 
 EXIT_OK, EXIT_FAILED, EXIT_MISTAKE = 0, 1, 2
@@ -34,43 +39,28 @@ STOP_S = 30.0
 """How long a node may take for a stop before it is killed, seconds."""
 RESTART_S = 1.0
 """How long a node is left alone before it is started again, seconds."""
+SAVE_AGAIN_S = 5.0
+"""After what time a state that could not be written is tried again, seconds."""
 
 
 def run(options: ClusterOptions) -> int:
     """Run a cluster until SIGTERM or SIGINT; returns the exit code."""
     directory = options.data_dir
-    is_temporary = directory is None
     try:
-        if directory is None:
-            directory = tempfile.mkdtemp(prefix="barnabas-")
-        Path(directory).mkdir(parents=True, exist_ok=True)
-        _refuse_a_second(directory)
-        supervisor = Supervisor(Members(options, directory), options)
+        directory = directory or tempfile.mkdtemp(prefix="barnabas-")
+        lock = take_directory(directory, STOP_S)
+        supervisor = Supervisor(Members(options, directory), options, lock)
     except PlanError as error:
         note(f"barnabas serve: {error}")
         return EXIT_MISTAKE
     except OSError as error:
         note(f"barnabas serve: Cannot use the data directory {directory}: {error.strerror}")
         return EXIT_MISTAKE
-    try:
+    else:
         return supervisor.run()
     finally:
-        if is_temporary:
+        if options.data_dir is None and directory is not None:
             shutil.rmtree(directory, ignore_errors=True)
-
-
-def _refuse_a_second(directory: str) -> None:
-    try:
-        known = state.read(directory)
-    except state.NoCluster:
-        return  # what cannot be read is said by `Members`
-    deadline = time.monotonic() + STOP_S
-    while alive := [node.name for node in known.nodes if node.pid is not None and state.is_alive(node.pid)]:
-        if state.is_alive(known.pid):
-            raise PlanError(f"the cluster in {directory} runs already (pid {known.pid})")
-        if time.monotonic() > deadline:
-            raise PlanError(f"{alive[0]} of {directory} still runs, whose supervisor (pid {known.pid}) was killed")
-        time.sleep(0.05)  # nodes end by themselves after their supervisor
 
 
 class _Stopped(Exception):  # noqa: N818 - a condition
@@ -80,7 +70,8 @@ class _Stopped(Exception):  # noqa: N818 - a condition
 class Supervisor:
     """Runs the nodes of one cluster."""
 
-    def __init__(self, members: Members, options: ClusterOptions) -> None:
+    def __init__(self, members: Members, options: ClusterOptions, lock: ClusterLock) -> None:
+        self._lock = lock
         self.members = members
         self.options = options
         self.directory = str(members.directory)
@@ -92,6 +83,9 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._stop_deadlines: dict[int, float] = {}
         self._restarts: dict[int, float] = {}
+        self._asked: dict[int, str] = {}  # which command has asked for the start or the end of a node
+        self._files = UnsyncedFiles() if options.data_dir is None else Files()
+        self._unsaved_since: float | None = None
         self._listener, members.state.control = control.open_listener(self.directory)
         self._wake_read, self._wake_write = os.pipe()
         for descriptor in (self._wake_read, self._wake_write):
@@ -116,6 +110,7 @@ class Supervisor:
             gc.freeze()  # what the nodes share is not written to by their collections
             for name in self.members.left_out:
                 note(f"barnabas serve: {name} of {self.directory} is not started, --brokers is {self.options.brokers}")
+            self._write_first()
             self._is_preparing = False
             for node in self.state.nodes:
                 if not self._is_asked_to_stop:
@@ -127,10 +122,21 @@ class Supervisor:
             note(f"barnabas serve: {error}")
             return EXIT_MISTAKE
         finally:
-            self._selector.close()
-            self._listener.close()
-            control.remove(self.state.control, self.directory)
+            self.close()
         return self._exit_code
+
+    def close(self) -> None:
+        """Let go of the control socket and of the directory."""
+        self._selector.close()
+        self._listener.close()
+        control.remove(self.state.control, self.directory)
+        self._lock.release()
+
+    def _write_first(self) -> None:
+        try:
+            state.write(self.directory, self.state, self._files)
+        except OSError as error:
+            raise PlanError(f"Cannot use the data directory {self.directory}: {error.strerror}") from error
 
     def _take_signals(self) -> None:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
@@ -152,6 +158,7 @@ class Supervisor:
             self._reap()
             self._look_at_starts()
             self._enforce_deadlines()
+            self._save_again()
             self._requests.look()
             if self.is_stopping and not any(node.pid for node in self.state.nodes):
                 return
@@ -161,7 +168,8 @@ class Supervisor:
     def _pause_s(self) -> float | None:
         if any(node.state == "starting" for node in self.state.nodes):
             return STARTING_POLL_S
-        return 0.1 if self._stop_deadlines or self._restarts else None
+        is_waiting = self._stop_deadlines or self._restarts or self._unsaved_since is not None
+        return 0.1 if is_waiting else None
 
     def _woken(self) -> None:
         try:
@@ -171,9 +179,11 @@ class Supervisor:
 
     # nodes
 
-    def start(self, node: NodeState) -> None:
-        """Start a node's process."""
+    def start(self, node: NodeState, command: str = "") -> None:
+        """Start a node's process; `command` is that of `barnabas cluster` which asks for it."""
         mine = [self._wake_read, self._wake_write, self._listener.fileno(), *self._requests.descriptors()]
+        mine += self._lock.descriptors()
+        self._asked[node.node_id] = command
         self._restarts.pop(node.node_id, None)
         node.starts += 1
         node.state, node.detail = "starting", ""
@@ -183,10 +193,11 @@ class Supervisor:
     def _selector_descriptor(self) -> int:
         return self._selector.fileno()
 
-    def signal_node(self, node: NodeState, number: signal.Signals) -> None:
-        """Send a signal to a node's process, SIGKILL to all that it has started."""
+    def signal_node(self, node: NodeState, number: signal.Signals, command: str = "") -> None:
+        """Send a signal to a node's process, SIGKILL to all that it has started; `command` as for `start`."""
         if node.pid is None:
             return
+        self._asked[node.node_id] = command
         if number is signal.SIGTERM:
             node.state = "stopping"
             self._stop_deadlines[node.node_id] = time.monotonic() + STOP_S
@@ -197,8 +208,25 @@ class Supervisor:
             os.killpg(node.pid, number)
 
     def save(self) -> None:
-        """Write `cluster.json`."""
-        state.write(self.directory, self.state)
+        """Write `cluster.json`. A disk that refuses it stops no node: it is told, and written when it can be."""
+        try:
+            state.write(self.directory, self.state, self._files)
+        except OSError as error:
+            if self._unsaved_since is None:
+                path = Path(self.directory) / state.FILE
+                note(f"barnabas serve: Cannot write {path}: {error.strerror}; it is written when that is possible")
+            self._unsaved_since = time.monotonic()
+        else:
+            self._unsaved_since = None
+
+    def _save_again(self) -> None:
+        if self._unsaved_since is not None and time.monotonic() - self._unsaved_since >= SAVE_AGAIN_S:
+            self.save()
+
+    def _take_asked(self, node: NodeState) -> str:
+        """`, as 'barnabas cluster stop' has asked`, once, if a command has."""
+        command = self._asked.pop(node.node_id, "")
+        return f", as 'barnabas cluster {command}' has asked" if command else ""
 
     def _reap(self) -> None:
         for node in self.state.nodes:
@@ -222,7 +250,9 @@ class Supervisor:
                 self._exit_code = self._exit_code or EXIT_FAILED
                 note(f"barnabas serve: {node.name} (pid {pid}) ended with {how}: {last_line(node.log)}")
             return
+        asked = self._take_asked(node)
         if was == "stopping":
+            note(f"barnabas serve: {node.name} (pid {pid}) ended: {how}{asked}")
             return
         if was == "starting" and not self._is_serving:
             self._failed_start(node, status)
@@ -252,6 +282,8 @@ class Supervisor:
             if node.state == "starting" and self._is_ready(node):
                 node.state = "running"
                 self.save()
+                if asked := self._take_asked(node):
+                    note(f"barnabas serve: {node.name} (pid {node.pid}) runs{asked}")
         if self._is_serving or self.is_stopping:
             return
         if all(node.state == "running" for node in self.state.brokers):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.storage import layout
 from barnabas.storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint, read_partition_metadata
 from barnabas.storage.files import ReadOnlyFiles
+from barnabas.storage.foreign import is_of_partition, partition_in, refuse_cluster
 from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.storage.meta_properties import DataDirMismatch, MetaProperties, read_meta_properties
 
@@ -54,6 +55,7 @@ def _check_identities(config: ServerConfig, files: ReadOnlyFiles, paths: Sequenc
     known: dict[str, MetaProperties] = {}
     for path in paths:
         try:
+            refuse_cluster(files, path)
             identity = read_meta_properties(files, f"{path}/{layout.META_PROPERTIES}")
         except (CorruptCheckpoint, DataDirMismatch, OSError) as error:
             verdict.refuse(str(error))
@@ -71,7 +73,7 @@ def _check_identities(config: ServerConfig, files: ReadOnlyFiles, paths: Sequenc
 
 
 def _check_new(files: ReadOnlyFiles, path: str, verdict: Verdict) -> None:
-    if any(map(layout.parse_partition_dir, files.list_dirs(path))):
+    if partition_in(files, path) is not None:
         verdict.refuse(f"{path} has partitions but no {layout.META_PROPERTIES}, which says whose they are")
     else:
         verdict.note(f"{path} is empty: the start formats it")
@@ -99,7 +101,8 @@ def _check_directory(files: ReadOnlyFiles, path: str, verdict: Verdict) -> int:
             OffsetCheckpoint(files, f"{path}/{name}").read()
         except (CorruptCheckpoint, OSError) as error:
             verdict.refuse(f"{error}")
-    partitions = [name for name in files.list_dirs(path) if layout.parse_partition_dir(name) is not None]
+    names = [name for name in files.list_dirs(path) if layout.parse_partition_dir(name) is not None]
+    partitions = [name for name in names if is_of_partition(files, f"{path}/{name}")]
     bad = [text for name in partitions if (text := _against_partition(files, f"{path}/{name}")) is not None]
     for text in bad[:_SHOWN]:
         verdict.refuse(text)

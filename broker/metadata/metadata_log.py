@@ -86,14 +86,14 @@ class MetadataLog:
         """
         found = set(self._log_dirs.found())
         has_metadata = (CLUSTER_METADATA_TOPIC, 0) in found
-        if found and not has_metadata:
+        if found and not has_metadata and self._has_partitions():
             raise self._partitions_without_metadata()
         self._log = open_metadata_log(self._loop, self._config, self._log_dirs)
         self._load_snapshot()
         self._replay_log()
         newest = self.snapshots[-1][0] if self.snapshots else 0
         self._bytes_since_snapshot = sum(segment.size for segment in self._log.segments.from_offset(newest))
-        if self.is_new and len(found) > has_metadata:
+        if self.is_new and len(found) > has_metadata and self._has_partitions():
             raise self._partitions_without_metadata()
         election = read_election(self._log)
         check_servable(self.image, self._config.node_id, election.voter_ids, is_of_cluster=self._is_of_cluster)
@@ -105,6 +105,11 @@ class MetadataLog:
         if self.voter_endpoint is not None:
             self.image.quorum = self.image.quorum.at(self._config.node_id, self.voter_endpoint)
         self._begin_epoch(election.epoch, written=self.image.quorum if self.image.quorum != before else None)
+
+    def _has_partitions(self) -> bool:
+        """Whether there are directories of partitions without an opened log."""
+        self._log_dirs.leave_foreign()
+        return any(self._log_dirs.found())
 
     def _partitions_without_metadata(self) -> UnknownMetadataError:
         """The error that prevents a start that would set aside every partition as a stray."""

@@ -201,6 +201,8 @@ class Partitions:
             self._open_topic(image, topic, topic.partitions)
         self._flush_loaded()
         self._is_loading = False
+        for path in self._log_dirs.leave_foreign():
+            logger.warning("%s has a partition's name, but no file of one that can be read: it is left as it is", path)
         for name, index in self._log_dirs.found():
             self._log_dirs.rename_stray(name, index)
         self._warn_of_strays()

@@ -19,6 +19,7 @@ from barnabas.storage.checkpoints import (
     topic_id_text,
 )
 from barnabas.storage.files import Files
+from barnabas.storage.foreign import is_of_partition
 from barnabas.storage.layout import TopicPartition
 from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.storage.log_state import Checkpointed
@@ -36,6 +37,24 @@ _FILES = frozenset({layout.META_PROPERTIES, layout.CLEAN_SHUTDOWN, layout.LOCK, 
 _CHECKPOINTS = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
 
 
+def _partitions(files: Files, report: DirectoryReport, directories: list[str]) -> list[TopicPartition]:
+    """The partitions that have a directory, in order; a directory with the name of one that is not one is noticed."""
+    found = []
+    for name in directories:
+        key = layout.parse_partition_dir(name)
+        if key is None:
+            continue
+        try:
+            is_one = is_of_partition(files, f"{report.path}/{name}")
+        except OSError:
+            is_one = True  # the check of the partition says why it cannot be read
+        if is_one:
+            found.append(key)
+        else:
+            report.notice(name, "it has a partition's name, but no file of one; brokers leave it as it is")
+    return sorted(found)
+
+
 def check_directory(files: Files, path: str, topic_ids: Mapping[str, bytes] | None = None) -> DirectoryReport:
     """Check a log directory with every partition in it. OSError when it cannot be read.
 
@@ -49,7 +68,7 @@ def check_directory(files: Files, path: str, topic_ids: Mapping[str, bytes] | No
         report.damage(name, "it is a directory, but has to be a file")
     offsets = {name: _read_checkpoint(files, report, name) for name in _CHECKPOINTS}
     recovery_points, log_starts = offsets[layout.RECOVERY_POINT_CHECKPOINT], offsets[layout.LOG_START_CHECKPOINT]
-    found = sorted(key for name in directories if (key := layout.parse_partition_dir(name)) is not None)
+    found = _partitions(files, report, directories)
     for key in found:
         is_clean = report.is_clean and key in recovery_points  # Kafka does not close its metadata log
         checkpointed = Checkpointed(is_clean, recovery_points.get(key, 0), log_starts.get(key, 0))

@@ -65,7 +65,12 @@ class DirectoryReport:
         """Add damage in a file or directory of the log directory."""
         self.findings.append(Finding("damage", f"{self.path}/{name}", text))
 
+    def notice(self, name: str, text: str) -> None:
+        """Add something unusual in the log directory that is harmless."""
+        self.findings.append(Finding("notice", f"{self.path}/{name}", text))
+
     @property
     def is_damaged(self) -> bool:
         """Whether damage was found, which needs an operator's decision."""
-        return bool(self.findings) or any(partition.is_damaged for partition in self.partitions)
+        is_damaged = any(finding.kind == "damage" for finding in self.findings)
+        return is_damaged or any(partition.is_damaged for partition in self.partitions)

@@ -150,3 +150,26 @@ def test_something_else_in_the_place_of_a_partition_keeps_it_offline(data: Path,
     assert is_found(path)
     for _ in range(2):
         assert Outcome(path).values == {"t": None, "u": VALUES}
+
+
+def test_a_directory_of_somebody_else_is_left_as_it_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It was set aside as a stray. A partition that needs its name is offline, now and after the next start."""
+    file = tmp_path / "broker-1" / "cat.jpg"
+    file.parent.mkdir()
+    file.write_text("a cat")
+    broker = MemoryBroker(tmp_path)
+    assert "broker-1 has a partition's name, but no file of one that can be read: it is left as it is" in caplog.text
+    broker.create_topic("broker", partitions=2)
+    append(broker, "broker", b"v")
+    for _ in range(2):
+        assert broker.broker.partitions.find("broker", 0) is not None
+        assert broker.broker.partitions.find("broker", 1) is None
+        assert "move it away, and start again" in broker.broker.partitions.offline["broker", 1]
+        assert [path.name for path in file.parent.iterdir()] == ["cat.jpg"]
+        broker.close()
+        broker = MemoryBroker(tmp_path)
+    broker.close()
+    file.parent.rename(tmp_path / "cats")
+    broker = MemoryBroker(tmp_path)
+    assert broker.broker.partitions.find("broker", 1) is not None
+    broker.close()

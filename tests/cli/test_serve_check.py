@@ -184,3 +184,12 @@ def test_files_of_another_user(node: Node, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_cluster_on_one_machine_is_not_checked(call: Callable[..., Ran]) -> None:
     ran = call("serve", "--check", "--brokers", "3")
     assert (ran.code, "--check is for one broker" in ran.stderr) == (2, True)
+
+
+def test_directories_of_others_are_no_partitions(node: Node) -> None:
+    photos = node.directory / "photos-2024"
+    photos.mkdir()
+    (photos / "cat.jpg").touch()
+    assert "(6 partitions)" in node.check().stdout
+    (node.directory / "cluster.json").touch()
+    assert "has the data of a cluster (cluster.json)" in node.refused()

@@ -323,6 +323,30 @@ def test_mistakes_are_one_sentence(
     assert len(err.splitlines()) == 1
 
 
+def test_a_directory_of_somebody_else_is_no_partition(data: Data, run: Run) -> None:
+    """It was checked and repaired as one, or as a partition that is missing."""
+    file = data.path / "photos-2024" / "cat.jpg"
+    file.parent.mkdir()
+    file.write_text("a cat")
+    code, out, _ = run("check", data.path)
+    assert code == 0
+    assert f"notice: {file.parent}: it has a partition's name, but no file of one" in out
+    before = data.files()
+    code, out, _ = run("recover", data.path)
+    assert code == 0
+    assert data.files() == before
+
+
+def test_the_directory_of_a_cluster_is_one_sentence(data: Data, run: Run) -> None:
+    cluster = data.path.parent / "cluster"
+    cluster.mkdir()
+    data.path.rename(cluster / "broker-1")
+    code, out, err = run("check", cluster)
+    assert (code, out) == (USAGE, "")
+    assert f"{cluster} has the data of a cluster: name the directory of one of its nodes" in err
+    assert run("check", cluster / "broker-1")[0] == 0
+
+
 def test_directory_that_kafka_has_left_is_found_whole(tmp_path: Path, run: Run) -> None:
     """Its indexes, snapshots and checkpoints, transactions and a compacted topic among them."""
     archive = Path(__file__).parents[1] / "data" / "kafka-4.4.0-directory.tar.gz"

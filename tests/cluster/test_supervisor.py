@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +16,25 @@ import psutil
 import pytest
 
 from barnabas.cluster import state
+from barnabas.cluster.directory import take_directory
+from barnabas.cluster.members import Members
+from barnabas.cluster.options import ClusterOptions
+from barnabas.cluster.supervisor import SAVE_AGAIN_S, Supervisor
+from barnabas.storage.files import Buffer, File, Files
 from tests.cli.conftest import COMMAND, Ran, call_command, clean_environment, run_command
 from tests.cluster.clusters import wait_for
+
+
+class Disk(Files):
+    """Files on a disk that may be full."""
+
+    is_full = False
+
+    def write_at(self, file: File, data: Buffer, position: int) -> None:
+        if self.is_full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
+        super().write_at(file, data, position)
+
 
 END_S = 60.0
 """How long a supervisor may take for a clean stop, seconds."""
@@ -106,14 +126,64 @@ def test_a_killed_broker_is_told_and_started_again(serving: Serving) -> None:
 
 
 def test_a_broker_is_stopped_and_killed_by_command(serving: Serving) -> None:
+    """The supervisor's terminal tells each of it: whoever looks there must not wonder where a broker is."""
+    pid = serving.pids()[3]
     assert "exit code 0" in serving.command("stop", "3").ok().stdout
+    assert f"broker 3 (pid {pid}) ended: exit code 0, as 'barnabas cluster stop' has asked\n" in serving.told()
     again = serving.command("stop", "3")
     assert again.code == 1
     assert "broker 3 does not run" in again.stderr
+    health = serving.command("health", "-o", "json")
+    assert health.code == 1
+    assert {"problem": "down", "what": "broker 3", "detail": "exit code 0"} in health.json["problems"]
     serving.command("start", "3").ok()
+    pid = serving.pids()[3]
+    assert f"broker 3 (pid {pid}) runs, as 'barnabas cluster start' has asked\n" in serving.told()
     assert "is killed" in serving.command("kill", "3").ok().stdout
+    assert f"broker 3 (pid {pid}) ended: killed by SIGKILL, as 'barnabas cluster kill' has asked\n" in serving.told()
     serving.command("start", "3").ok()
     assert "there is no node 9" in serving.command("stop", "9").stderr
+    wait_for(lambda: serving.command("health").code == 0, "a healthy cluster")
+    assert serving.command("info").ok().stdout.startswith("CLUSTER-ID")
+
+
+def leaders(serving: Serving) -> dict[int, int]:
+    """How many partitions each broker leads."""
+    rows = serving.command("status", "-o", "json").json["brokers"]
+    return {row["broker"]: row["leaders"] for row in rows}
+
+
+def test_rebalance_and_drain_go_by_who_leads(serving: Serving) -> None:
+    """Broker 3 was stopped: it leads nothing, and the others lead its partitions for it."""
+    bootstrap = serving.ready.read_text().strip()
+    call_command("topic", "create", "spread", "-p", "9", bootstrap=bootstrap).ok()
+    serving.command("stop", "3").ok()
+    serving.command("start", "3").ok()
+    assert leaders(serving)[3] == 0
+    assert serving.command("rebalance", "-y").ok().stdout.endswith("moved\n")
+    found = leaders(serving)
+    assert max(found.values()) - min(found.values()) <= 1, found
+    assert "spread evenly already" in serving.command("rebalance").ok().stdout
+    serving.command("stop", "3").ok()
+    serving.command("start", "3").ok()
+    led = leaders(serving)[1]
+    assert led > 3, "some of them for broker 3"
+    assert f"is drained of {led} partitions" in serving.command("drain", "1").ok().stdout
+    assert leaders(serving)[1] == 0
+    serving.command("drain", "1", "--undo").ok()
+
+
+def test_what_a_drain_has_left_is_told(serving: Serving) -> None:
+    """It said that the broker was drained, and the broker went on leading."""
+    bootstrap = serving.ready.read_text().strip()
+    call_command("topic", "create", "single", "--replica-assignment", "1,2", bootstrap=bootstrap).ok()
+    ran = serving.command("drain", "1")
+    assert ran.code == 1
+    assert "broker 1 is not drained: 1 partition left" in ran.stderr
+    assert "single-0: broker 1 has its only replica; --replicas moves it" in ran.stderr
+    assert leaders(serving)[1] == 1
+    serving.command("drain", "1", "--undo").ok()
+    call_command("topic", "delete", "single", "-y", bootstrap=bootstrap).ok()
 
 
 def test_a_second_supervisor_is_refused(serving: Serving) -> None:
@@ -142,6 +212,62 @@ def test_it_ends_cleanly_and_starts_with_its_data_again(serving: Serving) -> Non
     finally:
         again.process.kill()
         again.process.wait()
+
+
+def test_of_two_begun_together_one_serves_and_the_other_says_who(tmp_path: Path) -> None:
+    """On a new directory their nodes belonged to two clusters, and on each both ended."""
+    directory = tmp_path / "cluster"
+    for turn in ("new", "existing"):
+        command = [*COMMAND, "serve", "--brokers", "1", "--listen", "127.0.0.1:0", "--data-dir", str(directory)]
+        ready = [tmp_path / f"{turn}-{at}" for at in (0, 1)]
+        both = [
+            subprocess.Popen(
+                [*command, "--ready-file", str(file)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            )
+            for file in ready
+        ]
+        try:
+            wait_for(lambda ready=ready: any(file.exists() for file in ready), "the one that serves")
+            serves = next(at for at in (0, 1) if ready[at].exists())
+            _, refusal = both[1 - serves].communicate(timeout=END_S)
+            assert both[1 - serves].returncode == 2, refusal
+            assert f"runs already in {directory}" in refusal
+            assert f"(process {both[serves].pid}" in refusal
+            both[serves].send_signal(signal.SIGTERM)
+            _, told = both[serves].communicate(timeout=END_S)
+            assert (both[serves].returncode, told) == (0, "")
+        finally:
+            for process in both:
+                process.kill()
+
+
+def test_a_state_that_cannot_be_written_stops_nobody(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ClusterOptions(1, port=0, data_dir=str(tmp_path))
+    lock = take_directory(str(tmp_path), 0.0)
+    supervisor = Supervisor(Members(options, str(tmp_path)), options, lock)
+    supervisor._files = disk = Disk()
+    disk.is_full = True
+    supervisor.save()
+    supervisor.save()
+    told = capsys.readouterr().err
+    assert told.count("cluster.json: No space left on device; it is written when that is possible") == 1
+    disk.is_full = False
+    now = time.monotonic()
+    monkeypatch.setattr("barnabas.cluster.supervisor.time.monotonic", lambda: now + SAVE_AGAIN_S)
+    supervisor._save_again()
+    assert state.read(str(tmp_path)) == supervisor.state
+    supervisor.close()
+
+
+def test_a_copy_of_a_directory_does_not_reach_the_original(serving: Serving, tmp_path: Path) -> None:
+    """`cluster kill` with the copy's directory killed a broker of the original."""
+    shutil.copy(Path(serving.data_dir) / state.FILE, tmp_path)
+    ran = call_command("cluster", "kill", "1", "--data-dir", str(tmp_path))
+    assert ran.code == 1
+    assert f"the supervisor of {tmp_path} does not run" in ran.stderr
+    assert serving.states()[1] == "running"
 
 
 @pytest.mark.parametrize("moment", ["importing", "starting"])

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from barnabas.terminal.notes import note
+
+if TYPE_CHECKING:
+    from barnabas.cluster.state import ClusterState
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 HELP = "The directory of the cluster: --data-dir of 'barnabas serve --brokers', or the one that it has printed."
@@ -19,3 +24,12 @@ def cluster_dir_option(command: Function) -> Function:
 def optional_cluster_dir_option(command: Function) -> Function:
     """`--data-dir`, instead of `-b`."""
     return click.option("--data-dir", metavar="DIR", help=f"{HELP} Without it -b says where the cluster is.")(command)
+
+
+def known_cluster(data_dir: str | None) -> ClusterState | None:
+    """The cluster of a directory with the nodes that run now; None without a directory."""
+    if data_dir is None:
+        return None
+    from barnabas.cluster.control import look
+
+    return look(data_dir, note)

@@ -6,27 +6,31 @@ from typing import TYPE_CHECKING
 
 import click
 
+from barnabas.cli.cluster.directory import known_cluster, optional_cluster_dir_option
 from barnabas.cli.failure import FAILED
 from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
 from barnabas.terminal.tables import is_document, show, show_fields, show_rows
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
+    from barnabas.cluster.state import ClusterState
     from barnabas.wire.messages.metadata import MetadataResponseTopic
 
 Row = dict[str, object]
 
 
 @click.command()
+@optional_cluster_dir_option
 @bootstrap_option
 @timeout_option
 @output_option
-def info(bootstrap: str, timeout_s: float, output: str) -> None:
+def info(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) -> None:
     """Show the cluster's id, controller, features and brokers, and how many topics and partitions it has."""
     from barnabas.client.admin import list_topics
     from barnabas.client.admin_cluster import describe_cluster, describe_features
 
-    with connect(bootstrap, timeout_s) as client:
+    known = known_cluster(data_dir)
+    with connect(bootstrap if known is None else known.bootstrap, timeout_s) as client:
         described = describe_cluster(client)
         topics = list_topics(client)
         features = {one.name: one.level for one in describe_features(client) if one.level}
@@ -60,30 +64,44 @@ def info(bootstrap: str, timeout_s: float, output: str) -> None:
 
 
 @click.command()
+@optional_cluster_dir_option
 @bootstrap_option
 @timeout_option
 @output_option
-def health(bootstrap: str, timeout_s: float, output: str) -> int:
+def health(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) -> int:
     """Exit 0 if every partition has a leader and all its replicas, and 1 if not; the problems are listed.
 
     Problems are partitions that are offline (without a leader) or under-replicated, log directories that are offline,
-    and brokers that are fenced. 'barnabas health' says only whether a broker answers.
+    and brokers that are fenced. With the directory of the cluster, also nodes that do not run. 'barnabas health' says
+    only whether a broker answers.
     """
     from barnabas.client.admin import list_topics
 
-    with connect(bootstrap, timeout_s) as client:
-        topics = list_topics(client)
-        problems = _partition_problems(topics) + _broker_problems(client)
+    known = known_cluster(data_dir)
+    problems, topics, brokers = _node_problems(known), [], 0
+    if known is None or any(node.pid is not None for node in known.brokers):
+        with connect(bootstrap if known is None else known.bootstrap, timeout_s) as client:
+            topics = list_topics(client)
+            problems += _partition_problems(topics) + _broker_problems(client)
+            brokers = len(client.nodes)
     count = sum(len(topic.partitions) for topic in topics)
     healthy = not problems
     if is_document(output):
         show({"healthy": healthy, "partitions": count, "problems": problems}, output)
     else:
         verdict = "healthy" if healthy else f"{len(problems)} problem{'s'[: len(problems) != 1]}"
-        click.echo(f"{verdict}: {len(client.nodes)} broker{'s'[: len(client.nodes) != 1]}, {count} partitions")
+        click.echo(f"{verdict}: {brokers} broker{'s'[: brokers != 1]}, {count} partitions")
         if problems:
             show_rows(problems, output)
     return 0 if healthy else FAILED
+
+
+def _node_problems(known: ClusterState | None) -> list[Row]:
+    return [
+        {"problem": "down", "what": node.name, "detail": node.detail or node.state}
+        for node in ([] if known is None else known.nodes)
+        if node.pid is None
+    ]
 
 
 def _partition_problems(topics: list[MetadataResponseTopic]) -> list[Row]:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from barnabas.cli.cluster.directory import cluster_dir_option
+from barnabas.client.errors import ClientError
 from barnabas.terminal.notes import note, say
 
 
@@ -29,8 +30,16 @@ def start(node: int, data_dir: str) -> None:
 @click.argument("node", metavar="NODE", type=int)
 @cluster_dir_option
 def stop(node: int, data_dir: str) -> None:
-    """Stop a node as SIGTERM does: a broker hands its leaderships over first. Waits for its end."""
+    """Stop a node as SIGTERM does: a broker hands its leaderships over first.
+
+    Waits for its end; exit 1 if that was no clean stop.
+    """
     answer = _ask(data_dir, "stop", node=node)
+    if answer["state"] != "stopped":
+        raise ClientError(
+            f"{answer['role']} {node} (pid {answer['pid']}) ended, but not by a clean stop: {answer['detail']}; its "
+            f"output is {answer['log']}"
+        )
     say(f"{answer['role']} {node} (pid {answer['pid']}) is stopped ({answer['detail']})")
 
 
@@ -60,10 +69,10 @@ def add(data_dir: str) -> None:
 @cluster_dir_option
 def pid(node: int, data_dir: str) -> int:
     """Print a node's process id; exit 3 if it does not run."""
-    from barnabas.cluster import state
+    from barnabas.cluster.control import look
 
-    found = state.read(data_dir).node(node)
-    if found.pid is None or not state.is_alive(found.pid):
+    found = look(data_dir, note).node(node)
+    if found.pid is None:
         note(f"{found.name} does not run{f' ({found.detail})' if found.detail else ''}")
         return 3
     click.echo(found.pid)

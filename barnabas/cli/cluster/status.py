@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.cluster.directory import optional_cluster_dir_option
+from barnabas.cli.cluster.directory import known_cluster, optional_cluster_dir_option
 from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import is_document, show, show_rows
@@ -34,7 +34,7 @@ def status(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) 
     told by the broker itself, as are the bytes and messages that are appended per second. Exit 1 if a partition is
     offline, or a broker or a controller is not online.
     """
-    known = _known(data_dir)
+    known = known_cluster(data_dir)
     rows: list[Row] = []
     facts: Row = {"partitions": None, "under_replicated": None, "offline": None}
     if known is None or any(node.pid is not None for node in known.brokers):
@@ -55,22 +55,6 @@ def status(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) 
 
 def _words(name: str) -> str:
     return name.replace("_", "-")
-
-
-def _known(data_dir: str | None) -> ClusterState | None:
-    """The cluster of the directory; nodes whose supervisor was killed are known not to run."""
-    if data_dir is None:
-        return None
-    from barnabas.cluster import state
-
-    known = state.read(data_dir)
-    for node in known.nodes:
-        if node.pid is not None and not state.is_alive(node.pid):
-            node.detail = f"ended with its supervisor; its pid was {node.pid}"
-            node.pid, node.state = None, "died"
-    if not state.is_alive(known.pid):
-        note(f"the supervisor of {data_dir} (pid {known.pid}) does not run any more")
-    return known
 
 
 def _controllers(known: ClusterState | None) -> list[Row]:

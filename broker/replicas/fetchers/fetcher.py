@@ -138,7 +138,10 @@ class Fetcher:
         self._mark((partition.topic_id, partition.index))
 
     def _hurry(self, number: int) -> None:
-        """Do not wait until the leader answers: it may hold the request back, and new partitions are not in it."""
+        """Do not wait until the leader answers: it may hold the request back, and new partitions are not in it.
+
+        That is no failure of the leader: there is no delay, and nothing is logged.
+        """
         if self._in_flight == number:
             self._is_hurrying = True
             self._client.disconnect()
@@ -253,7 +256,10 @@ class Fetcher:
         if number != self._in_flight:
             return  # closed
         self._in_flight = 0
-        if isinstance(response, KafkaError):
+        if self._is_hurrying:
+            self._session.failed()
+            self._schedule()
+        elif isinstance(response, KafkaError):
             self._failed(response.code, str(response))
         elif response.error_code:  # type: ignore[attr-defined]
             code = ErrorCode(response.error_code)  # type: ignore[attr-defined]
@@ -268,8 +274,7 @@ class Fetcher:
         self._session.failed(code)
         now = self._loop.now()
         longest_s = self._context.config[REPLICA_FETCH_BACKOFF_MS] / 1000
-        is_hurrying = code == ErrorCode.NETWORK_EXCEPTION and bool(self._changed) and self._backoff_s <= FIRST_BACKOFF_S
-        if not is_hurrying and (code not in _SESSION_ERRORS or self._backoff_s > FIRST_BACKOFF_S):
+        if code not in _SESSION_ERRORS or self._backoff_s > FIRST_BACKOFF_S:
             self._not_before = now + min(self._backoff_s, longest_s)
             if now - self._logged_at >= REPEAT_S and code not in _SESSION_ERRORS:
                 self._logged_at = now

@@ -81,6 +81,8 @@ class FakeLeader:
         """For the next requests as a whole."""
         self.partition_errors: dict[int, list[ErrorCode]] = {}
         self.is_unreachable = False
+        self.is_stalled = False
+        """Whether it answers nothing."""
         self.requests: list[Any] = []
         self.waiting: tuple[Any, Callable[[Any], None]] | None = None
         self.disconnects = 0
@@ -109,7 +111,7 @@ class FakeLeader:
 
     def answer(self, *, even_if_empty: bool = False) -> bool:
         """Answer the request in flight, if there is one and something to say; whether it was answered."""
-        if self.waiting is None:
+        if self.waiting is None or self.is_stalled:
             return False
         request, then = self.waiting
         if self.is_unreachable:

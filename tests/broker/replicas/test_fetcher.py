@@ -380,6 +380,23 @@ def test_a_new_partition_does_not_wait_for_the_request_in_flight(tmp_path: Path)
     assert following.partitions[1].log.log_end_offset == 2
 
 
+def test_interrupted_requests_are_no_failures_of_the_leader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Topics made one after the other: each interrupts the request of the one before, which nobody has answered."""
+    leader = leader_of(tmp_path, 4)
+    following = Following(tmp_path, leader, 4)
+    leader.is_stalled = True
+    for partition in following.partitions:
+        following.fetcher.add(partition)
+        following.run(0.04)
+    assert leader.disconnects == 3
+    assert len(leader.requests) == 4
+    assert caplog.records == []
+    leader.is_stalled = False
+    fill(leader.logs[3], 1)
+    following.run(0.05)
+    assert following.partitions[3].log.log_end_offset == 2
+
+
 def test_throttled_replicas_wait_for_their_quota(tmp_path: Path) -> None:
     """KIP-73: over ten seconds no more than the rate; others are not throttled."""
     leader = leader_of(tmp_path, 2, segment_bytes=1 << 20)

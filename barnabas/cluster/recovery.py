@@ -1,0 +1,64 @@
+"""What `cluster.json` held, found again in the directories of the nodes: the cluster's id, its nodes, its controllers.
+
+Each node's `meta.properties` has the id. Our controller has its log directory where a broker has it, Kafka's have one
+below. Without a controller's directory the metadata is gone: brokers that have partitions would set them all aside.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from barnabas.cluster.lock import node_directories
+from barnabas.cluster.options import KAFKA, OURS
+from barnabas.cluster.plan import PlanError
+from barnabas.cluster.state import ClusterState, NodeState
+from barnabas.storage import layout
+from barnabas.storage.checkpoints import CorruptCheckpoint
+from barnabas.storage.files import ReadOnlyFiles
+from barnabas.storage.meta_properties import DataDirMismatch, read_meta_properties
+
+LOGS = "logs"
+"""The log directory of one of Kafka's controllers, below the node's."""
+
+
+def find_again(directory: str) -> ClusterState | None:
+    """The cluster whose nodes have directories here; None if no node has been started yet.
+
+    PlanError, one sentence, if they contradict each other, or none of them can be read. OSError.
+    """
+    base = Path(directory).absolute()
+    found = ClusterState("", "", 0, control="")
+    clusters: dict[str, str] = {}
+    unreadable: list[str] = []
+    for name, below in [(name, below) for name in node_directories(base) for below in ("", LOGS)]:
+        try:
+            identity = read_meta_properties(ReadOnlyFiles(), str(base / name / below / layout.META_PROPERTIES))
+        except (CorruptCheckpoint, DataDirMismatch) as error:
+            unreadable.append(str(error))
+            continue
+        if identity is None:
+            continue
+        clusters.setdefault(identity.cluster_id, name)
+        role = name.partition("-")[0]
+        found.nodes.append(NodeState(identity.node_id, role, "", str(base / name), str(base / f"{name}.log")))
+        if role == "controller":
+            found.controllers = KAFKA if below else OURS
+    if not clusters and not unreadable:
+        return None
+    found.cluster_id = _one_of(directory, clusters, unreadable)
+    if not found.controllers:
+        raise PlanError(
+            f"{directory} has brokers of the cluster {found.cluster_id}, but no directory of a controller, which has "
+            "the metadata of their partitions: restore it from a copy"
+        )
+    return found
+
+
+def _one_of(directory: str, clusters: dict[str, str], unreadable: list[str]) -> str:
+    """The id of the cluster that all nodes belong to. PlanError if there is none."""
+    if not clusters:
+        raise PlanError(f"the cluster of {directory} is not known: {unreadable[0]}")
+    if len(clusters) > 1:
+        texts = ", ".join(f"{name} to {cluster_id}" for cluster_id, name in clusters.items())
+        raise PlanError(f"the nodes in {directory} belong to different clusters: {texts}")
+    return next(iter(clusters))
