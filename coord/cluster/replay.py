@@ -126,6 +126,10 @@ def _partition_change(image: ClusterImage, record: m.PartitionChangeRecord, delt
         raise UnknownMetadataError(
             f"PartitionChangeRecord for partition {topic.name}-{record.partition_id}, which does not exist"
         )
+    _change(topic, partition, record, delta)
+
+
+def _change(topic: TopicImage, partition: PartitionImage, record: m.PartitionChangeRecord, delta: ClusterDelta) -> None:
     topic.partitions[record.partition_id] = partition.changed(record)
     key = (topic.topic_id, record.partition_id)
     if key not in delta.new_partitions:
@@ -139,8 +143,14 @@ def _clear_elr(image: ClusterImage, record: m.ClearElrRecord, delta: ClusterDelt
     for topic in topics:
         for index, partition in topic.partitions.items():
             if partition.elr or partition.last_known_elr:
-                topic.partitions[index] = partition._replace(elr=(), last_known_elr=())
-                delta.changed_partitions[(topic.topic_id, index)] = topic
+                _change(topic, partition, _no_elr(topic.topic_id, index), delta)
+
+
+def _no_elr(topic_id: Uuid, index: int) -> m.PartitionChangeRecord:
+    """What a ClearElrRecord does to one partition: a change as any other, which the partition epoch counts."""
+    return m.PartitionChangeRecord(
+        partition_id=index, topic_id=topic_id, eligible_leader_replicas=[], last_known_elr=[]
+    )
 
 
 def _config(image: ClusterImage, record: m.ConfigRecord, delta: ClusterDelta) -> None:

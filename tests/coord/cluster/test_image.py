@@ -125,6 +125,25 @@ def test_elr_is_kept_and_cleared() -> None:
     assert list(delta.changed_partitions) == [(ID, 0)]
 
 
+def test_a_cleared_elr_is_a_change_of_the_partition() -> None:
+    """R11, R17: Kafka's nodes count it in the partition epoch, so a proposal with an epoch less would never be taken."""
+    image = replayed(
+        m.TopicRecord(name="a", topic_id=ID),
+        *(
+            m.PartitionRecord(
+                topic_id=ID, partition_id=index, replicas=[1, 2], isr=[1], leader=1, leader_epoch=3, partition_epoch=7
+            )
+            for index in range(3)
+        ),
+        m.PartitionChangeRecord(topic_id=ID, partition_id=1, eligible_leader_replicas=[2]),
+        m.PartitionChangeRecord(topic_id=ID, partition_id=2, last_known_elr=[1]),
+        m.ClearElrRecord(topic_name="a"),
+        m.ClearElrRecord(),
+    )
+    epochs = [(one.leader_epoch, one.partition_epoch) for one in image.topics["a"].partitions.values()]
+    assert epochs == [(3, 7), (3, 9), (3, 9)]
+
+
 def test_fenced_brokers_are_hidden_from_clients() -> None:
     """R16."""
     image = replayed(m.RegisterBrokerRecord(broker_id=1, broker_epoch=5, fenced=True))
