@@ -59,6 +59,11 @@ def encode_record_at(record: Message, version: int) -> bytes:
     return b"".join(header) + _without_later_fields(record, version).encode(version)
 
 
+def as_written(record: Message, metadata_version: int) -> Message:
+    """What a reader of `encode_record` finds: the record without the fields that its version does not have."""
+    return _without_later_fields(record, record_version(type(record), metadata_version))
+
+
 def _without_later_fields(record: Message, version: int) -> Message:
     if version >= record.max_version:
         return record
