@@ -13,7 +13,9 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.coord.cluster.topic_image import UNASSIGNED_DIRECTORY
+from barnabas.coord.cluster.delta import FEATURES
+from barnabas.coord.cluster.partition_change import DIRECTORIES_SINCE
+from barnabas.coord.cluster.topic_image import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.log_dirs import (
     AssignReplicasToDirsRequest,
@@ -40,6 +42,7 @@ RETRY_S: Final = 0.5
 PARTITIONS_PER_STEP: Final = 500
 
 _Replica = tuple[Uuid, int]
+_TAKEN_FOR_ONLINE: Final = frozenset({UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY})
 
 
 class DirectoryAssignments:
@@ -67,6 +70,8 @@ class DirectoryAssignments:
     def apply(self, delta: ClusterDelta) -> Steps[None] | None:
         """Look at the replicas that have changed; after the partitions have been opened."""
         if not (delta.new_partitions or delta.changed_partitions):
+            if FEATURES in delta.other_changes:
+                self._report()
             return None
         return self._look({**delta.new_partitions, **delta.changed_partitions})
 
@@ -93,14 +98,16 @@ class DirectoryAssignments:
             return None
         directory = uuid_from_text(log_dir.directory_id)
         assigned = partition.directories[partition.replicas.index(self._node_id)]
-        if assigned == UNASSIGNED_DIRECTORY and len(self._log_dirs.dirs) == 1:
+        if assigned in _TAKEN_FOR_ONLINE and len(self._log_dirs.dirs) == 1:
             return None  # the controller takes it for online
         return None if assigned == directory else directory
 
     def _report(self) -> None:
+        image = self._image()
         if self._is_busy or not self._to_report or self._broker_epoch() < 0:
             return
-        image = self._image()
+        if image.metadata_version < DIRECTORIES_SINCE:
+            return  # the metadata has no directories yet; `apply` notices when it may
         directories: dict[Uuid, dict[Uuid, list[int]]] = {}
         sent: list[_Replica] = []
         for replica in list(self._to_report)[:BATCH]:

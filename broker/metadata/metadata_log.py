@@ -26,7 +26,12 @@ from barnabas.broker.metadata.snapshots import load_newest, snapshot_ids
 from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
-from barnabas.coord.cluster.metadata_batches import build_metadata_batch_in_steps, leader_change_batch, replay_batches
+from barnabas.coord.cluster.metadata_batches import (
+    as_written_in_steps,
+    build_metadata_batch_in_steps,
+    leader_change_batch,
+    replay_batches,
+)
 from barnabas.coord.cluster.node_records import bootstrap_records, cluster_bootstrap_records
 from barnabas.coord.cluster.replay import replay_in_steps
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
@@ -194,11 +199,9 @@ class MetadataLog:
         delta = ClusterDelta()
         if not records:
             return delta
+        metadata_version = self.image.metadata_version
         batch = yield from build_metadata_batch_in_steps(
-            records,
-            epoch=self.image.epoch,
-            now_ms=self._loop.now_ms(),
-            metadata_version=self.image.metadata_version,
+            records, epoch=self.image.epoch, now_ms=self._loop.now_ms(), metadata_version=metadata_version
         )
         self._append(batch)
         if sync:
@@ -206,6 +209,7 @@ class MetadataLog:
         self._log.high_watermark = self._log.log_end_offset
         for committed in self.on_commit:
             committed()
+        records = yield from as_written_in_steps(records, metadata_version)
         yield from replay_in_steps(self.image, records, delta)
         self.image.offset = self._log.log_end_offset - 1
         self._log_dirs.deleted_topics |= delta.removed_topic_ids

@@ -54,7 +54,6 @@ class Partition:
         "adding_replicas",
         "bytes_appended",
         "committed_bytes",
-        "elr",
         "end_waiters",
         "flush_policy",
         "has_peers",
@@ -114,7 +113,6 @@ class Partition:
         self.partition_epoch = -1
         self.replicas: Sequence[int] = ()
         self.isr: Sequence[int] = ()
-        self.elr: Sequence[int] = ()
         self.adding_replicas: Sequence[int] = ()
         self.removing_replicas: Sequence[int] = ()
         self.bytes_appended = 0  # up to the high watermark, since the broker started
@@ -138,7 +136,6 @@ class Partition:
         A state that is older than the one known is ignored: the controller's answer may be ahead of the metadata (R11).
         """
         if assigned.partition_epoch <= self.partition_epoch:
-            self.elr = assigned.elr  # a ClearElrRecord counts as no change
             return False
         was_leader = self.is_leader
         is_new_epoch = assigned.leader_epoch != self.leader_epoch
@@ -148,7 +145,6 @@ class Partition:
         self.partition_epoch = assigned.partition_epoch
         self.replicas = assigned.replicas
         self.isr = assigned.isr
-        self.elr = assigned.elr
         self.adding_replicas = assigned.adding_replicas
         self.removing_replicas = assigned.removing_replicas
         self.is_leader = assigned.leader == node_id

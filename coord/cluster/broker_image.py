@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import struct
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol, TypeVar
 
 from barnabas.wire.messages.metadata_records import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
 from barnabas.wire.types import Uuid
+
+
+class Named(Protocol):
+    """An endpoint, or the levels of a feature."""
+
+    name: str
+
+
+N = TypeVar("N", bound=Named)
+
+
+def last_by_name(named: Iterable[N]) -> list[N]:
+    """One for each name: the last."""
+    return list({one.name: one for one in named}.values())
+
+
+def in_order(directories: Iterable[Uuid]) -> tuple[Uuid, ...]:
+    """Log directories in the order of Kafka's `Uuid.compareTo`: as two signed numbers of 64 bits."""
+    return tuple(sorted(directories, key=lambda directory: struct.unpack(">qq", directory)))
 
 
 class BrokerImage(NamedTuple):
@@ -21,6 +42,8 @@ class BrokerImage(NamedTuple):
     in_controlled_shutdown: bool
     directories: tuple[Uuid, ...]
     cordoned_directories: tuple[Uuid, ...] | None
+    is_migrating_zk_broker: bool = False
+    """What a registration of Kafka 3 said; nothing depends on it, it is kept in snapshots."""
 
     @classmethod
     def from_record(cls, record: RegisterBrokerRecord) -> BrokerImage:
@@ -30,13 +53,14 @@ class BrokerImage(NamedTuple):
             id=record.broker_id,
             incarnation_id=record.incarnation_id,
             epoch=record.broker_epoch,
-            endpoints=tuple(record.end_points),
-            features=tuple(record.features),
+            endpoints=tuple(last_by_name(record.end_points)),
+            features=tuple(last_by_name(record.features)),
             rack=record.rack,
             fenced=record.fenced,
             in_controlled_shutdown=record.in_controlled_shutdown,
-            directories=tuple(record.log_dirs),
+            directories=in_order(record.log_dirs),
             cordoned_directories=None if cordoned is None else tuple(cordoned),
+            is_migrating_zk_broker=record.is_migrating_zk_broker,
         )
 
     @property
@@ -50,6 +74,7 @@ class BrokerImage(NamedTuple):
         cordoned = self.cordoned_directories
         return RegisterBrokerRecord(
             broker_id=self.id,
+            is_migrating_zk_broker=self.is_migrating_zk_broker,
             incarnation_id=self.incarnation_id,
             broker_epoch=self.epoch,
             end_points=list(self.endpoints),

@@ -15,14 +15,13 @@ from typing import Final
 from barnabas.coord.cluster.image import METADATA_VERSION_FEATURE, ClusterImage
 from barnabas.coord.cluster.leader_changes import LeaderChanges
 from barnabas.coord.cluster.partition_change import DIRECTORIES_SINCE
-from barnabas.coord.cluster.topic_image import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
+from barnabas.coord.cluster.topic_image import is_reserved_directory
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import BrokerRegistrationRequest
 from barnabas.wire.messages.metadata_records import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
 from barnabas.wire.schema import Message
 from barnabas.wire.types import uuid_to_text
 
-RESERVED_DIRECTORIES: Final = frozenset({UNASSIGNED_DIRECTORY, LOST_DIRECTORY, MIGRATING_DIRECTORY})
 NEVER_REGISTERED: Final = -2
 """An epoch that no broker names as its last."""
 
@@ -65,7 +64,7 @@ def _check_directories(image: ClusterImage, request: BrokerRegistrationRequest) 
         raise KafkaError(ErrorCode.INVALID_REGISTRATION, "No directories specified in request")
     if len(set(directories)) < len(directories):
         raise KafkaError(ErrorCode.INVALID_REGISTRATION, "Duplicate directory ID in request")
-    if not RESERVED_DIRECTORIES.isdisjoint(directories):
+    if any(map(is_reserved_directory, directories)):
         raise KafkaError(ErrorCode.INVALID_REGISTRATION, "Reserved directory ID in request")
     for broker in image.brokers.values():
         shared = set(broker.directories).intersection(directories)

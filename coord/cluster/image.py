@@ -17,6 +17,9 @@ from barnabas.wire.types import Uuid
 
 METADATA_VERSION_FEATURE: Final = "metadata.version"
 KRAFT_VERSION_FEATURE: Final = "kraft.version"
+ELR_FEATURE: Final = "eligible.leader.replicas.version"
+FIRST_METADATA_VERSION: Final = 7
+"""3.3-IV3, the first one of clusters without ZooKeeper."""
 LATEST_METADATA_VERSION: Final = 33
 """4.4-IV2, the newest format of metadata records that Barnabas supports."""
 
@@ -43,12 +46,12 @@ class ClusterImage:
         self.brokers: dict[int, BrokerImage] = {}
         self.controllers: dict[int, m.RegisterControllerRecord] = {}
         self.features: dict[str, int] = {}
-        self.next_producer_id = 0
+        self.next_producer_id = -1
+        """The first producer id that is not allocated; -1 before the first block."""
         self.acls: dict[Uuid, m.AccessControlEntryRecord] = {}
         self.scram: dict[tuple[str, int], m.UserScramCredentialRecord] = {}
         self.quotas: dict[Entity, dict[str, float]] = {}
         self.tokens: dict[str, m.DelegationTokenRecord] = {}
-        self.zk_migration_state: int | None = None
         self.transaction: list[Message] | None = None
         """The records of the open metadata transaction (KIP-868)."""
 

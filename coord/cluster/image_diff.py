@@ -75,5 +75,4 @@ _OTHERS: Final[dict[str, tuple[str, ...]]] = {
     QUOTAS: ("quotas",),
     "tokens": ("tokens",),
     "controllers": ("controllers",),
-    "zk migration state": ("zk_migration_state",),
 }

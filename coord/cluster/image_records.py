@@ -1,13 +1,14 @@
 """The records of an image, as in a snapshot. Replaying them gives an equal image.
 
-Source: the order of Kafka 4.4 `MetadataImage.write`.
+Without its feature there is no ELR in a snapshot, as in Kafka's: who disables it has ended all of them. Source: the
+order of Kafka 4.4 `MetadataImage.write`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from barnabas.coord.cluster.image import ClusterImage
+from barnabas.coord.cluster.image import ELR_FEATURE, ClusterImage
 from barnabas.wire.messages.metadata_records import (
     ClientQuotaRecord,
     ClientQuotaRecordEntityData,
@@ -15,7 +16,6 @@ from barnabas.wire.messages.metadata_records import (
     FeatureLevelRecord,
     ProducerIdsRecord,
     TopicRecord,
-    ZkMigrationStateRecord,
 )
 from barnabas.wire.schema import Message
 
@@ -28,10 +28,11 @@ def image_records(image: ClusterImage) -> Iterator[Message]:
         yield broker.to_record()
     for _, controller in sorted(image.controllers.items()):
         yield controller
+    has_elr = bool(image.features.get(ELR_FEATURE))
     for topic in image.topics.values():
         yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
         for index, partition in sorted(topic.partitions.items()):
-            yield partition.to_record(topic.topic_id, index)
+            yield (partition if has_elr else partition.without_elr()).to_record(topic.topic_id, index)
     for (kind, name), configs in image.configs.items():
         for key, value in configs.items():
             yield ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value)
@@ -43,10 +44,8 @@ def _other_records(image: ClusterImage) -> Iterator[Message]:
         parts = [ClientQuotaRecordEntityData(entity_type=kind, entity_name=name) for kind, name in entity]
         for key, value in quotas.items():
             yield ClientQuotaRecord(entity=parts, key=key, value=value)
-    if image.next_producer_id:
+    if image.next_producer_id >= 0:
         yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id)
     yield from image.acls.values()
     yield from image.scram.values()
     yield from image.tokens.values()
-    if image.zk_migration_state is not None:
-        yield ZkMigrationStateRecord(zk_migration_state=image.zk_migration_state)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import LATEST_METADATA_VERSION, ClusterImage, UnknownMetadataError
-from barnabas.coord.cluster.metadata_serde import decode_record, encode_record
+from barnabas.coord.cluster.metadata_serde import as_written, decode_record, encode_record
 from barnabas.coord.cluster.quorum import Quorum
 from barnabas.coord.cluster.replay import replay_in_steps, replay_record
 from barnabas.wire.errors import ProtocolError
@@ -63,6 +63,18 @@ def build_metadata_batch_in_steps(
         if builder.count % RECORDS_PER_STEP == 0:
             yield
     return builder.build()
+
+
+def as_written_in_steps(records: Sequence[Message], metadata_version: int) -> Generator[None, None, Sequence[Message]]:
+    """The records as readers of a batch of them find them; yields after each `RECORDS_PER_STEP` records."""
+    if metadata_version >= LATEST_METADATA_VERSION:
+        return records
+    found: list[Message] = []
+    for record in records:
+        found.append(as_written(record, metadata_version))
+        if len(found) % RECORDS_PER_STEP == 0:
+            yield
+    return found
 
 
 def leader_change_batch(

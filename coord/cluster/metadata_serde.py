@@ -50,12 +50,25 @@ def record_version(declared: type[Message], metadata_version: int) -> int:
 
 def encode_record(record: Message, metadata_version: int = LATEST_METADATA_VERSION) -> bytes:
     """A record's value, in the version for `metadata_version`; fields that the version does not have are left out."""
-    version = record_version(type(record), metadata_version)
-    if version < record.max_version:
-        known = [field.name for field in record.declared if version in parse_versions(field.versions)]
-        record = type(record)(**{name: getattr(record, name) for name in known})
+    return encode_record_at(record, record_version(type(record), metadata_version))
+
+
+def encode_record_at(record: Message, version: int) -> bytes:
+    """A record's value in one version of its type; fields that the version does not have are left out."""
     header = (encode_unsigned_varint(number) for number in (FRAME_VERSION, record.api_key, version))
-    return b"".join(header) + record.encode(version)
+    return b"".join(header) + _without_later_fields(record, version).encode(version)
+
+
+def as_written(record: Message, metadata_version: int) -> Message:
+    """What a reader of `encode_record` finds: the record without the fields that its version does not have."""
+    return _without_later_fields(record, record_version(type(record), metadata_version))
+
+
+def _without_later_fields(record: Message, version: int) -> Message:
+    if version >= record.max_version:
+        return record
+    known = [field.name for field in record.declared if version in parse_versions(field.versions)]
+    return type(record)(**{name: getattr(record, name) for name in known})
 
 
 def decode_record(value: bytes) -> Message:

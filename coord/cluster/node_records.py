@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.coord.cluster.broker_image import BrokerImage
+from barnabas.coord.cluster.image import ELR_FEATURE as ELR_FEATURE
 from barnabas.coord.cluster.image import (
+    FIRST_METADATA_VERSION,
     KRAFT_VERSION_FEATURE,
     LATEST_METADATA_VERSION,
     METADATA_VERSION_FEATURE,
@@ -43,10 +45,9 @@ LATEST_TRANSACTION_VERSION: Final = 2
 GROUP_VERSION_FEATURE: Final = "group.version"
 SHARE_VERSION_FEATURE: Final = "share.version"
 STREAMS_VERSION_FEATURE: Final = "streams.version"
-ELR_FEATURE: Final = "eligible.leader.replicas.version"
 
 SUPPORTED_FEATURES: Final = {
-    METADATA_VERSION_FEATURE: (7, LATEST_METADATA_VERSION),
+    METADATA_VERSION_FEATURE: (FIRST_METADATA_VERSION, LATEST_METADATA_VERSION),
     TRANSACTION_VERSION_FEATURE: (0, LATEST_TRANSACTION_VERSION),
     GROUP_VERSION_FEATURE: (0, 1),
     SHARE_VERSION_FEATURE: (0, 2),
@@ -162,7 +163,7 @@ def _lead(topic: TopicImage, index: int, partition: PartitionImage, broker_id: i
 
 def allocate_producer_ids(image: ClusterImage, broker_id: int) -> tuple[list[Message], range]:
     """Records that allocate a block of producer ids to a broker, and the block (KIP-730)."""
-    start = image.next_producer_id
+    start = max(image.next_producer_id, 0)
     end = start + PRODUCER_ID_BLOCK
     registered = image.brokers.get(broker_id)
     record = ProducerIdsRecord(

@@ -2,8 +2,9 @@
 
 Every record of the metadata log is replayed, whether it was read from disk at start or has just been written by the
 local controller. A record type that is unknown stops the process (`UnknownMetadataError`), because the image would
-differ from the metadata. Records between BeginTransaction and EndTransaction are applied together (KIP-868). Source:
-Kafka 4.4 `MetadataDelta.replay`. Rules R16, R17, R22.
+differ from the metadata. Records between BeginTransaction and EndTransaction are applied together (KIP-868). The image
+is Kafka's, field by field, epochs included: brokers and controllers may be Kafka's (`compat.kafka.metadata_images`
+compares them). Source: Kafka 4.4 `MetadataDelta.replay`. Rules R16, R17, R22.
 """
 
 from __future__ import annotations
@@ -11,15 +12,24 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final, cast
 
-from barnabas.coord.cluster.broker_image import BrokerImage
+from barnabas.coord.cluster.broker_image import BrokerImage, in_order, last_by_name
 from barnabas.coord.cluster.delta import FEATURES, QUOTAS, ClusterDelta
-from barnabas.coord.cluster.image import ClusterImage, Entity, UnknownMetadataError
+from barnabas.coord.cluster.image import (
+    FIRST_METADATA_VERSION,
+    KRAFT_VERSION_FEATURE,
+    LATEST_METADATA_VERSION,
+    METADATA_VERSION_FEATURE,
+    ClusterImage,
+    Entity,
+    UnknownMetadataError,
+)
 from barnabas.coord.cluster.resources import TOPIC
 from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage
 from barnabas.wire.messages import metadata_records as m
 from barnabas.wire.schema import Message
 from barnabas.wire.types import Uuid
 
+SECURITY_PROTOCOL_IDS: Final = frozenset(range(4))
 RECORDS_PER_STEP: Final = 100
 """The number of records that are applied in one step."""
 
@@ -47,28 +57,49 @@ def replay_record(image: ClusterImage, record: Message, delta: ClusterDelta) -> 
 def replay_in_steps(
     image: ClusterImage, records: Sequence[Message], delta: ClusterDelta
 ) -> Generator[None, None, None]:
-    """Apply the records of one change; yields after each `RECORDS_PER_STEP` records.
+    """Apply the records of one change in their order; yields after each `RECORDS_PER_STEP` records.
 
-    A new topic appears in the image when all its partitions are known, so nobody sees a part of them.
+    A new topic appears in the image when all records are applied, so nobody sees a part of its partitions.
     """
-    staged = ClusterImage()
-    others: list[Message] = []
+    staged = _staged(image)
     for count, record in enumerate(records, 1):
-        is_new_topic = isinstance(record, m.TopicRecord) and record.name not in image.topics
-        if (is_new_topic and image.transaction is None) or (
-            isinstance(record, m.PartitionRecord) and record.topic_id in staged.topics_by_id
-        ):
-            replay_record(staged, record, delta)
+        if image.transaction is not None or isinstance(record, m.BeginTransactionRecord):
+            _publish(staged, image)
+            replay_record(image, record, delta)
         else:
-            others.append(record)
-        if count % RECORDS_PER_STEP == 0:
+            for target in _targets(record, image, staged):
+                _apply(target, record, delta)
+        if count % RECORDS_PER_STEP == 0 and count < len(records):
             yield
+    _publish(staged, image)
+
+
+def _staged(image: ClusterImage) -> ClusterImage:
+    """An image for new topics; what belongs to them, their configs, is that of `image`."""
+    staged = ClusterImage()
+    staged.configs = image.configs
+    return staged
+
+
+def _publish(staged: ClusterImage, image: ClusterImage) -> None:
     image.topics.update(staged.topics)
     image.topics_by_id.update(staged.topics_by_id)
-    for count, record in enumerate(others, 1):
-        replay_record(image, record, delta)
-        if count % RECORDS_PER_STEP == 0 and count < len(others):
-            yield
+    staged.topics, staged.topics_by_id = {}, {}
+
+
+def _targets(record: Message, image: ClusterImage, staged: ClusterImage) -> tuple[ClusterImage, ...]:
+    """Where a record is applied: new topics and what changes them in `staged`."""
+    if isinstance(record, m.TopicRecord):
+        is_new = record.name not in image.topics and record.topic_id not in image.topics_by_id
+    elif isinstance(record, (m.PartitionRecord, m.PartitionChangeRecord, m.RemoveTopicRecord)):
+        is_new = record.topic_id in staged.topics_by_id
+    elif isinstance(record, m.ClearElrRecord):
+        if not record.topic_name:
+            return image, staged
+        is_new = record.topic_name in staged.topics
+    else:
+        is_new = False
+    return (staged,) if is_new else (image,)
 
 
 def _apply(image: ClusterImage, record: Message, delta: ClusterDelta) -> None:
@@ -116,7 +147,10 @@ def _partition(image: ClusterImage, record: m.PartitionRecord, delta: ClusterDel
         delta.new_partitions[key] = topic
     elif key not in delta.new_partitions:
         delta.changed_partitions[key] = topic
-    topic.partitions[record.partition_id] = PartitionImage.from_record(record)
+    try:
+        topic.partitions[record.partition_id] = PartitionImage.from_record(record)
+    except ValueError as error:
+        raise UnknownMetadataError(f"PartitionRecord for {topic.name}-{record.partition_id}: {error}") from error
 
 
 def _partition_change(image: ClusterImage, record: m.PartitionChangeRecord, delta: ClusterDelta) -> None:
@@ -126,7 +160,14 @@ def _partition_change(image: ClusterImage, record: m.PartitionChangeRecord, delt
         raise UnknownMetadataError(
             f"PartitionChangeRecord for partition {topic.name}-{record.partition_id}, which does not exist"
         )
-    topic.partitions[record.partition_id] = partition.changed(record)
+    _change(topic, partition, record, delta)
+
+
+def _change(topic: TopicImage, partition: PartitionImage, record: m.PartitionChangeRecord, delta: ClusterDelta) -> None:
+    try:
+        topic.partitions[record.partition_id] = partition.changed(record)
+    except ValueError as error:
+        raise UnknownMetadataError(f"PartitionChangeRecord for {topic.name}-{record.partition_id}: {error}") from error
     key = (topic.topic_id, record.partition_id)
     if key not in delta.new_partitions:
         delta.changed_partitions[key] = topic
@@ -139,8 +180,14 @@ def _clear_elr(image: ClusterImage, record: m.ClearElrRecord, delta: ClusterDelt
     for topic in topics:
         for index, partition in topic.partitions.items():
             if partition.elr or partition.last_known_elr:
-                topic.partitions[index] = partition._replace(elr=(), last_known_elr=())
-                delta.changed_partitions[(topic.topic_id, index)] = topic
+                _change(topic, partition, _no_elr(topic.topic_id, index), delta)
+
+
+def _no_elr(topic_id: Uuid, index: int) -> m.PartitionChangeRecord:
+    """What a ClearElrRecord does to one partition: a change as any other, which the partition epoch counts."""
+    return m.PartitionChangeRecord(
+        partition_id=index, topic_id=topic_id, eligible_leader_replicas=[], last_known_elr=[]
+    )
 
 
 def _config(image: ClusterImage, record: m.ConfigRecord, delta: ClusterDelta) -> None:
@@ -156,13 +203,15 @@ def _config(image: ClusterImage, record: m.ConfigRecord, delta: ClusterDelta) ->
 
 
 def _register_broker(image: ClusterImage, record: m.RegisterBrokerRecord, delta: ClusterDelta) -> None:
+    if not all(endpoint.name for endpoint in record.end_points):
+        raise UnknownMetadataError(f"RegisterBrokerRecord for broker {record.broker_id} with a listener without a name")
     image.brokers[record.broker_id] = BrokerImage.from_record(record)
     delta.changed_brokers.add(record.broker_id)
 
 
 def _unregister_broker(image: ClusterImage, record: m.UnregisterBrokerRecord, delta: ClusterDelta) -> None:
-    _existing_broker(image, record.broker_id, record.broker_epoch, "UnregisterBrokerRecord")
-    del image.brokers[record.broker_id]
+    """Whether it is registered, and with which epoch, is asked by Kafka's controllers only."""
+    image.brokers.pop(record.broker_id, None)
     delta.changed_brokers.add(record.broker_id)
 
 
@@ -180,12 +229,14 @@ def _unfence_broker(image: ClusterImage, record: m.UnfenceBrokerRecord, delta: C
 
 def _broker_change(image: ClusterImage, record: m.BrokerRegistrationChangeRecord, delta: ClusterDelta) -> None:
     broker = _existing_broker(image, record.broker_id, record.broker_epoch, "BrokerRegistrationChangeRecord")
+    if record.fenced not in {-1, 0, 1} or record.in_controlled_shutdown not in {0, 1}:
+        raise UnknownMetadataError(f"BrokerRegistrationChangeRecord for broker {record.broker_id} with unknown values")
     if record.fenced:  # 1: fence, -1: unfence, 0: no change
         broker = broker._replace(fenced=record.fenced > 0)
     if record.in_controlled_shutdown:
         broker = broker._replace(in_controlled_shutdown=True)
     if record.log_dirs:
-        broker = broker._replace(directories=tuple(record.log_dirs))
+        broker = broker._replace(directories=in_order(record.log_dirs))
     if record.cordoned_log_dirs is not None:
         broker = broker._replace(cordoned_directories=tuple(record.cordoned_log_dirs))
     image.brokers[record.broker_id] = broker
@@ -193,6 +244,14 @@ def _broker_change(image: ClusterImage, record: m.BrokerRegistrationChangeRecord
 
 
 def _feature_level(image: ClusterImage, record: m.FeatureLevelRecord, delta: ClusterDelta) -> None:
+    if record.name == KRAFT_VERSION_FEATURE:
+        return  # its level is that of the control records
+    lowest, highest = FIRST_METADATA_VERSION, LATEST_METADATA_VERSION
+    if record.name == METADATA_VERSION_FEATURE and not lowest <= record.feature_level <= highest:
+        raise UnknownMetadataError(
+            f"The metadata has {METADATA_VERSION_FEATURE} {record.feature_level}, but this broker supports {lowest} to "
+            f"{highest}"
+        )
     if record.feature_level:
         image.features[record.name] = record.feature_level
     else:
@@ -224,13 +283,14 @@ def _scram(image: ClusterImage, record: m.UserScramCredentialRecord, delta: Clus
 
 
 def _remove_scram(image: ClusterImage, record: m.RemoveUserScramCredentialRecord, delta: ClusterDelta) -> None:
-    if image.scram.pop((record.name, record.mechanism), None) is None:
-        raise UnknownMetadataError(f"RemoveUserScramCredentialRecord for user {record.name}, who has no credential")
+    """Whether there is one is asked by Kafka's controllers only."""
+    image.scram.pop((record.name, record.mechanism), None)
     delta.other_changes.add("scram")
 
 
 def _quota(image: ClusterImage, record: m.ClientQuotaRecord, delta: ClusterDelta) -> None:
-    entity: Entity = tuple(sorted(((e.entity_type, e.entity_name) for e in record.entity), key=lambda pair: pair[0]))
+    parts = {part.entity_type: part.entity_name for part in record.entity}
+    entity: Entity = tuple(sorted(parts.items(), key=lambda pair: pair[0]))
     quotas = image.quotas.setdefault(entity, {})
     if record.remove:
         quotas.pop(record.key, None)
@@ -252,7 +312,18 @@ def _remove_token(image: ClusterImage, record: m.RemoveDelegationTokenRecord, de
 
 
 def _register_controller(image: ClusterImage, record: m.RegisterControllerRecord, delta: ClusterDelta) -> None:
-    image.controllers[record.controller_id] = record
+    unknown = {endpoint.security_protocol for endpoint in record.end_points} - SECURITY_PROTOCOL_IDS
+    if unknown:
+        raise UnknownMetadataError(
+            f"RegisterControllerRecord for controller {record.controller_id} with security protocol {min(unknown)}"
+        )
+    image.controllers[record.controller_id] = m.RegisterControllerRecord(
+        controller_id=record.controller_id,
+        incarnation_id=record.incarnation_id,
+        zk_migration_ready=record.zk_migration_ready,
+        end_points=last_by_name(record.end_points),
+        features=last_by_name(record.features),
+    )
     delta.other_changes.add("controllers")
 
 
@@ -261,13 +332,8 @@ def _unregister_controller(image: ClusterImage, record: m.UnregisterControllerRe
     delta.other_changes.add("controllers")
 
 
-def _zk_migration_state(image: ClusterImage, record: m.ZkMigrationStateRecord, delta: ClusterDelta) -> None:
-    image.zk_migration_state = record.zk_migration_state
-    delta.other_changes.add("zk migration state")
-
-
-def _nothing(image: ClusterImage, record: m.NoOpRecord, delta: ClusterDelta) -> None:
-    """NoOpRecord changes nothing but the offset."""
+def _nothing(image: ClusterImage, record: Message, delta: ClusterDelta) -> None:
+    """NoOpRecord changes nothing but the offset; of ZooKeeper, Kafka 4 keeps nothing."""
 
 
 _Handler = Callable[[ClusterImage, Any, ClusterDelta], None]
@@ -296,7 +362,7 @@ _HANDLERS: Final = cast(
         m.RemoveDelegationTokenRecord: _remove_token,
         m.RegisterControllerRecord: _register_controller,
         m.UnregisterControllerRecord: _unregister_controller,
-        m.ZkMigrationStateRecord: _zk_migration_state,
+        m.ZkMigrationStateRecord: _nothing,
         m.NoOpRecord: _nothing,
     },
 )

@@ -111,9 +111,11 @@ class TopicChanges:
         configs = _configs_of(topic)
         assignments = yield from self._assignments(topic)
         self._changes.check_topic_configs(configs)
+        topic_id = self._new_uuid()
+        is_manual = bool(topic.assignments)
+        partitions = yield from self._partitions(topic_id, 0, assignments, is_manual=is_manual)
         if self._charge is not None:
             self._charge(len(assignments))
-        topic_id = self._new_uuid()
         self._names.add(topic.name)
         self._names_of_metrics().add(topic.name)
         if self._folded_names is not None:
@@ -123,7 +125,7 @@ class TopicChanges:
             ConfigRecord(resource_type=TOPIC, resource_name=topic.name, name=name, value=value)
             for name, value in configs.items()
         ]
-        yield from self._add_partitions(topic_id, 0, assignments, is_manual=bool(topic.assignments))
+        self.records += partitions
         return CreatableTopicResult(
             name=topic.name,
             topic_id=topic_id,
@@ -239,10 +241,10 @@ class TopicChanges:
             )
         return [by_index[index].broker_ids for index in range(len(by_index))]
 
-    def _add_partitions(
+    def _partitions(
         self, topic_id: Uuid, first: int, assignments: Sequence[Sequence[int]], *, is_manual: bool
-    ) -> Generator[None, None, None]:
-        """Add the records of new partitions, whose indexes begin with `first`; none if one of them is invalid."""
+    ) -> Generator[None, None, list[Message]]:
+        """The records of new partitions, whose indexes begin with `first`; KafkaError if one of them is invalid."""
         active = {broker.id for broker in self._image.live_brokers() if not broker.in_controlled_shutdown}
         records: list[Message] = []
         for index, replicas in enumerate(assignments, first):
@@ -251,7 +253,7 @@ class TopicChanges:
             records.append(self._partition(topic_id, index, replicas, active))
             if len(records) % PARTITIONS_PER_STEP == 0:
                 yield
-        self.records += records
+        return records
 
     def _partition(self, topic_id: Uuid, index: int, replicas: Sequence[int], active: set[int]) -> PartitionRecord:
         """A new partition: every active replica is in the ISR, and the first of them is the leader."""
@@ -292,7 +294,7 @@ class TopicChanges:
         if self._charge is not None:
             self._charge(topic.count - existing)
         is_manual = topic.assignments is not None
-        yield from self._add_partitions(found.topic_id, existing, replicas, is_manual=is_manual)
+        self.records += yield from self._partitions(found.topic_id, existing, replicas, is_manual=is_manual)
 
     def _added_replicas(
         self, topic: CreatePartitionsTopic, added: int, existing: int, factor: int

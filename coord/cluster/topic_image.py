@@ -6,6 +6,7 @@ Partitions are immutable; a change replaces the partition by a new one. Source: 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from barnabas.wire.messages.metadata_records import (
@@ -17,12 +18,21 @@ from barnabas.wire.types import Uuid
 NO_LEADER: Final = -1
 NO_LEADER_CHANGE: Final = -2
 NO_RECOVERY_CHANGE: Final = -1
-UNASSIGNED_DIRECTORY: Final = Uuid(16)
+RECOVERY_STATES: Final = frozenset({0, 1})
+"""RECOVERED and RECOVERING."""
+MIGRATING_DIRECTORY: Final = Uuid(16)
+"""Kafka's `DirectoryId.MIGRATING`: the record is older than directory assignment."""
+UNASSIGNED_DIRECTORY: Final = Uuid(15) + b"\x01"
 """Kafka's `DirectoryId.UNASSIGNED`: the controller does not know which log directory holds the replica."""
-LOST_DIRECTORY: Final = Uuid(15) + b"\x01"
+LOST_DIRECTORY: Final = Uuid(15) + b"\x02"
 """Kafka's `DirectoryId.LOST`: the replica was in a directory that is gone."""
-MIGRATING_DIRECTORY: Final = Uuid(15) + b"\x02"
-"""Kafka's `DirectoryId.MIGRATING`: the broker is older than directory assignment."""
+RESERVED_DIRECTORIES: Final = 100
+"""Ids below this number are no directory's."""
+
+
+def is_reserved_directory(directory: Uuid) -> bool:
+    """Whether no log directory may have this id. Source: `DirectoryId.reserved`, where the low half has a sign."""
+    return directory[:8] == bytes(8) and int.from_bytes(directory[8:], "big", signed=True) < RESERVED_DIRECTORIES
 
 
 class PartitionImage(NamedTuple):
@@ -42,45 +52,54 @@ class PartitionImage(NamedTuple):
 
     @classmethod
     def from_record(cls, record: PartitionRecord) -> PartitionImage:
-        """The partition of a PartitionRecord."""
+        """The partition of a PartitionRecord; ValueError if it is none."""
+        if record.directories:
+            _check_lengths(record.directories, len(record.replicas))
         return cls(
             replicas=tuple(record.replicas),
-            directories=tuple(record.directories) or (UNASSIGNED_DIRECTORY,) * len(record.replicas),
+            directories=_directories(record.directories, len(record.replicas)),
             isr=tuple(record.isr),
             removing_replicas=tuple(record.removing_replicas),
             adding_replicas=tuple(record.adding_replicas),
             elr=tuple(record.eligible_leader_replicas or ()),
             last_known_elr=tuple(record.last_known_elr or ()),
             leader=record.leader,
-            leader_recovery_state=record.leader_recovery_state,
+            leader_recovery_state=_recovery_state(record.leader_recovery_state),
             leader_epoch=record.leader_epoch,
             partition_epoch=record.partition_epoch,
         )
 
     def changed(self, record: PartitionChangeRecord) -> PartitionImage:
-        """The partition after a change. Absent fields stay; a record with a leader increments the leader epoch."""
+        """The partition after a change. Absent fields stay; a record with a leader increments the leader epoch.
+
+        ValueError if there is no such partition. Directories that are absent stay as they are, in their order: who
+        changes replicas has to name them, unless all are MIGRATING.
+        """
         has_leader = record.leader != NO_LEADER_CHANGE
         replicas = _changed_or(record.replicas, self.replicas)
-        directories = self.directories
-        if record.directories is not None:
-            directories = tuple(record.directories)
-        elif replicas != self.replicas:
-            known = dict(zip(self.replicas, self.directories, strict=True))
-            directories = tuple(known.get(replica, UNASSIGNED_DIRECTORY) for replica in replicas)
+        directories = self.directories if record.directories is None else record.directories
+        if record.replicas is not None and record.directories:
+            _check_lengths(record.directories, len(replicas))
         recovers = record.leader_recovery_state != NO_RECOVERY_CHANGE
         return PartitionImage(
             replicas=replicas,
-            directories=directories,
+            directories=_directories(directories, len(replicas)),
             isr=_changed_or(record.isr, self.isr),
             removing_replicas=_changed_or(record.removing_replicas, self.removing_replicas),
             adding_replicas=_changed_or(record.adding_replicas, self.adding_replicas),
             elr=_changed_or(record.eligible_leader_replicas, self.elr),
             last_known_elr=_changed_or(record.last_known_elr, self.last_known_elr),
             leader=record.leader if has_leader else self.leader,
-            leader_recovery_state=record.leader_recovery_state if recovers else self.leader_recovery_state,
+            leader_recovery_state=(
+                _recovery_state(record.leader_recovery_state) if recovers else self.leader_recovery_state
+            ),
             leader_epoch=self.leader_epoch + has_leader,
             partition_epoch=self.partition_epoch + 1,
         )
+
+    def without_elr(self) -> PartitionImage:
+        """The partition without eligible leader replicas; the epochs are the same."""
+        return self._replace(elr=(), last_known_elr=()) if self.elr or self.last_known_elr else self
 
     def to_record(self, topic_id: Uuid, partition: int) -> PartitionRecord:
         """The PartitionRecord of this partition."""
@@ -99,6 +118,25 @@ class PartitionImage(NamedTuple):
             eligible_leader_replicas=list(self.elr) or None,
             last_known_elr=list(self.last_known_elr) or None,
         )
+
+
+def _directories(given: Sequence[Uuid], replicas: int) -> tuple[Uuid, ...]:
+    """The directory of each replica: MIGRATING where a record has none, or has only such."""
+    if all(directory == MIGRATING_DIRECTORY for directory in given):
+        return (MIGRATING_DIRECTORY,) * replicas
+    _check_lengths(given, replicas)
+    return tuple(given)
+
+
+def _check_lengths(directories: Sequence[Uuid], replicas: int) -> None:
+    if len(directories) != replicas:
+        raise ValueError(f"{len(directories)} directories for {replicas} replicas")
+
+
+def _recovery_state(state: int) -> int:
+    if state not in RECOVERY_STATES:
+        raise ValueError(f"unknown leader recovery state {state}")
+    return state
 
 
 def _changed_or(changed: list[int] | None, old: tuple[int, ...]) -> tuple[int, ...]:

@@ -9,6 +9,11 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.steps import run_in_place
+from barnabas.coord.cluster.delta import ClusterDelta
+from barnabas.coord.cluster.image import ClusterImage
+from barnabas.coord.cluster.metadata_batches import replay_batches
+from barnabas.coord.cluster.topic_image import MIGRATING_DIRECTORY
 from barnabas.storage.files import File, Files
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.configs import (
@@ -18,6 +23,7 @@ from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsResponse,
 )
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from barnabas.wire.messages.metadata_records import FeatureLevelRecord
 from barnabas.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse, ProduceResponse
 from barnabas.wire.messages.topics import (
     CreatableTopic,
@@ -345,3 +351,21 @@ def test_partitions_are_placed_in_the_directory_with_the_fewest(tmp_path: Path) 
     assert max(held) - min(held) <= 1
     assert sum(held) == 32
     memory.close()
+
+
+def test_the_image_is_what_readers_of_the_log_have(tmp_path: Path) -> None:
+    """A record of an old metadata.version has no log directories: also this node must not know them."""
+    memory = MemoryBroker(tmp_path / "data")
+    log = memory.broker.controller._log
+    run_in_place(log.write([FeatureLevelRecord(name="metadata.version", feature_level=16)]))
+    memory.create_topic("t")
+    read = ClusterImage()
+    replay_batches(b"".join(path.read_bytes() for path in log_files(tmp_path / "data")), read, ClusterDelta())
+    (partition,) = read.topics["t"].partitions.values()
+    assert partition.directories == (MIGRATING_DIRECTORY,)
+    assert memory.broker.image.topics == read.topics
+    memory.close()
+
+
+def log_files(data_dir: Path) -> list[Path]:
+    return sorted((data_dir / "__cluster_metadata-0").glob("*.log"))

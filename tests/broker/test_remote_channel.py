@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.broker.metadata.quorum_leader import QuorumLeader
 from barnabas.broker.metadata.remote_channel import RemoteChannel
+from barnabas.coord.cluster.topic_image import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import (
     AllocateProducerIdsRequest,
@@ -22,7 +23,7 @@ from barnabas.wire.messages.log_dirs import (
     AssignReplicasToDirsResponsePartitionData,
     AssignReplicasToDirsResponseTopicData,
 )
-from barnabas.wire.messages.metadata_records import PartitionRecord, TopicRecord
+from barnabas.wire.messages.metadata_records import FeatureLevelRecord, PartitionRecord, TopicRecord
 from barnabas.wire.messages.topics import (
     CreatableTopicResult,
     CreateTopicsRequest,
@@ -274,7 +275,10 @@ def test_the_directories_of_replicas_are_reported_when_there_are_several(wire, t
     assert last.directories[0].topics[0].partitions[0].partition_index == 0
 
 
-@pytest.mark.parametrize(("assigned", "is_reported"), [(bytes(16), False), (b"another one     ", True)])
+@pytest.mark.parametrize(
+    ("assigned", "is_reported"),
+    [(UNASSIGNED_DIRECTORY, False), (MIGRATING_DIRECTORY, False), (b"another one     ", True)],
+)
 def test_one_directory_is_reported_where_it_has_taken_the_place_of_another(
     wire, tmp_path, controller, assigned: bytes, is_reported: bool
 ):
@@ -284,6 +288,23 @@ def test_one_directory_is_reported_where_it_has_taken_the_place_of_another(
     wire.advance(0.2)
     reported = [one for one in controller.node.requests if isinstance(one, AssignReplicasToDirsRequest)]
     assert bool(reported) == is_reported
+
+
+def test_directories_are_reported_when_the_metadata_can_have_them(wire, tmp_path, controller):
+    """metadata.version 17 (3.7-IV2); before, the controller would refuse the report for ever."""
+    controller.node.on(AssignReplicasToDirsRequest, lambda request, _: AssignReplicasToDirsResponse())
+    started(wire, tmp_path, controller, tmp_path / "more")
+
+    def reported() -> int:
+        return sum(isinstance(one, AssignReplicasToDirsRequest) for one in controller.node.requests)
+
+    controller.quorum.write(FeatureLevelRecord(name="metadata.version", feature_level=16))
+    controller.quorum.write(*topic_records("t", 1, MIGRATING_DIRECTORY))
+    wire.advance(2)
+    assert reported() == 0
+    controller.quorum.write(FeatureLevelRecord(name="metadata.version", feature_level=17))
+    wire.advance(0.4)
+    assert reported() == 1
 
 
 # Forwarding

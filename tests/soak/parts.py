@@ -98,6 +98,15 @@ DISKS = (
     ),
 )
 
+METADATA_IMAGES = Part(
+    "metadata-images",
+    "metadata logs whose image Kafka's classes make as well",
+    "python -m compat.kafka.metadata_images 4000 {seed}",
+    (Count("logs", r"^(\d+) of \d+ logs have the same image"),),
+    60,
+    needs=JAVA,
+)
+
 COPIES = (
     Count("committed transactions", r"(\d+) answered commits"),
     Count("records copied", r"(\d+) records in"),
@@ -353,6 +362,7 @@ def all_parts() -> list[Part]:
         *CLUSTER_SIMULATIONS[1:],
         *SIMULATIONS[1:],
         LATE_REQUESTS,
+        METADATA_IMAGES,
         *KILLS[1:],
         *CLUSTERS[1:],
         *marked(),
@@ -378,6 +388,7 @@ FIGURES = (
         "replacements of a node",
         ("rolling-migration", "rolling-upgrade"),
     ),
+    Figure("metadata logs with Kafka's image", "logs", ("metadata-images",)),
     Figure("exactly-once transactions", "committed transactions", ("copies", "copies-java")),
     Figure("mutated requests", "mutated", ("fuzz", "fuzz-doors")),
     Figure("absurd requests", "absurd", ("fuzz", "fuzz-doors")),

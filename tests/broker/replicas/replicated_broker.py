@@ -10,6 +10,7 @@ from barnabas.broker.replicas.partition import Partition
 from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.replay import replay_record
+from barnabas.coord.cluster.topic_image import UNASSIGNED_DIRECTORY
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (
     FetchRequest,
@@ -95,8 +96,10 @@ class ReplicatedBroker(MemoryBroker):
         return self.broker.partitions.get(topic, 0)
 
     def change(self, topic: str = "t", **fields: Any) -> None:
-        """The metadata of the topic's partition changes."""
+        """The metadata of the topic's partition changes; the controller knows no directory of new replicas."""
         topic_id = self.broker.image.topics[topic].topic_id
+        if "replicas" in fields:
+            fields.setdefault("directories", [UNASSIGNED_DIRECTORY] * len(fields["replicas"]))
         self.apply(PartitionChangeRecord(topic_id=topic_id, partition_id=0, **fields))
 
     def fence(self, broker_id: int, *, fenced: bool = True) -> None:

@@ -8,7 +8,7 @@ from itertools import count
 from barnabas.coord.cluster.cluster_controller import ClusterController, ControllerSettings
 from barnabas.coord.cluster.config_schema import ConfigSchema
 from barnabas.coord.cluster.delta import ClusterDelta
-from barnabas.coord.cluster.image import ClusterImage
+from barnabas.coord.cluster.image import LATEST_METADATA_VERSION, METADATA_VERSION_FEATURE, ClusterImage
 from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.coord.cluster.node_records import ELR_FEATURE, SUPPORTED_FEATURES, bootstrap_records
 from barnabas.coord.cluster.replay import replay_record
@@ -67,6 +67,7 @@ class Brokers:
         elr: bool = True,
         settings: Mapping[str, str] | None = None,
         racks: Mapping[int, str] | None = None,
+        metadata_version: int = LATEST_METADATA_VERSION,
     ) -> None:
         """`ids` are registered and unfenced."""
         self.image = ClusterImage()
@@ -88,7 +89,9 @@ class Brokers:
         )
         self._schema, self._settings = schema, Settings(settings)
         self.controller = self.new_controller()
-        self.apply([*bootstrap_records(), FeatureLevelRecord(name=ELR_FEATURE, feature_level=int(elr))])
+        level = FeatureLevelRecord(name=METADATA_VERSION_FEATURE, feature_level=metadata_version)
+        features = [level, *bootstrap_records()[1:]]
+        self.apply([*features, FeatureLevelRecord(name=ELR_FEATURE, feature_level=int(elr))])
         for broker in ids:
             self.start(broker, rack=(racks or {}).get(broker))
 

@@ -188,6 +188,8 @@ def test_replicas_on_fenced_brokers_are_not_in_sync() -> None:
             "shutdown."
         ),
     )
+    assert "nobody" not in cluster.image.topics
+    assert cluster.records == []
 
 
 def test_no_topic_without_a_live_broker() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +15,12 @@ from barnabas.coord.cluster.image_records import image_records
 from barnabas.coord.cluster.metadata_serde import RECORD_TYPES
 from barnabas.coord.cluster.node_records import allocate_producer_ids, election_records
 from barnabas.coord.cluster.replay import replay_record
+from barnabas.coord.cluster.topic_image import (
+    LOST_DIRECTORY,
+    MIGRATING_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+    is_reserved_directory,
+)
 from barnabas.wire.messages import metadata_records as m
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
@@ -66,9 +74,27 @@ def test_an_undeclared_record_type_is_refused() -> None:
         [m.PartitionRecord(topic_id=ID, partition_id=0)],
         [m.TopicRecord(name="a", topic_id=ID), m.PartitionChangeRecord(topic_id=ID, partition_id=0)],
         [m.FenceBrokerRecord(id=1, epoch=1)],
-        [m.RegisterBrokerRecord(broker_id=1, broker_epoch=2), m.UnregisterBrokerRecord(broker_id=1, broker_epoch=1)],
+        [m.RegisterBrokerRecord(broker_id=1, broker_epoch=2), m.FenceBrokerRecord(id=1, epoch=1)],
+        [
+            m.RegisterBrokerRecord(broker_id=1, broker_epoch=2),
+            m.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=2, fenced=2),
+        ],
+        [
+            m.RegisterBrokerRecord(broker_id=1, broker_epoch=2),
+            m.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=2, in_controlled_shutdown=-1),
+        ],
+        [m.RegisterBrokerRecord(broker_id=1, end_points=[m.BrokerEndpoint(name="", host="h", port=1)])],
+        [m.RegisterControllerRecord(end_points=[m.ControllerEndpoint(name="C", security_protocol=4)])],
+        [m.FeatureLevelRecord(name="metadata.version", feature_level=6)],
+        [m.FeatureLevelRecord(name="metadata.version", feature_level=0)],
+        [m.TopicRecord(name="a", topic_id=ID), m.PartitionRecord(topic_id=ID, replicas=[1, 2], directories=[ID])],
+        [m.TopicRecord(name="a", topic_id=ID), m.PartitionRecord(topic_id=ID, leader_recovery_state=2)],
+        [
+            m.TopicRecord(name="a", topic_id=ID),
+            m.PartitionRecord(topic_id=ID, partition_id=0, replicas=[1], directories=[ID]),
+            m.PartitionChangeRecord(topic_id=ID, partition_id=0, replicas=[1, 2]),
+        ],
         [m.RemoveAccessControlEntryRecord(id=ID)],
-        [m.RemoveUserScramCredentialRecord(name="u", mechanism=1)],
         [m.ClearElrRecord(topic_name="a")],
         [m.BeginTransactionRecord(), m.BeginTransactionRecord()],
     ],
@@ -93,15 +119,98 @@ def test_a_partition_change_keeps_absent_fields() -> None:
     assert (partition.leader, partition.leader_epoch, partition.partition_epoch) == (1, 5, 9)
 
 
-def test_moved_replicas_keep_known_directories() -> None:
+FIRST, SECOND = b"\x0a" * 16, b"\x0b" * 16
+
+
+@for_each(
+    ("given", "change", "directories"),
+    [
+        ([FIRST, SECOND], {"replicas": [2, 3]}, [FIRST, SECOND]),  # by their places, as in Kafka
+        ([FIRST, SECOND], {"replicas": [2], "directories": [SECOND]}, [SECOND]),
+        ([FIRST, SECOND], {"directories": []}, [MIGRATING_DIRECTORY] * 2),
+        ([], {}, [MIGRATING_DIRECTORY] * 2),
+        ([], {"replicas": [1, 2, 3]}, [MIGRATING_DIRECTORY] * 3),
+        ([MIGRATING_DIRECTORY] * 2, {"replicas": [1]}, [MIGRATING_DIRECTORY]),
+        ([MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY], {"isr": []}, [MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY]),
+    ],
+)
+def test_a_record_without_directories_is_older_than_they_are(
+    given: list[bytes], change: dict[str, Any], directories: list[bytes]
+) -> None:
+    """KIP-858."""
     image = replayed(
         m.TopicRecord(name="a", topic_id=ID),
-        m.PartitionRecord(
-            topic_id=ID, partition_id=0, replicas=[1, 2], isr=[1], leader=1, directories=[b"\x0a" * 16, b"\x0b" * 16]
-        ),
-        m.PartitionChangeRecord(topic_id=ID, partition_id=0, replicas=[2, 3]),
+        m.PartitionRecord(topic_id=ID, partition_id=0, replicas=[1, 2], isr=[1], leader=1, directories=given),
+        m.PartitionChangeRecord(topic_id=ID, partition_id=0, **change),
     )
-    assert image.topics["a"].partitions[0].directories == (b"\x0b" * 16, bytes(16))
+    assert image.topics["a"].partitions[0].directories == tuple(directories)
+
+
+def test_reserved_directories_are_kafkas() -> None:
+    """KIP-858: with nodes of both a lost replica must not be taken for an online one."""
+    assert (
+        bytes(16),
+        bytes(15) + b"\1",
+        bytes(15) + b"\2",
+    ) == (MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, LOST_DIRECTORY)
+    for reserved in (bytes(15) + b"\x63", bytes(8) + b"\xff" * 8):
+        assert is_reserved_directory(reserved)
+    for free in (bytes(15) + b"\x64", bytes(7) + b"\1" + bytes(8), b"\xff" * 16):
+        assert not is_reserved_directory(free)
+
+
+def test_what_is_removed_may_be_missing() -> None:
+    """Brokers of Kafka do not ask; its controllers write no such records."""
+    image = replayed(
+        m.RegisterBrokerRecord(broker_id=1, broker_epoch=2),
+        m.UnregisterBrokerRecord(broker_id=1, broker_epoch=1),
+        m.UnregisterBrokerRecord(broker_id=2, broker_epoch=1),
+        m.UnregisterControllerRecord(controller_id=1),
+        m.RemoveUserScramCredentialRecord(name="u", mechanism=1),
+        m.RemoveDelegationTokenRecord(token_id="t"),
+    )
+    assert same(image, ClusterImage())
+
+
+def test_the_last_of_a_name_counts() -> None:
+    image = replayed(
+        m.RegisterBrokerRecord(
+            broker_id=1,
+            end_points=[m.BrokerEndpoint(name="A", host="h", port=port) for port in (1, 2)],
+            features=[m.BrokerFeature(name="f", max_supported_version=level) for level in (1, 2)],
+            log_dirs=[FIRST, b"\xfe" * 16, SECOND],
+            is_migrating_zk_broker=True,
+        ),
+        m.RegisterControllerRecord(
+            controller_id=1, end_points=[m.ControllerEndpoint(name="A", host="h", port=port) for port in (1, 2)]
+        ),
+        m.ClientQuotaRecord(
+            entity=[m.ClientQuotaRecordEntityData(entity_type="user", entity_name=name) for name in ("a", "b")],
+            key="k",
+            value=1.0,
+        ),
+    )
+    broker = image.brokers[1]
+    assert [one.port for one in (*broker.endpoints, *image.controllers[1].end_points)] == [2, 2]
+    assert [one.max_supported_version for one in broker.features] == [2]
+    assert broker.directories == (b"\xfe" * 16, FIRST, SECOND)
+    assert list(image.quotas) == [(("user", "b"),)]
+    assert same(replayed(*image_records(image)), image)
+
+
+def test_a_snapshot_has_elrs_only_with_the_feature() -> None:
+    records = [
+        m.TopicRecord(name="a", topic_id=ID),
+        m.PartitionRecord(topic_id=ID, partition_id=0, replicas=[1], eligible_leader_replicas=[1], last_known_elr=[1]),
+    ]
+    for level, elr in ((1, (1,)), (0, ())):
+        image = replayed(m.FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=level), *records)
+        partition = replayed(*image_records(image)).topics["a"].partitions[0]
+        assert (partition.elr, partition.last_known_elr, partition.partition_epoch) == (elr, elr, -1)
+
+
+def test_the_level_of_kraft_version_is_that_of_control_records() -> None:
+    assert replayed(m.FeatureLevelRecord(name="kraft.version", feature_level=1)).features == {}
 
 
 def test_elr_is_kept_and_cleared() -> None:
@@ -123,6 +232,25 @@ def test_elr_is_kept_and_cleared() -> None:
     replay_record(image, m.ClearElrRecord(), delta)
     assert (image.topics["a"].partitions[0].elr, image.topics["a"].partitions[0].last_known_elr) == ((), ())
     assert list(delta.changed_partitions) == [(ID, 0)]
+
+
+def test_a_cleared_elr_is_a_change_of_the_partition() -> None:
+    """R11, R17: Kafka counts it in the partition epoch, so a proposal with an epoch less would never be taken."""
+    image = replayed(
+        m.TopicRecord(name="a", topic_id=ID),
+        *(
+            m.PartitionRecord(
+                topic_id=ID, partition_id=index, replicas=[1, 2], isr=[1], leader=1, leader_epoch=3, partition_epoch=7
+            )
+            for index in range(3)
+        ),
+        m.PartitionChangeRecord(topic_id=ID, partition_id=1, eligible_leader_replicas=[2]),
+        m.PartitionChangeRecord(topic_id=ID, partition_id=2, last_known_elr=[1]),
+        m.ClearElrRecord(topic_name="a"),
+        m.ClearElrRecord(),
+    )
+    epochs = [(one.leader_epoch, one.partition_epoch) for one in image.topics["a"].partitions.values()]
+    assert epochs == [(3, 7), (3, 9), (3, 9)]
 
 
 def test_fenced_brokers_are_hidden_from_clients() -> None:
@@ -190,7 +318,7 @@ def test_metadata_that_barnabas_does_not_use_is_stored() -> None:
         m.DelegationTokenRecord(token_id="t", owner="o"),
         m.RegisterControllerRecord(controller_id=1),
         m.FeatureLevelRecord(name="group.version", feature_level=1),
-        m.ProducerIdsRecord(next_producer_id=3000),
+        m.ProducerIdsRecord(next_producer_id=0),
         m.ZkMigrationStateRecord(zk_migration_state=2),
     )
     assert image.quotas == {(("client-id", None), ("user", "u")): {"producer_byte_rate": 5.0}}
@@ -212,6 +340,7 @@ def test_metadata_that_barnabas_does_not_use_is_stored() -> None:
     ):
         replay_record(image, record, ClusterDelta())
     assert (image.acls, image.scram, image.quotas, image.tokens, image.controllers, image.features) == ({},) * 6
+    assert image.next_producer_id == 0
 
 
 names = st.sampled_from(["a", "b", "c.d", "c_d", "bad name"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.coord.cluster.topic_image import LOST_DIRECTORY, NO_LEADER
+from barnabas.coord.cluster.topic_image import LOST_DIRECTORY, NO_LEADER, UNASSIGNED_DIRECTORY
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import (
     AlterPartitionReassignmentsRequest,
@@ -295,7 +295,7 @@ def test_replicas_are_assigned_to_directories() -> None:
     cluster.heartbeat(1)
     cluster.create("orders", [1, 2], [2, 1])
     cluster.create("other", [2])
-    assert cluster.partition("orders").directories == (bytes(16), bytes([2]) * 16)
+    assert cluster.partition("orders").directories == (UNASSIGNED_DIRECTORY, bytes([2]) * 16)
     assert cluster.assign(1, second, ("orders", 0), ("orders", 9), ("none", 0), ("other", 0)) == [
         ErrorCode.NONE,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

@@ -1,0 +1,175 @@
+"""Random metadata logs, and those of our controller: the images that Kafka's classes and Barnabas make of them.
+
+    python -m compat.kafka.metadata_images 20000 [SEED]      # prints how many logs have the same image
+
+Compared are every field of the image after the log; whether and where a log is refused; and snapshots: Kafka's image
+after ours, ours after Kafka's, each after its own. Kafka loads a snapshot over another image, as a node that is behind.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from barnabas.coord.cluster.checkpoint import build_checkpoint
+from barnabas.coord.cluster.delta import ClusterDelta
+from barnabas.coord.cluster.image import METADATA_VERSION_FEATURE, ClusterImage, UnknownMetadataError
+from barnabas.coord.cluster.image_records import image_records
+from barnabas.coord.cluster.metadata_batches import replay_batches, replay_batches_in_steps
+from barnabas.coord.cluster.metadata_serde import decode_record
+from barnabas.coord.cluster.replay import replay_record
+from barnabas.wire.steps import result_of
+from compat.kafka.controller_logs import controller_log
+from compat.kafka.image_form import Form, image_form
+from compat.kafka.metadata_streams import Stream
+from compat.kafka.programs import run_program
+
+LOGS_OF_A_RUN = 1000
+"""So many logs go to Kafka's classes together."""
+
+
+class Log(NamedTuple):
+    """A metadata log, and what Barnabas makes of it."""
+
+    name: str
+    """What repeats it."""
+    batches: Sequence[bytes]
+    image: ClusterImage
+    failed: int | None
+    """The number of the batch that was refused; the image is of no interest then."""
+
+
+def load(name: str, batches: Sequence[bytes]) -> Log:
+    """Replay a log, once whole and once in steps."""
+    whole, failed = _replayed(batches, replay_batches)
+    stepped, failed_in_steps = _replayed(batches, lambda *one: result_of(replay_batches_in_steps(*one)))
+    assert failed == failed_in_steps, f"{name}: refused at batch {failed}, in steps at {failed_in_steps}"
+    if failed is None:
+        different = list(_differences(image_form(whole), image_form(stepped)))
+        assert not different, f"{name}: steps lead to another image: {different}"
+    return Log(name, batches, whole, failed)
+
+
+def _replayed(batches: Sequence[bytes], replay: Any) -> tuple[ClusterImage, int | None]:
+    image = ClusterImage()
+    for number, batch in enumerate(batches):
+        try:
+            replay(batch, image, ClusterDelta())
+        except UnknownMetadataError:
+            return image, number
+    return image, None
+
+
+def kafkas(logs: Iterable[Log]) -> list[Form]:
+    """What Kafka's classes make of logs."""
+    lines = run_program("MetadataImages", stdin="".join(_question(log) + "\n" for log in logs))
+    return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+def _question(log: Log) -> str:
+    asked = {"log": base64.b64encode(b"".join(log.batches)).decode()}
+    if log.failed is None:
+        asked["snapshot"] = base64.b64encode(_snapshot(log.image)).decode()
+    return json.dumps(asked)
+
+
+def _snapshot(image: ClusterImage) -> bytes:
+    batches = build_checkpoint(
+        image_records(image),
+        quorum=image.quorum,
+        epoch=1,
+        last_timestamp_ms=0,
+        now_ms=0,
+        metadata_version=image.metadata_version,
+    )
+    return b"".join(batches)
+
+
+def difference(log: Log, answer: Form) -> str | None:
+    """What differs, in a line; None if nothing does."""
+    refused = answer["failed"][0] if "failed" in answer else None
+    if refused != log.failed:
+        return f"Kafka refuses batch {answer.get('failed')}, Barnabas {log.failed}"
+    if refused is not None:
+        return None
+    own = image_form(log.image)
+    if own != answer["image"]:
+        return "image: " + "; ".join(_differences(answer["image"], own))
+    if answer["snapshot"] is None:
+        is_known = METADATA_VERSION_FEATURE in log.image.features
+        return f"Kafka writes no snapshot: {answer['lost']}" if is_known else None
+    if answer["lost"]:
+        return None
+    kept = answer["after_own"] or answer["image"]
+    after_theirs = ClusterImage()
+    for record in answer["snapshot"]:
+        replay_record(after_theirs, decode_record(base64.b64decode(record)), ClusterDelta())
+    after_theirs.quorum = log.image.quorum
+    after_own = ClusterImage()
+    replay_batches(_snapshot(log.image), after_own, ClusterDelta())
+    for what, found in (
+        ("Kafka after our snapshot", answer["after_snapshot"] or answer["image"]),
+        ("Barnabas after Kafka's snapshot", image_form(after_theirs)),
+        ("Barnabas after its snapshot", image_form(after_own)),
+    ):
+        if found != kept:
+            return f"{what}: " + "; ".join(_differences(kept, found))
+    return None
+
+
+def _differences(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for key in sorted(theirs.keys() | ours.keys()):
+            yield from _differences(theirs.get(key, "absent"), ours.get(key, "absent"), f"{path}/{key}")
+    elif theirs != ours:
+        yield f"{path} is {theirs!r} in Kafka, {ours!r} here"
+
+
+def compare(logs: Sequence[Log]) -> list[str]:
+    """A line for each log that differs."""
+    found = []
+    for start in range(0, len(logs), LOGS_OF_A_RUN):
+        some = logs[start : start + LOGS_OF_A_RUN]
+        answers = kafkas(some)
+        assert len(answers) == len(some), f"{len(answers)} answers about {len(some)} logs"
+        for log, answer in zip(some, answers, strict=True):
+            line = difference(log, answer)
+            if line is not None:
+                found.append(f"{log.name}: {line}")
+    return found
+
+
+def random_log(seed: int) -> Log:
+    """A log of random records."""
+    return load(f"random log {seed}", Stream(seed).batches)
+
+
+def controllers_log(seed: int) -> Log:
+    """A log that our controller has written; its own image has to be that of the log."""
+    cluster = controller_log(seed)
+    log = load(f"log of our controller {seed}", cluster.batches)
+    assert log.failed is None, f"{log.name}: refused at batch {log.failed}"
+    different = list(_differences(image_form(log.image), image_form(cluster.image)))
+    assert not different, f"{log.name}: the controller's image is another: {different}"
+    return log
+
+
+def main(arguments: list[str]) -> int:
+    """Compare so many logs; 1 if any differs."""
+    count = int(arguments[0]) if arguments else 1000
+    first = int(arguments[1]) if len(arguments) > 1 else 1
+    different: list[str] = []
+    for start in range(first, first + count, LOGS_OF_A_RUN):
+        seeds = range(start, min(start + LOGS_OF_A_RUN, first + count))
+        different += compare([controllers_log(seed) if seed % 4 == 0 else random_log(seed) for seed in seeds])
+    for line in different[:10]:
+        print(line)
+    print(f"{count - len(different)} of {count} logs have the same image")
+    return int(bool(different))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
