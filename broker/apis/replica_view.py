@@ -9,19 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.coord.cluster.topic_image import UNASSIGNED_DIRECTORY
+from barnabas.coord.cluster.topic_image import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.types import Uuid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from barnabas.broker.context import RequestContext
     from barnabas.coord.cluster.topic_image import PartitionImage
+    from barnabas.wire.types import Uuid
 
 NO_BROKER: Final = -1
-LOST_DIRECTORY: Final = Uuid(bytes(15) + b"\x01")
-MIGRATING_DIRECTORY: Final = Uuid(bytes(15) + b"\x02")
 
 
 class ReplicaView:

@@ -17,12 +17,19 @@ from barnabas.wire.types import Uuid
 NO_LEADER: Final = -1
 NO_LEADER_CHANGE: Final = -2
 NO_RECOVERY_CHANGE: Final = -1
-UNASSIGNED_DIRECTORY: Final = Uuid(16)
+MIGRATING_DIRECTORY: Final = Uuid(16)
+"""Kafka's `DirectoryId.MIGRATING`: the broker, or the record, is older than directory assignment."""
+UNASSIGNED_DIRECTORY: Final = Uuid(bytes(15) + b"\x01")
 """Kafka's `DirectoryId.UNASSIGNED`: the controller does not know which log directory holds the replica."""
-LOST_DIRECTORY: Final = Uuid(15) + b"\x01"
-"""Kafka's `DirectoryId.LOST`: the replica was in a directory that is gone."""
-MIGRATING_DIRECTORY: Final = Uuid(15) + b"\x02"
-"""Kafka's `DirectoryId.MIGRATING`: the broker is older than directory assignment."""
+LOST_DIRECTORY: Final = Uuid(bytes(15) + b"\x02")
+"""Kafka's `DirectoryId.LOST`: the replica is in no directory that is online, so it may not lead."""
+
+
+def default_directory(directories: tuple[Uuid, ...]) -> Uuid:
+    """The log directory of a new replica of a broker with these (Kafka's `ClusterControlManager.defaultDir`)."""
+    if not directories:
+        return MIGRATING_DIRECTORY
+    return directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY
 
 
 class PartitionImage(NamedTuple):
@@ -45,7 +52,7 @@ class PartitionImage(NamedTuple):
         """The partition of a PartitionRecord."""
         return cls(
             replicas=tuple(record.replicas),
-            directories=tuple(record.directories) or (UNASSIGNED_DIRECTORY,) * len(record.replicas),
+            directories=tuple(record.directories) or (MIGRATING_DIRECTORY,) * len(record.replicas),
             isr=tuple(record.isr),
             removing_replicas=tuple(record.removing_replicas),
             adding_replicas=tuple(record.adding_replicas),

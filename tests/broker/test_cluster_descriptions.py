@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.apis.replica_view import LOST_DIRECTORY
+from barnabas.coord.cluster.topic_image import LOST_DIRECTORY
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import metadata as md
 from barnabas.wire.messages import metadata_records as m

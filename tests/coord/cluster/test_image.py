@@ -13,6 +13,7 @@ from barnabas.coord.cluster.image_records import image_records
 from barnabas.coord.cluster.metadata_serde import RECORD_TYPES
 from barnabas.coord.cluster.node_records import allocate_producer_ids, election_records
 from barnabas.coord.cluster.replay import replay_record
+from barnabas.coord.cluster.topic_image import UNASSIGNED_DIRECTORY
 from barnabas.wire.messages import metadata_records as m
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
@@ -101,7 +102,7 @@ def test_moved_replicas_keep_known_directories() -> None:
         ),
         m.PartitionChangeRecord(topic_id=ID, partition_id=0, replicas=[2, 3]),
     )
-    assert image.topics["a"].partitions[0].directories == (b"\x0b" * 16, bytes(16))
+    assert image.topics["a"].partitions[0].directories == (b"\x0b" * 16, UNASSIGNED_DIRECTORY)
 
 
 def test_elr_is_kept_and_cleared() -> None:
