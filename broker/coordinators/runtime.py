@@ -28,6 +28,7 @@ from barnabas.coord.machine import Moment
 from barnabas.coord.partitioning import coordinator_partition
 from barnabas.wire.compression import Codec
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records import CorruptRecord
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinators.loading import Event
@@ -186,7 +187,12 @@ class CoordinatorRuntime(Generic[C]):
 
     def _load_failed(self, loading: Loading[C], error: Exception) -> None:
         """Log it, and load the coordinator again after a while."""
-        log_failure(f"Loading a coordinator from {loading.partition!r}", error)
+        partition = loading.partition
+        log_failure(f"Loading a coordinator from {partition!r}", error)
+        if partition.has_peers and isinstance(error, CorruptRecord):
+            partition.damaged(str(error))
+        else:
+            partition.report_unreadable(error.__cause__ if isinstance(error, KafkaError) else error)
         self._load_again(loading.partition, loading.deferred)
 
     def _load_again(self, partition: Partition, deferred: Iterable[Event[C]] = ()) -> None:

@@ -5,15 +5,22 @@ disk in the place of a lost one is another directory. Each replica whose directo
 since the controller lets none lead in a directory that it does not know to be online. One request is in flight, with
 `BATCH` replicas at most; what it does not settle is looked at again after a pause. Source: Kafka's
 `AssignmentsManager`.
+
+A replica that cannot serve is reported as lost, in the reserved directory that is never online, if another replica in
+sync can lead: the controller takes it out of the ISR and elects that one (R26). When it can serve again its directory
+is reported. But if it is in the ELR, only when it is in the ISR again: its log may be new, and the leader does not look
+at directories when it finds a replica in sync.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from barnabas.coord.cluster.topic_image import UNASSIGNED_DIRECTORY
+from barnabas.coord.cluster.leader_changes import is_online
+from barnabas.coord.cluster.partition_change import DIRECTORIES_SINCE
+from barnabas.coord.cluster.topic_image import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.log_dirs import (
     AssignReplicasToDirsRequest,
@@ -30,7 +37,7 @@ if TYPE_CHECKING:
     from barnabas.broker.steps import Steps
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.cluster.image import ClusterImage
-    from barnabas.coord.cluster.topic_image import TopicImage
+    from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage
     from barnabas.storage.log_dirs import LogDirs
 
 logger = logging.getLogger("kafka.server.AssignmentsManager")
@@ -54,13 +61,16 @@ class DirectoryAssignments:
         node_id: int,
         image: Callable[[], ClusterImage],
         broker_epoch: Callable[[], int],
+        can_serve: Callable[[TopicImage, int], bool],
     ) -> None:
+        """`can_serve` says whether a replica of this broker has a log that it can read and write."""
         self._loop = loop
         self._log_dirs = log_dirs
         self._channel = channel
         self._node_id = node_id
         self._image = image
         self._broker_epoch = broker_epoch
+        self._can_serve = can_serve
         self._to_report: dict[_Replica, None] = {}
         self._is_busy = False
 
@@ -75,36 +85,66 @@ class DirectoryAssignments:
         topics = list(self._image().topics.values())
         yield from self._look({(topic.topic_id, index): topic for topic in topics for index in topic.partitions})
 
+    def look_at(self, replicas: Sequence[_Replica]) -> Steps[None]:
+        """Look at these replicas: whether they can serve has changed."""
+        topics = self._image().topics_by_id
+        yield from self._look({replica: topics[replica[0]] for replica in replicas if replica[0] in topics})
+
     def _look(self, partitions: dict[_Replica, TopicImage]) -> Steps[None]:
         for count, (replica, topic) in enumerate(partitions.items(), 1):
-            if self._actual(replica, topic) is not None:
+            if self._wanted(replica, topic) is not None:
                 self._to_report[replica] = None
             if count % PARTITIONS_PER_STEP == 0:
                 yield None
         self._report()
 
-    def _actual(self, replica: _Replica, topic: TopicImage | None) -> Uuid | None:
-        """The directory of a replica if the image does not have it, else None."""
+    def _wanted(self, replica: _Replica, topic: TopicImage | None) -> Uuid | None:
+        """The directory to report of a replica, None if the image has it."""
         partition = None if topic is None else topic.partitions.get(replica[1])
         if topic is None or partition is None or self._node_id not in partition.replicas:
             return None
         log_dir = self._log_dirs.dir_to_tell(topic.name, replica[1])
-        if log_dir is None or log_dir.failure is not None:
-            return None
-        directory = uuid_from_text(log_dir.directory_id)
+        if log_dir is not None and log_dir.failure is not None:
+            return None  # heartbeats tell it
         assigned = partition.directories[partition.replicas.index(self._node_id)]
-        if assigned == UNASSIGNED_DIRECTORY and len(self._log_dirs.dirs) == 1:
+        is_lost = assigned == LOST_DIRECTORY
+        is_counted_on = self._node_id in partition.isr
+        if self._can_serve(topic, replica[1]):
+            if is_lost and not is_counted_on and self._node_id in partition.elr:
+                return None
+        elif self._another_can_lead(partition):
+            return None if is_lost and not is_counted_on else LOST_DIRECTORY
+        if log_dir is None:
+            return None
+        if assigned in {UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY} and len(self._log_dirs.dirs) == 1:
             return None  # the controller takes it for online
+        directory = uuid_from_text(log_dir.directory_id)
         return None if assigned == directory else directory
+
+    def _another_can_lead(self, partition: PartitionImage) -> bool:
+        """Whether the controller can elect another replica that is in sync."""
+        brokers = self._image().brokers
+        for replica, directory in zip(partition.replicas, partition.directories, strict=True):
+            if replica == self._node_id or replica not in partition.isr:
+                continue
+            broker = brokers.get(replica)
+            if broker is None or broker.fenced or broker.in_controlled_shutdown:
+                continue
+            if is_online(directory, broker.directories):
+                return True
+        return False
 
     def _report(self) -> None:
         if self._is_busy or not self._to_report or self._broker_epoch() < 0:
             return
         image = self._image()
+        if image.metadata_version < DIRECTORIES_SINCE:
+            self._to_report.clear()
+            return
         directories: dict[Uuid, dict[Uuid, list[int]]] = {}
         sent: list[_Replica] = []
         for replica in list(self._to_report)[:BATCH]:
-            directory = self._actual(replica, image.topic_by_id(replica[0]))
+            directory = self._wanted(replica, image.topic_by_id(replica[0]))
             if directory is None:
                 del self._to_report[replica]
             else:
@@ -138,6 +178,7 @@ class DirectoryAssignments:
 
     def _answered(self, sent: list[_Replica], outcome: AssignReplicasToDirsResponse | KafkaError) -> None:
         self._is_busy = False
+        pause_s = RETRY_S
         code = outcome.code if isinstance(outcome, KafkaError) else ErrorCode(outcome.error_code)
         if code:
             logger.warning("The controller did not take the directories of %d replicas: %s", len(sent), code.name)
@@ -147,8 +188,10 @@ class DirectoryAssignments:
                     for partition in topic.partitions:
                         if not partition.error_code:
                             self._to_report.pop((topic.topic_id, partition.partition_index), None)
+            if self._to_report and next(iter(self._to_report)) not in sent:
+                pause_s = 0.0  # all of these are settled, but there were more
         if self._to_report:
-            self._loop.timers.at(self._loop.now() + RETRY_S, self._report)
+            self._loop.timers.at(self._loop.now() + pause_s, self._report)
 
 
 def assign_directory(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.config.keys.own import ALWAYS
 from barnabas.broker.guarded import log_failure
+from barnabas.broker.log_dir_failures import is_transient
 from barnabas.broker.replicas.flush_policy import FlushPolicy
 from barnabas.coord.cluster.topic_image import NO_LEADER
 from barnabas.coord.topic_names import INTERNAL_TOPICS
@@ -47,6 +48,7 @@ class Partition:
         "_is_waking",
         "_lead",
         "_loop",
+        "_on_damage",
         "_on_failure",
         "adding_replicas",
         "bytes_appended",
@@ -85,9 +87,10 @@ class Partition:
         loop: Loop,
         failures: LogDirFailures,
         on_failure: Callable[[Partition, str], None],
+        on_damage: Callable[[Partition, str], None],
         lead: Callable[[Partition], Leading],
     ) -> None:
-        """`on_failure` takes the partition offline; its second argument is the reason.
+        """`on_failure` takes the partition offline, `on_damage` is told of damage; their second argument is the reason.
 
         `lead` makes the leader's side when this broker begins to lead the partition with followers.
         """
@@ -95,6 +98,7 @@ class Partition:
         self._loop = loop
         self._failures = failures
         self._on_failure = on_failure
+        self._on_damage = on_damage
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
@@ -124,7 +128,7 @@ class Partition:
         """A follower's: called when `own_end` has advanced, which is what its next fetch may say it has."""
         self._awaiting: list[tuple[int, Callable[[ErrorCode], None]]] = []
         self._is_waking = self.is_waking_followers = False
-        log.on_damage = self.fail
+        log.on_damage = self.damaged
 
     # -- roles
 
@@ -338,6 +342,18 @@ class Partition:
         """Report a failed read of the log if `error` comes from the disk."""
         if isinstance(error, OSError):
             self._failures.report_unreadable(self.topic, self.index, self.log.directory, error)
+            if self.has_peers and not is_transient(error):
+                self._on_damage(self, f"{self.log.directory} cannot be read: {error}")
+
+    def damaged(self, reason: str) -> None:
+        """The log is damaged at some place; `reason` is a sentence. All the rest is served (R26).
+
+        An internal topic's partition that has no other replica is not: coordinators need all of it.
+        """
+        if self.is_internal and not self.has_peers:
+            self.fail(reason)
+        else:
+            self._on_damage(self, reason)
 
     # -- commitment
 
