@@ -63,7 +63,9 @@ def test_a_batch_with_a_wrong_crc_fails_only_the_reads_that_cross_it(
         assert values(read(broker, number + 1))[0] == (number + 1, VALUE)
     assert append(broker, "t", b"v") == 3
     assert values(read(broker, 3)) == [(3, b"v")]
-    (told,) = [one for one in caplog.messages if f"the CRC of the record batch at offset {number} does not match" in one]
+    (told,) = [
+        one for one in caplog.messages if f"the CRC of the record batch at offset {number} does not match" in one
+    ]
     assert "Partition t-0 is damaged" in told
     assert "barnabas storage check" in told
     assert not broker.broker.partitions.offline
