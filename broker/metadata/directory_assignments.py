@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from barnabas.coord.cluster.leader_changes import is_online
@@ -44,6 +45,8 @@ logger = logging.getLogger("kafka.server.AssignmentsManager")
 
 BATCH: Final = 2000
 RETRY_S: Final = 0.5
+LOST_AGAIN_S: Final = 5.0
+"""When a replica is reported as lost again that is in the ISR nevertheless, seconds."""
 PARTITIONS_PER_STEP: Final = 500
 
 _Replica = tuple[Uuid, int]
@@ -73,6 +76,7 @@ class DirectoryAssignments:
         self._can_serve = can_serve
         self._to_report: dict[_Replica, None] = {}
         self._is_busy = False
+        self._lost_again_at: dict[_Replica, float] = {}
 
     def apply(self, delta: ClusterDelta) -> Steps[None] | None:
         """Look at the replicas that have changed; after the partitions have been opened."""
@@ -143,17 +147,26 @@ class DirectoryAssignments:
             return
         directories: dict[Uuid, dict[Uuid, list[int]]] = {}
         sent: list[_Replica] = []
+        now, again_at = self._loop.now(), inf
         for replica in list(self._to_report)[:BATCH]:
             directory = self._wanted(replica, image.topic_by_id(replica[0]))
+            if directory != LOST_DIRECTORY:
+                self._lost_again_at.pop(replica, None)
             if directory is None:
                 del self._to_report[replica]
-            else:
-                sent.append(replica)
-                directories.setdefault(directory, {}).setdefault(replica[0], []).append(replica[1])
-        if not sent:
-            return
-        self._is_busy = True
-        self._channel.send(self._request(directories), lambda outcome: self._answered(sent, outcome))
+                continue
+            if directory == LOST_DIRECTORY:
+                if (wait_until := self._lost_again_at.get(replica, now)) > now:
+                    again_at = min(again_at, wait_until)
+                    continue
+                self._lost_again_at[replica] = now + LOST_AGAIN_S
+            sent.append(replica)
+            directories.setdefault(directory, {}).setdefault(replica[0], []).append(replica[1])
+        if sent:
+            self._is_busy = True
+            self._channel.send(self._request(directories), lambda outcome: self._answered(sent, outcome))
+        elif again_at < inf:
+            self._loop.timers.at(again_at, self._report)
 
     def _request(self, directories: dict[Uuid, dict[Uuid, list[int]]]) -> AssignReplicasToDirsRequest:
         return AssignReplicasToDirsRequest(
@@ -182,6 +195,8 @@ class DirectoryAssignments:
         code = outcome.code if isinstance(outcome, KafkaError) else ErrorCode(outcome.error_code)
         if code:
             logger.warning("The controller did not take the directories of %d replicas: %s", len(sent), code.name)
+            for replica in sent:
+                self._lost_again_at.pop(replica, None)
         elif isinstance(outcome, AssignReplicasToDirsResponse):
             for directory in outcome.directories:
                 for topic in directory.topics:
