@@ -28,7 +28,6 @@ from barnabas.coord.machine import Moment
 from barnabas.coord.partitioning import coordinator_partition
 from barnabas.wire.compression import Codec
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records import CorruptRecord
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinators.loading import Event
@@ -189,10 +188,7 @@ class CoordinatorRuntime(Generic[C]):
         """Log it, and load the coordinator again after a while."""
         partition = loading.partition
         log_failure(f"Loading a coordinator from {partition!r}", error)
-        if partition.has_peers and isinstance(error, CorruptRecord):
-            partition.damaged(str(error))
-        else:
-            partition.report_unreadable(error.__cause__ if isinstance(error, KafkaError) else error)
+        partition.report_unreadable(error.__cause__ if isinstance(error, KafkaError) else error)
         self._load_again(loading.partition, loading.deferred)
 
     def _load_again(self, partition: Partition, deferred: Iterable[Event[C]] = ()) -> None:

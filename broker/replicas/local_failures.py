@@ -30,8 +30,8 @@ ReplicaKey = tuple[bytes, int]
 """Topic id and index."""
 
 FILLED_AGAIN: Final = (
-    "The replica %s-%d of this broker is damaged: %s. Another replica in sync leads the partition if there is one, and "
-    "this one is filled from it again; then only the disk has to be looked at"
+    "The replica %s-%d of this broker is damaged: %s. As soon as another one in sync leads the partition, this one is "
+    "filled from it again; until then reads that cross this place fail. Look at the disk"
 )
 READS_FAIL: Final = (
     "Partition %s-%d is damaged: %s. Reads that cross this place fail, all others and writes go on. Stop the broker "
