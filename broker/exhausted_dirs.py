@@ -1,6 +1,6 @@
 """Log directories that work, but take no records for now: their disk is full, or no descriptor is left.
 
-The replicas in such a directory are led by others meanwhile (R26). A full disk counts from the first refusal on,
+The replicas in such a directory are led by others meanwhile (R28). A full disk counts from the first refusal on,
 missing descriptors only if they are still missing at the next check, because log files are closed to get some. What is
 over counts as over after `PAUSE_S` at the earliest, and after twice that time if the same came back soon after: else a
 disk that is nearly full would have its partitions led by others and come back every second.
@@ -24,8 +24,8 @@ NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 RECOVERED_BYTES: Final = 1 << 20
 """Free bytes from which on a full directory counts as having space again."""
 PAUSE_S: Final = 5.0
-MAX_PAUSE_S: Final = 320.0
-SOON_S: Final = 600.0
+MAX_PAUSE_S: Final = 60.0
+SOON_S: Final = 300.0
 """A directory that was exhausted so recently waits longer the next time."""
 
 

@@ -7,7 +7,7 @@ since the controller lets none lead in a directory that it does not know to be o
 `AssignmentsManager`.
 
 A replica that cannot serve is reported as lost, in the reserved directory that is never online, if another replica in
-sync can lead: the controller takes it out of the ISR and elects that one (R26). When it can serve again its directory
+sync can lead: the controller takes it out of the ISR and elects that one (R28). When it can serve again its directory
 is reported. But if it is in the ELR, only when it is in the ISR again: its log may be new, and the leader does not look
 at directories when it finds a replica in sync.
 """

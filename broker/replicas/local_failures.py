@@ -1,4 +1,4 @@
-"""Replicas of this broker that cannot serve for a reason of its own disk, and what becomes of each (R26).
+"""Replicas of this broker that cannot serve for a reason of its own disk, and what becomes of each (R28).
 
     SERVES --a batch is damaged, or cannot be read--> DAMAGED --another leads, without it in the ISR--> filled again
     SERVES --no space, no descriptors--> EXHAUSTED --there is some again--> SERVES
@@ -11,7 +11,7 @@ controller then elects that one. Else it goes on as far as it can: a damaged log
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from barnabas.broker.exhausted_dirs import ExhaustedDirs
     from barnabas.broker.replicas.partition import Partition
     from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage
+    from barnabas.storage.log_dir import LogDir
     from barnabas.storage.log_dirs import LogDirs
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
@@ -37,6 +38,12 @@ READS_FAIL: Final = (
     "Partition %s-%d is damaged: %s. Reads that cross this place fail, all others and writes go on. Stop the broker "
     "and look at it with 'barnabas storage check'; 'barnabas storage recover' repairs what can be repaired"
 )
+
+NO_RECORDS: Final = (
+    "%d replicas in %s take no records: where another one in sync can lead, it does until there is space, or a file "
+    "descriptor, again"
+)
+RECORDS_AGAIN: Final = "%d replicas in %s take records again, and join the others"
 
 
 class ReplicaState(Enum):
@@ -91,6 +98,16 @@ class LocalFailures:
         text = FILLED_AGAIN if partition.has_peers else READS_FAIL
         logger.error(text, partition.topic, partition.index, reason.rstrip("."))
         self.changed([key])
+
+    def exhaustion_changed(self, log_dir: LogDir, partitions: Iterable[Partition]) -> list[Partition]:
+        """Nothing can be appended in a log directory for now, or again; the replicas of clusters in it."""
+        dir_of = self._log_dirs.dir_of
+        concerned = [one for one in partitions if one.has_peers and dir_of(one.topic, one.index) is log_dir]
+        if concerned:
+            text = NO_RECORDS if log_dir in self._exhausted else RECORDS_AGAIN
+            logger.warning(text, len(concerned), log_dir.path)
+            self.changed([(one.topic_id, one.index) for one in concerned])
+        return concerned
 
     def changed(self, replicas: Sequence[ReplicaKey]) -> None:
         """The states of these replicas have changed: the controller is told."""

@@ -346,7 +346,7 @@ class Partition:
                 self._on_damage(self, f"{self.log.directory} cannot be read: {error}")
 
     def damaged(self, reason: str) -> None:
-        """The log is damaged at some place; `reason` is a sentence. All the rest is served (R26).
+        """The log is damaged at some place; `reason` is a sentence. All the rest is served (R28).
 
         An internal topic's partition that has no other replica is not: coordinators need all of it.
         """

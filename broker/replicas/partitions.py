@@ -445,20 +445,10 @@ class Partitions:
         self.local_failures.changed([(partition.topic_id, partition.index)])
 
     def _exhaustion_changed(self, log_dir: LogDir) -> None:
-        """Nothing can be appended in a log directory for now, or again: others lead, and followers wait (R26)."""
-        dir_of = self._log_dirs.dir_of
-        concerned = [one for one in self if one.has_peers and dir_of(one.topic, one.index) is log_dir]
-        if not concerned:
-            return
-        if log_dir in self._failures.exhausted:
-            text = "%d replicas in %s take no records: others in sync lead their partitions until they can again"
-        else:
-            text = "%d replicas in %s take records again, and join the others"
-        logger.warning(text, len(concerned), log_dir.path)
-        for partition in concerned:
+        """Nothing can be appended in a log directory for now, or again: followers stop or go on fetching."""
+        for partition in self.local_failures.exhaustion_changed(log_dir, self):
             if not partition.is_leader:
                 self._tell(self.on_role_change, partition)
-        self.local_failures.changed([(one.topic_id, one.index) for one in concerned])
 
     def reopen(self, image: ClusterImage) -> None:
         """Try again to open the partitions for which a resource was exhausted."""

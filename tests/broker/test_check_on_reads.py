@@ -52,7 +52,7 @@ def test_whole_batches_are_read_as_without_the_check(tmp_path: Path) -> None:
 def test_a_batch_with_a_wrong_crc_fails_only_the_reads_that_cross_it(
     tmp_path: Path, number: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """R26: no other replica can serve the partition, so this one goes on."""
+    """R28: no other replica can serve the partition, so this one goes on."""
     broker = opened(tmp_path, CHECKED)
     flip_in_batch(tmp_path, number)
     before = read(broker)

@@ -185,7 +185,7 @@ def test_log_that_has_lost_synced_records_is_offline(tmp_path: Path, caplog: pyt
 
 
 def test_damage_found_by_a_fetch_fails_only_fetches_that_cross_it(memory: MemoryBroker, tmp_path: Path) -> None:
-    """R26: a single node goes on with what it has."""
+    """R28: a single node goes on with what it has."""
     memory.create_topic("t", 2)
     for _ in range(2):
         append(memory, "t", b"a")

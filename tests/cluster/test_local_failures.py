@@ -1,4 +1,4 @@
-"""R26: trouble of one broker's disk moves leaders and coordinators to others; the broker joins again by itself.
+"""R28: trouble of one broker's disk moves leaders and coordinators to others; the broker joins again by itself.
 
 Each fault is planted in the files of a running broker, under our controller and under one of Apache Kafka's.
 """
@@ -38,7 +38,7 @@ class Disk(FaultyFiles):
         return size, 0 if self.errors.get("write") == errno.ENOSPC else free
 
 
-@pytest.fixture(scope="module", params=[IN_PROCESS, pytest.param("kafka", marks=pytest.mark.jvm)])
+@pytest.fixture(scope="module", params=[IN_PROCESS, pytest.param("kafka", marks=[pytest.mark.jvm, pytest.mark.soak])])
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three brokers in this process."""
     folder = tmp_path_factory.mktemp("cluster")
@@ -118,7 +118,7 @@ def test_a_full_disk_moves_leaders_and_coordinators_until_there_is_space(
         assert all(victim not in one.isr_nodes for one in partitions(made.bootstrap, topic).values())
         del disk.errors["write"]
         wait_for(lambda: is_in_sync(made.bootstrap, topic, 3), "three replicas in sync")
-    assert "take no records: others in sync lead their partitions" in node.log()
+    assert "take no records: where another one in sync can lead" in node.log()
     assert "take records again" in node.log()
     assert "There is space again" in node.log()
 
