@@ -328,7 +328,8 @@ class Partitions:
             local = self.local_failures
             if (topic.topic_id, index) not in local.damaged or not local.may_refill(topic.partitions[index]):
                 return None
-            self._give_up(topic, index, self.offline[topic.name, index])
+            if not self._give_up(topic, index, self.offline[topic.name, index]):
+                return None
         try:
             if directories is not None:
                 self._check_made(topic.name, index, directories)
@@ -387,12 +388,20 @@ class Partitions:
             self._offline.add_for_now(topic, index, error)
         self.local_failures.changed([(topic.topic_id, index)])
 
-    def _give_up(self, topic: TopicImage, index: int, reason: str) -> None:
-        """Set a damaged log aside, so that it is made anew and filled by its leader."""
-        logger.warning("Partition %s-%d is filled from its leader again, since %s", topic.name, index, reason)
+    def _give_up(self, topic: TopicImage, index: int, reason: str) -> bool:
+        """Set a damaged log aside, so that it is made anew and filled by its leader; whether the disk has done that."""
+        try:
+            path = self._log_dirs.give_up(topic.name, index)
+        except OSError as error:
+            self._failures.report_log(topic.name, index, "renaming of a damaged log", error)
+            self._offline.add_for_now(topic, index, error)
+            return False
         self.local_failures.damaged.pop((topic.topic_id, index), None)
         self._offline.remove(topic.name, index)
-        self._log_dirs.give_up(topic.name, index)
+        kept = f". What it had is kept in {path}; remove it when it is not needed" if path else ""
+        text = "Partition %s-%d is filled from its leader again, since %s%s"
+        logger.warning(text, topic.name, index, reason.rstrip("."), kept)
+        return True
 
     def _check_made(self, topic: str, index: int, directories: NewDirectories) -> None:
         """Raise the error with which making the directory of a new partition has failed, if it has."""
@@ -458,7 +467,8 @@ class Partitions:
             if topic is None:
                 del to_reopen[topic_id, index]
                 continue
-            self._offline.remove(topic.name, index)
+            if (topic_id, index) not in self.local_failures.damaged:
+                self._offline.remove(topic.name, index)
             self._open_topic(image, topic, [index])
             if (topic.name, index) not in self.offline:
                 del to_reopen[topic_id, index]

@@ -14,6 +14,7 @@ from barnabas.broker.exhausted_dirs import PAUSE_S
 from barnabas.broker.metadata.directory_assignments import LOST_AGAIN_S
 from barnabas.broker.replicas.partition import Partition
 from barnabas.coord.cluster.topic_image import LOST_DIRECTORY, PartitionImage
+from barnabas.storage.files import Files
 from barnabas.storage.log_dir import LogDir
 from barnabas.wire.messages.log_dirs import (
     AssignReplicasToDirsRequest,
@@ -233,6 +234,30 @@ def test_a_leader_that_cannot_be_loaded_is_lost_and_filled_again(world: World) -
     assert world.reported == [LOST_DIRECTORY, world.own]
     assert world.partition.log.log_end_offset == 0
     assert not world.member.broker.partitions.offline
+
+
+def test_a_damaged_log_that_cannot_be_set_aside_now_is_later(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename, failures = Files.rename, [errno.ENOSPC]
+
+    def fail_once(files: Files, old: str, new: str) -> None:
+        if new.endswith("-stray") and failures:
+            code = failures.pop()
+            raise OSError(code, os.strerror(code), old)
+        rename(files, old, new)
+
+    monkeypatch.setattr(Files, "rename", fail_once)
+    world.partition.damaged("a batch is not whole")
+    world.wire.advance(0.5)
+    assert ("t", 0) in world.member.broker.partitions.offline
+    assert world.reported == [LOST_DIRECTORY]
+    world.wire.advance(PAUSE_S)
+    for _ in range(2):
+        check(world)
+        world.member.broker.partitions.reopen(world.member.image)
+        world.wire.advance(0.5)
+    assert world.member.broker.halt_reason is None
+    assert world.reported == [LOST_DIRECTORY, world.own]
+    assert world.partition.log.log_end_offset == 0
 
 
 def test_an_internal_partition_moves_as_well(wire: Wire, tmp_path: Path) -> None:

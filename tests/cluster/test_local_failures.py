@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from barnabas.broker.server import EXIT_FAILED
 from tests.broker.test_disk_failures import FaultyFiles
 from tests.cluster.asking import is_in_sync, leader, partitions
-from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.clusters import Cluster, cluster_of, wait_for
 from tests.cluster.in_process import LocalNode
 from tests.cluster.quorums import IN_PROCESS
 from tests.cluster.test_failover import MORE, checked_work, in_sync
@@ -251,3 +252,26 @@ def test_the_last_replica_in_sync_goes_on(made: Cluster, topic: str) -> None:
     wait_for(lambda: f"Partition {topic}-0 is filled from its leader again" in node.log(), "a new log of the last one")
     in_sync(made, topic)
     read_once(made, topic, 0)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", ["ours", pytest.param("kafka", marks=pytest.mark.jvm)])
+def test_a_leader_whose_log_is_damaged_when_all_start_again_is_filled_again(
+    tmp_path: Path, topic: str, kind: str
+) -> None:
+    """By the metadata it leads, and is in sync: a power failure has ended all of them at once."""
+    with cluster_of(kind, tmp_path / "cluster") as cluster, checked_work(cluster, tmp_path, topic) as work:
+        victim = leader(cluster.bootstrap, topic, 0)
+        node = cluster.brokers[victim]
+        checkpoint = node.data_dir / "recovery-point-offset-checkpoint"
+
+        def synced() -> bool:
+            return any(int(end) > 0 for end in re.findall(rf"^{topic} 0 (\d+)$", checkpoint.read_text(), re.MULTILINE))
+
+        wait_for(synced, "a recovery point of the log")
+        cluster.kill_all()
+        damage(node.data_dir, f"{topic}-0")
+        cluster.start()
+        in_sync(cluster, topic)
+        work.go_on(MORE)
+    assert f"Partition {topic}-0 is filled from its leader again" in node.log()
