@@ -23,7 +23,7 @@ from barnabas.broker.config.keys.log import (
 )
 from barnabas.broker.config.keys.own import ALWAYS, LOG_SYNC
 from barnabas.broker.config.keys.replication import REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS
-from barnabas.broker.log_dir_failures import NO_DESCRIPTORS
+from barnabas.broker.exhausted_dirs import NO_DESCRIPTORS
 from barnabas.storage import layout
 
 if TYPE_CHECKING:

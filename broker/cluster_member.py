@@ -108,6 +108,7 @@ class ClusterMember:
             node_id=config.node_id,
             image=lambda: broker.image,
             broker_epoch=lambda: self.lifecycle.broker_epoch,
+            can_serve=broker.partitions.local_failures.can_serve,
         )
         self.fetchers = FetcherManager(
             loop,
@@ -125,6 +126,7 @@ class ClusterMember:
         broker.metadata.on_change.append(self.assignments.apply)
         broker.metadata.on_change.append(self._hasten_shutdown)
         broker.metadata.on_config_change.append(self.fetchers.config_changed)
+        broker.partitions.local_failures.on_change.append(self._report_replicas)
         broker.log_dir_failures.on_failure.append(lambda _dir, _reason: self.lifecycle.heartbeat_now())
 
     async def join(self, listeners: Sequence[Endpoint], open_logs: Callable[[], None]) -> None:
@@ -208,6 +210,9 @@ class ClusterMember:
 
     def _report_directories(self) -> None:
         self._broker.runner.start(self.assignments.look_at_all(), _ignore)
+
+    def _report_replicas(self, replicas: Sequence[tuple[bytes, int]]) -> None:
+        self._broker.runner.start(self.assignments.look_at(replicas), _ignore)
 
     async def leave(self) -> None:
         """The controlled shutdown: wait until the controller has moved the leaders away, for a bounded time."""

@@ -1,7 +1,8 @@
 """What happens when the disk refuses or fails an operation: one log line an operator can act on, and its consequences.
 
 A full disk and too many open files are refusals: the request at hand is answered with KAFKA_STORAGE_ERROR, everything
-else goes on, and appends are accepted again once there is space. Any other error fails the log directory for good:
+else goes on, and appends are accepted again once there is space; meanwhile a cluster has its partitions led by others
+(`exhausted_dirs`). Any other error fails the log directory for good:
 after a failed sync nobody knows what is on the disk, so its partitions are offline until a new start checks them.
 Without any working directory, or without the metadata, the broker stops. A failed read is answered with
 KAFKA_STORAGE_ERROR and has no further consequence.
@@ -15,6 +16,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.exhausted_dirs import NO_DESCRIPTORS, NO_SPACE, RECOVERED_BYTES, ExhaustedDirs
 from barnabas.broker.guarded import call_guarded
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 
@@ -26,14 +28,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.log.LogManager")
 
-NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
-NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 TRANSIENT = NO_SPACE | NO_DESCRIPTORS | {errno.ENOMEM, errno.EINTR, errno.EAGAIN}
 """Errors of a disk that works: a resource is exhausted and may become available again."""
 REPEAT_S = 30.0
 """Minimum interval between log lines about the same error of the same directory, seconds."""
-RECOVERED_BYTES = 1 << 20
-"""Free bytes from which on a full directory counts as having space again."""
 
 
 def is_transient(error: BaseException | None) -> bool:
@@ -51,6 +49,7 @@ class LogDirFailures:
         self._halt = halt
         self._reported: dict[tuple[str, int | None], float] = {}  # (path, errno) -> when it was logged
         self._full: dict[LogDir, None] = {}
+        self.exhausted = ExhaustedDirs(loop, log_dirs.has_descriptors)
         self.on_failure: list[Callable[[LogDir, str], None]] = []
         """Called with a log directory that has failed and the reason, to stop serving what is in it."""
 
@@ -61,6 +60,7 @@ class LogDirFailures:
             return
         if error.errno in NO_SPACE:
             self._full[log_dir] = None
+        self.exhausted.refused(log_dir, error.errno or 0)
         if self._is_due(log_dir.path, error):
             logger.error("%s: the %s was refused. %s", _cause(log_dir, error), operation, _advice(error))
 
@@ -118,6 +118,7 @@ class LogDirFailures:
                     logger.info("There is space again in the log directory %s: appends are accepted", log_dir.path)
             except OSError as error:
                 self.report(log_dir, "check", error)
+        self.exhausted.check()
 
     def _is_due(self, path: str, error: OSError) -> bool:
         """Whether to log this error now; True at most every `REPEAT_S`."""

@@ -353,12 +353,18 @@ class LogDirs:
         self.strays.append(renamed)
         return renamed
 
-    def give_up(self, topic: str, partition: int) -> None:
-        """Set a damaged or missing log aside, which is then made anew and filled from another replica (L2)."""
+    def give_up(self, topic: str, partition: int) -> str:
+        """Set a damaged or missing log aside, which is then made anew and filled from another replica (L2).
+
+        The new path of a damaged one; empty for one that is missing.
+        """
         key = (topic, partition)
+        path = ""
         if key in self._found:
-            self.rename_stray(topic, partition)
+            path = self.rename_stray(topic, partition)
+            self.strays.remove(path)  # who calls this tells it
         self._missing.pop(key, None)
+        return path
 
     def _forget_predecessor(self, log_dir: LogDir, key: TopicPartition) -> list[str]:
         """Forget the offsets of a deleted log of the same name; else the new log would look like lost data.

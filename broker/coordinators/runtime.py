@@ -189,7 +189,9 @@ class CoordinatorRuntime(Generic[C]):
 
     def _load_failed(self, loading: Loading[C], error: Exception) -> None:
         """Log it, and load the coordinator again after a while."""
-        log_failure(f"Loading a coordinator from {loading.partition!r}", error)
+        partition = loading.partition
+        log_failure(f"Loading a coordinator from {partition!r}", error)
+        partition.report_unreadable(error.__cause__ if isinstance(error, KafkaError) else error)
         self._load_again(loading.partition, loading.deferred)
 
     def _load_again(self, partition: Partition, deferred: Iterable[Event[C]] = ()) -> None:

@@ -5,17 +5,24 @@ disk in the place of a lost one is another directory. Each replica whose directo
 since the controller lets none lead in a directory that it does not know to be online. One request is in flight, with
 `BATCH` replicas at most; what it does not settle is looked at again after a pause. Source: Kafka's
 `AssignmentsManager`.
+
+A replica that cannot serve is reported as lost, in the reserved directory that is never online, if another replica in
+sync can lead: the controller takes it out of the ISR and elects that one (R28). When it can serve again its directory
+is reported. But if it is in the ELR, only when it is in the ISR again: its log may be new, and the leader does not look
+at directories when it finds a replica in sync.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from barnabas.coord.cluster.delta import FEATURES
+from barnabas.coord.cluster.leader_changes import is_online
 from barnabas.coord.cluster.partition_change import DIRECTORIES_SINCE
-from barnabas.coord.cluster.topic_image import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
+from barnabas.coord.cluster.topic_image import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.log_dirs import (
     AssignReplicasToDirsRequest,
@@ -32,13 +39,15 @@ if TYPE_CHECKING:
     from barnabas.broker.steps import Steps
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.cluster.image import ClusterImage
-    from barnabas.coord.cluster.topic_image import TopicImage
+    from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage
     from barnabas.storage.log_dirs import LogDirs
 
 logger = logging.getLogger("kafka.server.AssignmentsManager")
 
 BATCH: Final = 2000
 RETRY_S: Final = 0.5
+LOST_AGAIN_S: Final = 5.0
+"""When a replica is reported as lost again that is in the ISR nevertheless, seconds."""
 PARTITIONS_PER_STEP: Final = 500
 
 _Replica = tuple[Uuid, int]
@@ -57,15 +66,19 @@ class DirectoryAssignments:
         node_id: int,
         image: Callable[[], ClusterImage],
         broker_epoch: Callable[[], int],
+        can_serve: Callable[[TopicImage, int], bool],
     ) -> None:
+        """`can_serve` says whether a replica of this broker has a log that it can read and write."""
         self._loop = loop
         self._log_dirs = log_dirs
         self._channel = channel
         self._node_id = node_id
         self._image = image
         self._broker_epoch = broker_epoch
+        self._can_serve = can_serve
         self._to_report: dict[_Replica, None] = {}
         self._is_busy = False
+        self._lost_again_at: dict[_Replica, float] = {}
 
     def apply(self, delta: ClusterDelta) -> Steps[None] | None:
         """Look at the replicas that have changed; after the partitions have been opened."""
@@ -80,27 +93,54 @@ class DirectoryAssignments:
         topics = list(self._image().topics.values())
         yield from self._look({(topic.topic_id, index): topic for topic in topics for index in topic.partitions})
 
+    def look_at(self, replicas: Sequence[_Replica]) -> Steps[None]:
+        """Look at these replicas: whether they can serve has changed."""
+        topics = self._image().topics_by_id
+        yield from self._look({replica: topics[replica[0]] for replica in replicas if replica[0] in topics})
+
     def _look(self, partitions: dict[_Replica, TopicImage]) -> Steps[None]:
         for count, (replica, topic) in enumerate(partitions.items(), 1):
-            if self._actual(replica, topic) is not None:
+            if self._wanted(replica, topic) is not None:
                 self._to_report[replica] = None
             if count % PARTITIONS_PER_STEP == 0:
                 yield None
         self._report()
 
-    def _actual(self, replica: _Replica, topic: TopicImage | None) -> Uuid | None:
-        """The directory of a replica if the image does not have it, else None."""
+    def _wanted(self, replica: _Replica, topic: TopicImage | None) -> Uuid | None:
+        """The directory to report of a replica, None if the image has it."""
         partition = None if topic is None else topic.partitions.get(replica[1])
         if topic is None or partition is None or self._node_id not in partition.replicas:
             return None
         log_dir = self._log_dirs.dir_to_tell(topic.name, replica[1])
-        if log_dir is None or log_dir.failure is not None:
-            return None
-        directory = uuid_from_text(log_dir.directory_id)
+        if log_dir is not None and log_dir.failure is not None:
+            return None  # heartbeats tell it
         assigned = partition.directories[partition.replicas.index(self._node_id)]
+        is_lost = assigned == LOST_DIRECTORY
+        is_counted_on = self._node_id in partition.isr
+        if self._can_serve(topic, replica[1]):
+            if is_lost and not is_counted_on and self._node_id in partition.elr:
+                return None
+        elif self._another_can_lead(partition):
+            return None if is_lost and not is_counted_on else LOST_DIRECTORY
+        if log_dir is None:
+            return None
         if assigned in _TAKEN_FOR_ONLINE and len(self._log_dirs.dirs) == 1:
             return None  # the controller takes it for online
+        directory = uuid_from_text(log_dir.directory_id)
         return None if assigned == directory else directory
+
+    def _another_can_lead(self, partition: PartitionImage) -> bool:
+        """Whether the controller can elect another replica that is in sync."""
+        brokers = self._image().brokers
+        for replica, directory in zip(partition.replicas, partition.directories, strict=True):
+            if replica == self._node_id or replica not in partition.isr:
+                continue
+            broker = brokers.get(replica)
+            if broker is None or broker.fenced or broker.in_controlled_shutdown:
+                continue
+            if is_online(directory, broker.directories):
+                return True
+        return False
 
     def _report(self) -> None:
         image = self._image()
@@ -110,17 +150,26 @@ class DirectoryAssignments:
             return  # the metadata has no directories yet; `apply` notices when it may
         directories: dict[Uuid, dict[Uuid, list[int]]] = {}
         sent: list[_Replica] = []
+        now, again_at = self._loop.now(), inf
         for replica in list(self._to_report)[:BATCH]:
-            directory = self._actual(replica, image.topic_by_id(replica[0]))
+            directory = self._wanted(replica, image.topic_by_id(replica[0]))
+            if directory != LOST_DIRECTORY:
+                self._lost_again_at.pop(replica, None)
             if directory is None:
                 del self._to_report[replica]
-            else:
-                sent.append(replica)
-                directories.setdefault(directory, {}).setdefault(replica[0], []).append(replica[1])
-        if not sent:
-            return
-        self._is_busy = True
-        self._channel.send(self._request(directories), lambda outcome: self._answered(sent, outcome))
+                continue
+            if directory == LOST_DIRECTORY:
+                if (wait_until := self._lost_again_at.get(replica, now)) > now:
+                    again_at = min(again_at, wait_until)
+                    continue
+                self._lost_again_at[replica] = now + LOST_AGAIN_S
+            sent.append(replica)
+            directories.setdefault(directory, {}).setdefault(replica[0], []).append(replica[1])
+        if sent:
+            self._is_busy = True
+            self._channel.send(self._request(directories), lambda outcome: self._answered(sent, outcome))
+        elif again_at < inf:
+            self._loop.timers.at(again_at, self._report)
 
     def _request(self, directories: dict[Uuid, dict[Uuid, list[int]]]) -> AssignReplicasToDirsRequest:
         return AssignReplicasToDirsRequest(
@@ -145,17 +194,22 @@ class DirectoryAssignments:
 
     def _answered(self, sent: list[_Replica], outcome: AssignReplicasToDirsResponse | KafkaError) -> None:
         self._is_busy = False
+        pause_s = RETRY_S
         code = outcome.code if isinstance(outcome, KafkaError) else ErrorCode(outcome.error_code)
         if code:
             logger.warning("The controller did not take the directories of %d replicas: %s", len(sent), code.name)
+            for replica in sent:
+                self._lost_again_at.pop(replica, None)
         elif isinstance(outcome, AssignReplicasToDirsResponse):
             for directory in outcome.directories:
                 for topic in directory.topics:
                     for partition in topic.partitions:
                         if not partition.error_code:
                             self._to_report.pop((topic.topic_id, partition.partition_index), None)
+            if self._to_report and next(iter(self._to_report)) not in sent:
+                pause_s = 0.0  # all of these are settled, but there were more
         if self._to_report:
-            self._loop.timers.at(self._loop.now() + RETRY_S, self._report)
+            self._loop.timers.at(self._loop.now() + pause_s, self._report)
 
 
 def assign_directory(

@@ -5,6 +5,9 @@ over. What was fetched stays in memory until the controller's high watermark has
 records only, and nothing that was applied is ever undone (R25). A copy that Kafka has written may end with records that
 were never committed: they are not applied before a controller has confirmed them, and truncated if it denies them.
 
+A disk without space does not keep the broker from following: what cannot be written is applied from memory, up to
+`MAX_UNWRITTEN_BYTES`, and written when there is space.
+
 Records are applied in whole batches, those of a metadata transaction when it has ended. An unknown record or version is
 an UnknownMetadataError. The copy is not synced: what a crash takes is fetched again. KIP-595, KIP-630.
 """
@@ -13,9 +16,11 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.config.keys.controller import METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS
+from barnabas.broker.log_dir_failures import is_transient
 from barnabas.broker.metadata.metadata_dir import open_metadata_log, write_snapshot
 from barnabas.broker.metadata.snapshots import load_newest
 from barnabas.broker.steps import run_in_place
@@ -26,10 +31,13 @@ from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.storage import layout
 from barnabas.storage.follower_append import append_as_follower
 from barnabas.storage.truncation import Truncation
+from barnabas.wire.errors import KafkaError
 from barnabas.wire.records import CorruptRecord, iter_batches
 from barnabas.wire.types import Uuid, uuid_from_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
@@ -40,10 +48,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.server.MetadataLog")
 
 READ_BYTES: Final = 1 << 20
+MAX_UNWRITTEN_BYTES: Final = 64 << 20
+"""How much that is committed may wait in memory for space on the disk; the broker stops when it is more."""
 
 
 class _Fetched(NamedTuple):
-    """A batch that is not committed yet."""
+    """A batch that is not committed yet, or not written yet."""
 
     records: bytes
     last_offset: int
@@ -123,8 +133,13 @@ class MetadataCopy:
 
     def forget_uncommitted(self) -> bool:
         """Drop what was fetched and is not committed: another controller may have other records there. Whether any."""
-        had_any = bool(self._fetched)
-        self._fetched.clear()
+        return self._drop(lambda _: True)
+
+    def _drop(self, is_unwanted: Callable[[_Fetched], bool]) -> bool:
+        """Drop batches from the end that are not committed; whether there were any that are not."""
+        had_any = bool(self._fetched) and self._fetched[-1].last_offset >= self.high_watermark
+        while self._fetched and self._fetched[-1].last_offset >= self.high_watermark and is_unwanted(self._fetched[-1]):
+            self._fetched.pop()
         return had_any
 
     def truncate(self, epoch: int, end_offset: int) -> Steps[None]:
@@ -132,10 +147,7 @@ class MetadataCopy:
 
         What follows the end of that epoch, on either side, is dropped. UnknownMetadataError when it was applied.
         """
-        had_any = bool(self._fetched)
-        while self._fetched and (self._fetched[-1].epoch > epoch or self._fetched[-1].last_offset >= end_offset):
-            self._fetched.pop()
-        if had_any:
+        if self._drop(lambda one: one.epoch > epoch or one.last_offset >= end_offset):
             return  # what is left may differ as well: the next fetch says so
         own_end = self.log.end_offset_for_epoch(epoch)[1]
         target = end_offset if own_end < 0 else min(end_offset, own_end)
@@ -162,19 +174,39 @@ class MetadataCopy:
         self._log_dirs.deletions.schedule(renamed, self._loop.now() + log.config.file_delete_delay_ms / 1000)
 
     def commit(self, high_watermark: int) -> None:
-        """Write the fetched batches that are below the controllers' high watermark to the copy."""
+        """Write the fetched batches that are below the controllers' high watermark to the copy.
+
+        Without space they stay in memory. OSError or KafkaError for any other error of the disk.
+        """
         self.high_watermark = max(self.high_watermark, high_watermark)
-        committed: list[bytes] = []
-        while self._fetched and self._fetched[0].last_offset < self.high_watermark:
-            committed.append(self._fetched.popleft().records)
+        committed = self._committed()
         if committed:
-            append_as_follower(self.log, memoryview(bytearray(b"".join(committed))), now=self._loop.now())
-        self.log.high_watermark = self.high_watermark
+            try:
+                records = memoryview(bytearray(b"".join(one.records for one in committed)))
+                append_as_follower(self.log, records, now=self._loop.now())
+            except (KafkaError, OSError) as error:
+                self._not_written(error, committed)
+            while self._fetched and self._fetched[0].last_offset < self.log.log_end_offset:
+                self._fetched.popleft()
+        self.log.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+
+    def _committed(self) -> list[_Fetched]:
+        """What is committed and in memory."""
+        return list(takewhile(lambda one: one.last_offset < self.high_watermark, self._fetched))
+
+    def _not_written(self, error: KafkaError | OSError, committed: list[_Fetched]) -> None:
+        """The disk has refused what is committed: go on if it may have space later."""
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if not isinstance(cause, OSError) or not is_transient(cause):
+            raise error
+        if sum(len(one.records) for one in committed) > MAX_UNWRITTEN_BYTES:
+            raise error
+        self._failures.report_log(CLUSTER_METADATA_TOPIC, 0, "write", cause)
 
     @property
     def applicable(self) -> int:
         """The end of the records that can be applied."""
-        return min(self.high_watermark, self.log.log_end_offset)
+        return min(self.high_watermark, self.end_offset)
 
     @property
     def is_behind(self) -> bool:
@@ -184,15 +216,21 @@ class MetadataCopy:
     def apply(self, delta: ClusterDelta) -> Steps[None]:
         """Apply the committed records to the image."""
         image, log = self.image, self.log
-        while image.offset + 1 < (limit := self.applicable):
+        while image.offset + 1 < (limit := min(self.high_watermark, log.log_end_offset)):
             read = log.read(image.offset + 1, READ_BYTES, limit_offset=limit, min_one_batch=True)
             if read.slice is None:
                 return
-            before = image.offset
-            yield from replay_batches_in_steps(read.slice.read(), image, delta)
-            if image.offset == before:
-                raise UnknownMetadataError(f"The metadata log cannot be read at offset {before + 1}")
+            yield from self._replay(read.slice.read(), delta)
+        for held in self._committed():
+            if held.last_offset > image.offset:
+                yield from self._replay(held.records, delta)
         self._log_dirs.deleted_topics |= delta.removed_topic_ids
+
+    def _replay(self, records: bytes, delta: ClusterDelta) -> Steps[None]:
+        before = self.image.offset
+        yield from replay_batches_in_steps(records, self.image, delta)
+        if self.image.offset == before:
+            raise UnknownMetadataError(f"The metadata log cannot be read at offset {before + 1}")
 
     def replace(self, image: ClusterImage, end_offset: int, removed_topic_ids: set[Uuid]) -> Steps[None]:
         """A fetched snapshot, which is in its place already, takes the place of image and log."""
@@ -208,6 +246,8 @@ class MetadataCopy:
         limit = self._config[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS]
         if self.log.size_bytes <= limit or self.image.is_in_transaction or self._has_failed_to_write_snapshot:
             return
+        if self.log.log_end_offset <= self.image.offset:
+            return  # the disk has no space
         try:
             yield from write_snapshot(self._loop, self._log_dirs, self._failures, self.log, self.image)
             self._snapshot_epoch = self.image.epoch

@@ -122,7 +122,8 @@ class LogCleaner:
                 self._clean_later(partition, str(error))
                 continue
             except DamagedLog as error:
-                partition.fail(str(error))
+                self._uncleanable.add(partition)
+                partition.damaged(str(error))
                 continue
             except Exception as error:  # a bug; the others go on
                 logger.exception("Checking %r for compaction failed", partition)
@@ -217,6 +218,9 @@ class LogCleaner:
             return False
         except CleaningFailed as failed:
             self._failed(partition, failed.errno, failed.reason)
+            if failed.is_damaged and partition.has_peers and not partition.is_closed:
+                partition.damaged(failed.reason)
+                self._loop.end_turn()  # outside of the reactor's turns
             return True
         await self._note_clean(partition, part, answer, self._loop.now() - began)
         return True

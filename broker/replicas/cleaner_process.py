@@ -16,12 +16,13 @@ _READ_SIZE = 65536
 
 
 class CleaningFailed(Exception):  # noqa: N818 - named for what happened
-    """A log could not be cleaned. `errno` is the system's error number, None when the log is damaged."""
+    """A log could not be cleaned. `errno` is the system's error number; `is_damaged` if the log cannot be read."""
 
-    def __init__(self, errno: int | None, reason: str) -> None:
+    def __init__(self, errno: int | None, reason: str, *, is_damaged: bool) -> None:
         super().__init__(reason)
         self.errno = errno
         self.reason = reason
+        self.is_damaged = is_damaged
 
 
 class CleanerLost(Exception):  # noqa: N818 - named for what happened
@@ -64,7 +65,7 @@ class CleanerProcess:
         """The next cleaned segment, or the totals once the log is done. Raises CleaningFailed, CleanerLost."""
         ((kind, value),) = json.loads(await self._line()).items()
         if kind == "failed":
-            raise CleaningFailed(value["errno"], value["reason"])
+            raise CleaningFailed(value["errno"], value["reason"], is_damaged=value["is_damaged"])
         return CleaningDone(*value) if kind == "done" else CleanedGroup(*value)
 
     async def _line(self) -> bytes:

@@ -9,6 +9,7 @@ at a time.
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
 import os
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterator
 
 from barnabas.storage.cleaning.cleaner import Cleaner
 from barnabas.storage.cleaning.task import CleaningTask
+from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import Files
 from barnabas.wire.errors import KafkaError
 
@@ -74,12 +76,12 @@ def _answers(task: CleaningTask) -> Iterator[tuple[str, object]]:
         for group in cleaner.run():
             yield "group", group
     except KafkaError as error:
-        yield "failed", {"errno": None, "reason": str(error)}
+        yield "failed", {"errno": None, "reason": str(error), "is_damaged": isinstance(error, DamagedLog)}
     except OSError as error:
-        yield "failed", {"errno": error.errno, "reason": str(error)}
+        yield "failed", {"errno": error.errno, "reason": str(error), "is_damaged": error.errno == errno.EIO}
     except Exception as error:
         traceback.print_exc()
-        yield "failed", {"errno": None, "reason": f"the cleaner has failed: {error!r}"}
+        yield "failed", {"errno": None, "reason": f"the cleaner has failed: {error!r}", "is_damaged": False}
     else:
         yield "done", cleaner.done
 

@@ -82,7 +82,7 @@ class FetcherManager:
         leader_id = partition.leader_id
         if partition.is_leader or leader_id in {NO_LEADER, self._config.node_id}:
             return  # this broker leads, or it will when its registration is in the metadata
-        if partition.is_closed or self._context.is_stopped:
+        if partition.is_closed or self._context.is_stopped or self._partitions.local_failures.is_exhausted(partition):
             return
         key = (partition.topic_id, partition.index)
         number = zlib.crc32(partition.topic_id + partition.index.to_bytes(4, "big")) % self._count

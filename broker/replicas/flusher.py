@@ -13,8 +13,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from barnabas.broker.exhausted_dirs import NO_DESCRIPTORS
 from barnabas.broker.guarded import log_failure
-from barnabas.broker.log_dir_failures import NO_DESCRIPTORS, is_transient
+from barnabas.broker.log_dir_failures import is_transient
 from barnabas.broker.replicas.syncfs_choice import SyncfsChoice
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -13,6 +13,17 @@ if TYPE_CHECKING:
     from barnabas.storage.log_dirs import LogDirs
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
+
+
+OFFLINE: Final = (
+    "Partition %s-%d is offline, the others are served: %s. Stop the broker and look at it with "
+    "'barnabas storage check'; 'barnabas storage recover' repairs what can be repaired"
+)
+LED_BY_ANOTHER: Final = (
+    "The replica %s-%d of this broker is offline, the others are served: %s. If another replica in sync leads the "
+    "partition, it is filled from that one again. Else stop the broker and look at it with 'barnabas storage check'; "
+    "'barnabas storage recover' repairs what can be repaired"
+)
 
 
 class OfflinePartitions:
@@ -33,14 +44,10 @@ class OfflinePartitions:
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {topic}-{index} is offline: {reason}")
 
-    def add(self, topic: str, index: int, reason: str) -> None:
-        """Take a partition offline until the next start."""
+    def add(self, topic: str, index: int, reason: str, *, has_peers: bool) -> None:
+        """Take a partition offline until the next start, or until another replica in sync leads it."""
         self.add_quietly(topic, index, reason)
-        logger.error(
-            "Partition %s-%d is offline, the others are served: %s. Stop the broker and look at it with "
-            "'barnabas storage check'; 'barnabas storage recover' repairs what can be repaired",
-            *(topic, index, reason.rstrip(".")),
-        )
+        logger.error(LED_BY_ANOTHER if has_peers else OFFLINE, topic, index, reason.rstrip("."))
 
     def add_quietly(self, topic: str, index: int, reason: str) -> None:
         """Take a partition offline until the next start; the caller logs it."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.config.keys.own import ALWAYS
 from barnabas.broker.guarded import log_failure
+from barnabas.broker.log_dir_failures import is_transient
 from barnabas.broker.replicas.flush_policy import FlushPolicy
 from barnabas.broker.replicas.offset_waits import OffsetWaits
 from barnabas.broker.waking import FEW, Waking
@@ -49,6 +50,7 @@ class Partition:
         "_is_waking",
         "_lead",
         "_loop",
+        "_on_damage",
         "_on_failure",
         "_waking",
         "adding_replicas",
@@ -87,9 +89,10 @@ class Partition:
         loop: Loop,
         failures: LogDirFailures,
         on_failure: Callable[[Partition, str], None],
+        on_damage: Callable[[Partition, str], None],
         lead: Callable[[Partition], Leading],
     ) -> None:
-        """`on_failure` takes the partition offline; its second argument is the reason.
+        """`on_failure` takes the partition offline, `on_damage` is told of damage; their second argument is the reason.
 
         `lead` makes the leader's side when this broker begins to lead the partition with followers.
         """
@@ -97,6 +100,7 @@ class Partition:
         self._loop = loop
         self._failures = failures
         self._on_failure = on_failure
+        self._on_damage = on_damage
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
@@ -126,7 +130,7 @@ class Partition:
         self._awaiting = OffsetWaits(loop, "A callback for committed records")
         self._is_waking = self.is_waking_followers = False
         self._waking: Waking[Callable[[Partition], None]] | None = None  # while many are called
-        log.on_damage = self.fail
+        log.on_damage = self.damaged
 
     # -- roles
 
@@ -336,6 +340,18 @@ class Partition:
         """Report a failed read of the log if `error` comes from the disk."""
         if isinstance(error, OSError):
             self._failures.report_unreadable(self.topic, self.index, self.log.directory, error)
+            if self.has_peers and not is_transient(error):
+                self._on_damage(self, f"{self.log.directory} cannot be read: {error}")
+
+    def damaged(self, reason: str) -> None:
+        """The log is damaged at some place; `reason` is a sentence. All the rest is served (R28).
+
+        An internal topic's partition that has no other replica is not: coordinators need all of it.
+        """
+        if self.is_internal and not self.has_peers:
+            self.fail(reason)
+        else:
+            self._on_damage(self, reason)
 
     # -- commitment
 

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.config.keys.general import PRODUCER_ID_EXPIRATION_MS
 from barnabas.broker.config.keys.own import LOG_READ_CHECK_CRCS, LOG_SYNC, PARTITION_PRODUCERS_MAX, PRODUCE_VALIDATION
+from barnabas.broker.exhausted_dirs import NO_DESCRIPTORS
 from barnabas.broker.guarded import call_guarded
-from barnabas.broker.log_dir_failures import NO_DESCRIPTORS, is_transient
+from barnabas.broker.log_dir_failures import is_transient
+from barnabas.broker.replicas.local_failures import LocalFailures
 from barnabas.broker.replicas.log_starts import LogStarts
 from barnabas.broker.replicas.offline_partitions import OfflinePartitions
 from barnabas.broker.replicas.partition import Partition
 from barnabas.broker.replicas.syncfs_choice import MANY_FILES
 from barnabas.coord.cluster.resources import TOPIC
-from barnabas.coord.cluster.topic_image import NO_LEADER
 from barnabas.storage.checkpoint_files import CHECKPOINT_NAMES
 from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
@@ -93,9 +94,10 @@ class Partitions:
         self._by_id: dict[bytes, _Topic] = {}
         self._is_loading = True
         self._offline = OfflinePartitions(loop, log_dirs)
-        self._damaged: set[tuple[bytes, int]] = set()  # offline because of their logs, by topic id
         self.offline: Mapping[tuple[str, int], str] = self._offline.reasons
         """(topic, index) of the partitions that cannot be served -> reason; iteration and `get` leave them out."""
+        self.local_failures = LocalFailures(config.node_id, log_dirs, failures.exhausted, self.offline)
+        failures.exhausted.on_change.append(self._exhaustion_changed)
         self.on_failure: dict[str, Callable[[int], None]] = {}
         """By topic: called at the end of the turn with the index of a partition that is not served any more."""
         self.on_role_change: list[Callable[[Partition], None]] = []
@@ -285,6 +287,8 @@ class Partitions:
         if not self._is_assigned(wanted, index):
             return
         partition = topic.partitions.get(index)
+        if partition is not None and self._is_replaced(partition, wanted):
+            partition = None
         if partition is None:
             partition = self._open(wanted, index, config, directories)
             if partition is None:
@@ -292,6 +296,16 @@ class Partitions:
             topic.partitions[index] = partition
         if partition.update(wanted.partitions[index], self._leading_id()):
             self._tell(self.on_role_change, partition)
+
+    def _is_replaced(self, partition: Partition, wanted: TopicImage) -> bool:
+        """Stop serving a damaged replica whose log may be given up now; it is opened again, empty."""
+        reason = self.local_failures.damaged.get((partition.topic_id, partition.index))
+        if reason is None or not self.local_failures.may_refill(wanted.partitions[partition.index]):
+            return False
+        partition.update(wanted.partitions[partition.index], NOBODY)  # who waits for commits hears of another leader
+        self._stop_serving(partition)
+        self._offline.add_quietly(partition.topic, partition.index, reason)
+        return True
 
     def _leading_id(self) -> int:
         """The id under which this broker leads partitions."""
@@ -313,9 +327,11 @@ class Partitions:
     ) -> Partition | None:
         """Open a partition's log; None when the partition is offline. `directories` were just made."""
         if (topic.name, index) in self.offline:
-            if (topic.topic_id, index) not in self._damaged or not self._may_refill(topic, index):
+            local = self.local_failures
+            if (topic.topic_id, index) not in local.damaged or not local.may_refill(topic.partitions[index]):
                 return None
-            self._give_up(topic, index, self.offline[topic.name, index])
+            if not self._give_up(topic, index, self.offline[topic.name, index]):
+                return None
         try:
             if directories is not None:
                 self._check_made(topic.name, index, directories)
@@ -348,6 +364,7 @@ class Partitions:
             loop=self._loop,
             failures=self._failures,
             on_failure=self.take_offline,
+            on_damage=self.local_failures.add_damaged,
             lead=self._lead,
         )
         self._apply_flush_policy(partition)
@@ -355,35 +372,38 @@ class Partitions:
 
     def _open_damaged(self, topic: TopicImage, index: int, config: LogConfig, reason: str) -> Partition | None:
         """A damaged log is offline, unless its leader can fill it again: then nobody has to look at it."""
-        self._damaged.add((topic.topic_id, index))
-        if self._may_refill(topic, index):
+        self.local_failures.damaged[topic.topic_id, index] = reason
+        if self.local_failures.may_refill(topic.partitions[index]):
             self._offline.add_quietly(topic.name, index, reason)
             return self._open(topic, index, config)
-        self._offline.add(topic.name, index, reason)
+        self._offline.add(topic.name, index, reason, has_peers=len(topic.partitions[index].replicas) > 1)
+        self.local_failures.changed([(topic.topic_id, index)])
         return None
 
     def _not_opened(self, topic: TopicImage, index: int, error: KafkaError | OSError) -> None:
         """Keep the partition offline: until the broker is started again, or for now if the error may pass."""
         if not (isinstance(error, OSError) and is_transient(error)):
-            self._offline.add(topic.name, index, str(error))
+            self._offline.add(topic.name, index, str(error), has_peers=False)
         elif self._is_loading and error.errno in NO_DESCRIPTORS:
             raise error  # descriptors are not freed before the start is over
         else:
             self._offline.add_for_now(topic, index, error)
+        self.local_failures.changed([(topic.topic_id, index)])
 
-    def _may_refill(self, topic: TopicImage, index: int) -> bool:
-        """Whether a damaged log may be given up: another broker leads, and does not count on this replica (L2)."""
-        assigned, node_id = topic.partitions[index], self._config.node_id
-        return (
-            self._log_dirs.are_replicas and assigned.leader not in {NO_LEADER, node_id} and node_id not in assigned.isr
-        )
-
-    def _give_up(self, topic: TopicImage, index: int, reason: str) -> None:
-        """Set a damaged log aside, so that it is made anew and filled by its leader."""
-        logger.warning("Partition %s-%d is filled from its leader again, since %s", topic.name, index, reason)
-        self._damaged.discard((topic.topic_id, index))
+    def _give_up(self, topic: TopicImage, index: int, reason: str) -> bool:
+        """Set a damaged log aside, so that it is made anew and filled by its leader; whether the disk has done that."""
+        try:
+            path = self._log_dirs.give_up(topic.name, index)
+        except OSError as error:
+            self._failures.report_log(topic.name, index, "renaming of a damaged log", error)
+            self._offline.add_for_now(topic, index, error)
+            return False
+        self.local_failures.damaged.pop((topic.topic_id, index), None)
         self._offline.remove(topic.name, index)
-        self._log_dirs.give_up(topic.name, index)
+        kept = f". What it had is kept in {path}; remove it when it is not needed" if path else ""
+        text = "Partition %s-%d is filled from its leader again, since %s%s"
+        logger.warning(text, topic.name, index, reason.rstrip("."), kept)
+        return True
 
     def _check_made(self, topic: str, index: int, directories: NewDirectories) -> None:
         """Raise the error with which making the directory of a new partition has failed, if it has."""
@@ -429,9 +449,17 @@ class Partitions:
 
     def take_offline(self, partition: Partition, reason: str) -> None:
         """Stop serving a partition; everything that waits for it gets KAFKA_STORAGE_ERROR."""
+        has_peers = partition.has_peers
         self._stop_serving(partition)
-        self._damaged.add((partition.topic_id, partition.index))
-        self._offline.add(partition.topic, partition.index, reason)
+        self.local_failures.damaged[partition.topic_id, partition.index] = reason
+        self._offline.add(partition.topic, partition.index, reason, has_peers=has_peers)
+        self.local_failures.changed([(partition.topic_id, partition.index)])
+
+    def _exhaustion_changed(self, log_dir: LogDir) -> None:
+        """Nothing can be appended in a log directory for now, or again: followers stop or go on fetching."""
+        for partition in self.local_failures.exhaustion_changed(log_dir, self):
+            if not partition.is_leader:
+                self._tell(self.on_role_change, partition)
 
     def reopen(self, image: ClusterImage) -> None:
         """Try again to open the partitions for which a resource was exhausted."""
@@ -441,11 +469,13 @@ class Partitions:
             if topic is None:
                 del to_reopen[topic_id, index]
                 continue
-            self._offline.remove(topic.name, index)
+            if (topic_id, index) not in self.local_failures.damaged:
+                self._offline.remove(topic.name, index)
             self._open_topic(image, topic, [index])
             if (topic.name, index) not in self.offline:
                 del to_reopen[topic_id, index]
                 logger.info("Partition %s-%d is online again", topic.name, index)
+                self.local_failures.changed([(topic_id, index)])
 
     def take_dir_offline(self, log_dir: LogDir, reason: str) -> None:
         """Stop serving the partitions in a log directory."""

@@ -54,7 +54,7 @@ class Retention:
                 )
             self._warn_of_future(partition)
         except DamagedLog as error:
-            partition.fail(str(error))
+            partition.damaged(str(error))
         except (OSError, KafkaError) as error:
             logger.error("Cannot apply retention to %s-%d: %s", partition.topic, partition.index, error)
 

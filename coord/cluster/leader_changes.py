@@ -20,6 +20,7 @@ from barnabas.coord.cluster.topic_image import (
     UNASSIGNED_DIRECTORY,
     PartitionImage,
     TopicImage,
+    default_directory,
 )
 from barnabas.coord.cluster.topic_settings import TopicSettings
 from barnabas.wire.schema import Message
@@ -70,9 +71,7 @@ class LeaderChanges:
     def default_directory(self, broker_id: int) -> Uuid:
         """The log directory of a new replica: known if the broker has only one."""
         broker = self.image.brokers.get(broker_id)
-        if broker is None or len(broker.directories) != 1:
-            return UNASSIGNED_DIRECTORY
-        return broker.directories[0]
+        return UNASSIGNED_DIRECTORY if broker is None else default_directory(broker.directories)
 
     # One partition
 

@@ -16,7 +16,7 @@ from barnabas.coord.cluster.config_describe import ConfigDescriber
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.placement import ReplicaPlacer, usable_brokers
 from barnabas.coord.cluster.resources import TOPIC
-from barnabas.coord.cluster.topic_image import UNASSIGNED_DIRECTORY, TopicImage
+from barnabas.coord.cluster.topic_image import TopicImage, default_directory
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC, MetricNames, check_topic_name
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
@@ -271,8 +271,7 @@ class TopicChanges:
 
     def _default_directory(self, broker_id: int) -> Uuid:
         """The log directory of a new replica: known if the broker has only one."""
-        directories = self._image.brokers[broker_id].directories
-        return directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY
+        return default_directory(self._image.brokers[broker_id].directories)
 
     def extend(self, topic: CreatePartitionsTopic) -> Generator[None, None, None]:
         """Add partitions to a topic up to a count, in steps; KafkaError when that is not possible."""

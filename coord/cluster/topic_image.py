@@ -35,6 +35,13 @@ def is_reserved_directory(directory: Uuid) -> bool:
     return directory[:8] == bytes(8) and int.from_bytes(directory[8:], "big", signed=True) < RESERVED_DIRECTORIES
 
 
+def default_directory(directories: tuple[Uuid, ...]) -> Uuid:
+    """The log directory of a new replica of a broker with these (Kafka's `ClusterControlManager.defaultDir`)."""
+    if not directories:
+        return MIGRATING_DIRECTORY
+    return directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY
+
+
 class PartitionImage(NamedTuple):
     """Replicas and leader of a partition. `leader_epoch` counts leaders, `partition_epoch` counts changes."""
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from barnabas.storage.batch_content import MOST_RECORDS_TO_COMPACT
 from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.cleaning.key_map import DEAD
+from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import Files
 from barnabas.storage.segment import Segment
 from barnabas.wire.compression import compress, decompress
@@ -30,7 +31,6 @@ from barnabas.wire.records import (
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
-    CorruptRecord,
     encode_batch,
 )
 
@@ -46,11 +46,11 @@ class Batch(BatchHeader):
         self.end: int = start + self.size
 
     def records(self) -> tuple[bytes, int, int]:
-        """(data, start, end) of the records, decompressed. CorruptRecord when the CRC does not match, KafkaError for
+        """(data, start, end) of the records, decompressed. DamagedLog when the CRC does not match, KafkaError for
         more than `MOST_RECORDS_TO_COMPACT`."""
         start = self.position
         if crc32c(self.buffer[start + CRC_START : self.end]) != self.crc:
-            raise CorruptRecord(f"The CRC of the batch at offset {self.base_offset} does not match its bytes")
+            raise DamagedLog(f"The CRC of the batch at offset {self.base_offset} does not match its bytes")
         if self.record_count > MOST_RECORDS_TO_COMPACT:  # of a time when the topic was not compacted
             raise KafkaError(
                 ErrorCode.INVALID_RECORD,
@@ -73,7 +73,7 @@ class Batch(BatchHeader):
 def read_batches(files: Files, segment: Segment, chunk: int, position: int = 0) -> Iterator[Batch]:
     """The batches from a batch's position to the end of the segment, read `chunk` bytes at a time.
 
-    Raises CorruptRecord for bytes that are not a batch; CRCs and records are not checked.
+    Raises DamagedLog for bytes that are not a batch; CRCs and records are not checked.
     """
     size = segment.size
     buffer = b""
@@ -86,7 +86,7 @@ def read_batches(files: Files, segment: Segment, chunk: int, position: int = 0) 
             last = len(buffer) - HEADER_SIZE + 1
         batch = Batch(buffer, at)
         if batch.magic != MAGIC or batch.size < HEADER_SIZE or start + batch.end > size:
-            raise CorruptRecord(f"No record batch at position {start + at} of {segment.stem}.log")
+            raise DamagedLog(f"No record batch at position {start + at} of {segment.stem}.log")
         if batch.end > len(buffer):
             start, at = start + at, 0
             buffer = _read(files, segment, start, max(chunk, batch.size))
@@ -100,7 +100,7 @@ def _read(files: Files, segment: Segment, position: int, length: int) -> bytes:
     length = min(length, segment.size - position)
     data = files.read_at(segment.file, length, position)
     if len(data) != length or length < HEADER_SIZE:
-        raise CorruptRecord(f"{segment.stem}.log ends inside a record batch at position {position}")
+        raise DamagedLog(f"{segment.stem}.log ends inside a record batch at position {position}")
     return data
 
 

@@ -54,7 +54,7 @@ class Cleaner:
         self._records_kept = 0
 
     def run(self) -> Iterator[CleanedGroup]:
-        """Read the keys, write the groups. CorruptRecord when the log is damaged, OSError when the disk fails.
+        """Read the keys, write the groups. DamagedLog, CorruptRecord for invalid records, OSError when the disk fails.
 
         The files of an unfinished group are removed.
         """

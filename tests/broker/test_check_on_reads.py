@@ -49,13 +49,26 @@ def test_whole_batches_are_read_as_without_the_check(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_a_batch_with_a_wrong_crc_takes_its_partition_offline(tmp_path: Path, number: int) -> None:
+def test_a_batch_with_a_wrong_crc_fails_only_the_reads_that_cross_it(
+    tmp_path: Path, number: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """R28: no other replica can serve the partition, so this one goes on."""
     broker = opened(tmp_path, CHECKED)
     flip_in_batch(tmp_path, number)
-    assert read(broker).error_code == E.KAFKA_STORAGE_ERROR
-    reason = broker.broker.partitions.offline["t", 0]
-    assert f"the CRC of the record batch at offset {number} does not match" in reason
-    assert append(broker, "t", b"v", partition=1) == 0
+    before = read(broker)
+    assert (before.error_code == 0, [offset for offset, _ in values(before)]) == (number > 0, list(range(number)))
+    for _ in range(3):
+        assert read(broker, number).error_code == E.KAFKA_STORAGE_ERROR
+    if number < 2:
+        assert values(read(broker, number + 1))[0] == (number + 1, VALUE)
+    assert append(broker, "t", b"v") == 3
+    assert values(read(broker, 3)) == [(3, b"v")]
+    (told,) = [
+        one for one in caplog.messages if f"the CRC of the record batch at offset {number} does not match" in one
+    ]
+    assert "Partition t-0 is damaged" in told
+    assert "barnabas storage check" in told
+    assert not broker.broker.partitions.offline
     broker.close()
 
 

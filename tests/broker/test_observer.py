@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 from pathlib import Path
 
 import pytest
 
 from barnabas.coord.cluster.checkpoint import checkpoint_name
 from barnabas.coord.cluster.metadata_batches import build_metadata_batch
+from barnabas.storage.files import File, Files
 from barnabas.storage.follower_append import append_as_follower
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.metadata_records import (
@@ -249,6 +252,36 @@ def test_configs_of_the_cluster_take_effect(wire, tmp_path, quorum, controller):
     quorum.write(ConfigRecord(resource_type=4, resource_name="", name="log.retention.ms", value="1234"))
     wire.advance(1)
     assert heard == [{"log.retention.ms"}]
+
+
+def test_metadata_is_followed_without_space_and_written_when_there_is(wire, tmp_path, quorum, controller, monkeypatch):
+    """Else a full disk would keep the broker from hearing that others lead now."""
+    member = following(wire, tmp_path, controller)
+    write_at, full = Files.write_at, True
+
+    def write_if_there_is_space(files: Files, file: File, data: bytes, position: int) -> None:
+        if full and "__cluster_metadata" in file.path:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
+        write_at(files, file, data, position)
+
+    monkeypatch.setattr(Files, "write_at", write_if_there_is_space)
+    copy, written = member.remote.copy, member.remote.copy.log.log_end_offset
+    for number, name in enumerate(("first", "second", "third"), 1):
+        quorum.write(*topic(name, number))
+        wire.until(lambda name=name: name in member.image.topics)
+    quorum.write(*topic("uncommitted", 4), commit=False)
+    wire.until(lambda: copy.end_offset == quorum.end_offset)
+    assert copy.log.log_end_offset == written
+    copy.forget_uncommitted()
+    assert copy.end_offset == quorum.high_watermark  # what is applied is kept
+    full = False
+    quorum.high_watermark = quorum.end_offset
+    wire.until(lambda: "uncommitted" in member.image.topics)
+    assert copy.log.log_end_offset == quorum.end_offset
+    assert member.broker.halt_reason is None
+    member.stop(cleanly=False)
+    after = following(wire, tmp_path, controller)
+    assert set(after.image.topics) == {"first", "second", "third", "uncommitted"}
 
 
 def test_controllers_that_are_not_there_are_told_once(wire, tmp_path, quorum, controller, caplog):

@@ -184,7 +184,8 @@ def test_log_that_has_lost_synced_records_is_offline(tmp_path: Path, caplog: pyt
     assert f"{path} is damaged at byte 0" in record.getMessage()
 
 
-def test_damage_found_by_a_fetch_takes_the_partition_offline(memory: MemoryBroker, tmp_path: Path) -> None:
+def test_damage_found_by_a_fetch_fails_only_fetches_that_cross_it(memory: MemoryBroker, tmp_path: Path) -> None:
+    """R28: a single node goes on with what it has."""
     memory.create_topic("t", 2)
     for _ in range(2):
         append(memory, "t", b"a")
@@ -196,8 +197,9 @@ def test_damage_found_by_a_fetch_takes_the_partition_offline(memory: MemoryBroke
     for _ in range(2):
         answer = client.ask(fetch(at(1)), 12, FetchResponse).responses[0].partitions[0]
         assert answer.error_code == E.KAFKA_STORAGE_ERROR
-    assert "damaged at byte 0" in memory.broker.partitions.offline["t", 0]
-    assert [produce_code(client, partition) for partition in (0, 1)] == [E.KAFKA_STORAGE_ERROR, 0]
+    assert not memory.broker.partitions.offline
+    assert [produce_code(client, partition) for partition in (0, 1)] == [0, 0]
+    assert "damaged at byte 0" in next(iter(memory.broker.partitions.local_failures.damaged.values()))
 
 
 def test_recovery_logs_what_it_truncated(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -16,7 +16,6 @@ from tests.cluster.asking import client
 from tests.cluster.clusters import Cluster, wait_for
 from tests.cluster.work import Work
 
-ADMIN_FAULTS = ("unregister", "configure")
 CHOICES = {
     "min.insync.replicas": ("1", "2"),
     "retention.ms": ("604800000", "86400000"),

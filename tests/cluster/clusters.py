@@ -68,6 +68,7 @@ class Cluster:
         software: Mapping[int, str] | None = None,
         default_format: bool = False,
         is_small: bool = False,
+        broker_node: type[BrokerNode] = BrokerNode,
     ) -> None:
         """`kind` is `ours` (a process each), `kafka` (under Kafka's controllers) or `in-process` (no processes).
 
@@ -84,6 +85,7 @@ class Cluster:
         keys = FAST | (PATIENT if kind == IN_PROCESS else {}) | replication_defaults(brokers) | dict(config or {})
         self._host = Host()
         self._is_local = kind == IN_PROCESS or is_small
+        self._broker_node = broker_node
         self.quorum = Quorum(kind, folder, keys, default_format=default_format, host=self._host, is_small=is_small)
         self.brokers: dict[int, Server] = {}
         for broker in range(1, brokers + 1):
@@ -101,7 +103,7 @@ class Cluster:
     def _node(self, software: str, directory: Path, keys: Mapping[str, str], port: int) -> Server:
         if self._is_local:
             return LocalNode(directory, keys, self.quorum.cluster_id, port, self._host)
-        kind = KafkaNode if software == "kafka" else BrokerNode
+        kind = KafkaNode if software == "kafka" else self._broker_node
         return kind(directory, keys, self.quorum.cluster_id, port)
 
     def replace(self, broker: int, software: str) -> Server:

@@ -1,8 +1,11 @@
 """Faults on a real cluster under load, in an order by seed: kills of brokers, of the controller, of all, pauses, cuts.
 
-Also controlled shutdowns, and replicas that are taken away and given back empty.
+Also controlled shutdowns, replicas that are taken away and given back empty, leaders' disks (`disk_faults`), and what administrators do
+(`admin_faults`).
 
 `python -m tests.cluster.faults --kills 100 --controller-kills 20 --pauses 20 --whole 5 --controllers ours --seed 1`
+`python -m tests.cluster.faults --unregistrations 10 --configs 10 --controllers kafka`
+`python -m tests.cluster.faults --damages 10 --full-disks 10 --read-errors 10 --dead-disks 5 --controllers kafka`
 `python -m tests.cluster.faults --work transactions,groups,share,streams --client mixed --kills 6`
 
 After each fault the cluster is healed and must acknowledge again; at the end nothing may be lost, doubled or out of
@@ -24,9 +27,12 @@ from pathlib import Path
 from barnabas.client.reassignments import reassign
 from compat.checker.finding import Finding
 from tests.cluster import coordinator_work
+from tests.cluster.admin_faults import AdminFaults
 from tests.cluster.asking import client, is_in_sync, leader, partitions
-from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.clusters import BrokerNode, Cluster, wait_for
 from tests.cluster.coordinator_work import CoordinatorWork
+from tests.cluster.disk_faults import DISK_FAULTS, DiskFaults
+from tests.cluster.faulty_broker import FaultyNode
 from tests.cluster.links import CUTS, Links
 from tests.cluster.replicas import differences
 from tests.cluster.rolling import behind, end_in_order
@@ -40,6 +46,12 @@ OPTIONS = {
     "cuts": "cut",
     "stops": "stop",
     "moves": "move",
+    "damages": "damage",
+    "full-disks": "full",
+    "read-errors": "unreadable",
+    "dead-disks": "dead",
+    "unregistrations": "unregister",
+    "configs": "configure",
 }
 """How often a fault happens, by option."""
 
@@ -53,6 +65,8 @@ class Outcome:
     acknowledged: int = 0
     waits: list[float] = field(default_factory=list)
     """From each kill of a broker to the next acknowledgement of a partition that it led."""
+    moves: dict[str, list[float]] = field(default_factory=dict)
+    """By fault of a leader's disk: from the fault to another leader."""
     seconds: float = 0.0
     counts: dict[str, int] = field(default_factory=dict)
     """Of the coordinators' clients."""
@@ -62,6 +76,9 @@ class Outcome:
         done = ", ".join(f"{count} {name}" for name, count in self.faults.items())
         waits = sorted(self.waits)
         worst = f", longest wait {waits[-1]:.1f} s, half within {waits[len(waits) // 2]:.1f} s" if waits else ""
+        for name, moves in self.moves.items():
+            moves.sort()
+            worst += f"; {name}: others led after {moves[len(moves) // 2]:.1f} s, {moves[-1]:.1f} s at most"
         counts = "".join(f", {count} {name}" for name, count in self.counts.items())
         return (
             f"seed {self.seed}: {done or 'nothing'}; {self.acknowledged} acknowledged{counts} in {self.seconds:.0f} s"
@@ -98,6 +115,8 @@ class Faults:
             "stop": self._stop_broker,
             "move": self._move,
             "whole": self._kill_all,
+            **DiskFaults(cluster, self.chance, self.topic, self.work, self.outcome.moves).kinds,
+            **AdminFaults(cluster, self.chance, self.topic, self.work).kinds,
         }
 
     def __call__(self, counts: dict[str, int]) -> Outcome:
@@ -234,13 +253,16 @@ def main(arguments: list[str]) -> int:
     folder = folder or Path(tempfile.mkdtemp(prefix="faults-"))
     print(f"seed {seed}, {folder}", flush=True)
     links = Links() if given["cut"] else None
-    config = coordinator_work.CONFIG
-    if software:
-        made = Cluster(
-            folder / "cluster", kind="kafka", config=config, links=links, software=software, default_format=True
-        )
-    else:
-        made = Cluster(folder / "cluster", kind=kind, config=config, links=links)
+    node = FaultyNode if any(given[name] for name in DISK_FAULTS) else BrokerNode
+    made = Cluster(
+        folder / "cluster",
+        kind="kafka" if software else kind,
+        config=coordinator_work.CONFIG,
+        links=links,
+        software=software,
+        default_format=bool(software),
+        broker_node=node,
+    )
     with made as cluster:
         outcome = Faults(cluster, folder / "histories", seed, library, links, rate, work.split(","))(given)
     print(outcome)

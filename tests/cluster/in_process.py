@@ -24,6 +24,7 @@ from barnabas.broker.logging_setup import KafkaFormatter
 from barnabas.broker.server import EXIT_FAILED, EXIT_MISTAKE, EXIT_OK
 from barnabas.broker.server import Server as Broker
 from barnabas.broker.start_errors import StartError
+from barnabas.storage.files import Files
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.messages.cluster import BrokerHeartbeatRequest
 from bench.servers import START_TIMEOUT_S, STOP_TIMEOUT_S, Server
@@ -96,6 +97,8 @@ class LocalNode(Server):
         self._server: Broker
         self.when_killed: Callable[[], None] = lambda: None
         """Called when it was killed."""
+        self.make_files: Callable[[], Files] = Files
+        """Makes what it uses in place of the system's files, at each start."""
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
         raise NotImplementedError("it has no process")
@@ -194,7 +197,7 @@ class LocalNode(Server):
         options = ServeOptions(
             sets={**self.config, "log.dirs": str(self.data_dir)}, environment={"CLUSTER_ID": self._cluster_id}
         )
-        server = self._server = Broker(load_options(options))
+        server = self._server = Broker(load_options(options), files=self.make_files())
         server.start()
         try:
             async with trio.open_nursery() as nursery:

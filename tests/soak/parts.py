@@ -40,6 +40,10 @@ FAULTS = (
     _fault("pauses", "pause"),
     _fault("controlled shutdowns", "stop"),
     _fault("moves of replicas", "move"),
+    _fault("damaged batches", "damage"),
+    _fault("full disks", "full"),
+    _fault("unreadable logs", "unreadable"),
+    _fault("dead disks", "dead"),
 )
 
 
@@ -166,14 +170,16 @@ CLUSTERS = (
     _cluster(
         "cluster-faults",
         "three brokers, our controller",
-        "faults --kills 6 --cuts 1 --controller-kills 1 --whole 1 --pauses 1 --stops 1 --moves 1 --rate 2000",
+        "faults --kills 6 --cuts 1 --controller-kills 1 --whole 1 --pauses 1 --stops 1 --moves 1 --rate 2000"
+        " --damages 2 --full-disks 1 --read-errors 1 --dead-disks 1",
         FAULTS,
         (),
     ),
     _cluster(
         "cluster-faults-kafka-controllers",
         "three brokers, Kafka's controllers",
-        "faults --controllers kafka --kills 4 --cuts 1 --controller-kills 1 --pauses 1 --stops 1 --moves 1",
+        "faults --controllers kafka --kills 4 --cuts 1 --controller-kills 1 --pauses 1 --stops 1 --moves 1"
+        " --damages 2 --full-disks 1 --read-errors 1 --dead-disks 1",
         FAULTS,
         JAVA,
     ),
@@ -188,7 +194,8 @@ CLUSTERS = (
     _cluster(
         "mixed-cluster",
         "two of our brokers and one of Kafka's, Kafka's controllers",
-        "faults --software 1=kafka --kills 4 --stops 1 --pauses 1 --moves 1 --controller-kills 1",
+        "faults --software 1=kafka --kills 4 --stops 1 --pauses 1 --moves 1 --controller-kills 1"
+        " --damages 1 --full-disks 1",
         FAULTS,
         JAVA,
     ),
@@ -379,6 +386,8 @@ FIGURES = (
     Figure("failed operations of a disk", "cases", ("fault-sweep",)),
     Figure("kills of cluster nodes", "kills of a broker", _REAL_CLUSTERS),
     Figure("cuts between nodes", "cuts", _REAL_CLUSTERS),
+    Figure("damaged batches of leaders", "damaged batches", _REAL_CLUSTERS),
+    Figure("full disks of leaders", "full disks", _REAL_CLUSTERS),
     Figure("kills of a controller", "kills of a controller", _REAL_CLUSTERS),
     Figure("kills of a whole cluster", "kills of all nodes", _REAL_CLUSTERS),
     Figure("acknowledged records, none lost", "acknowledged records", _REAL_CLUSTERS),

@@ -11,10 +11,10 @@ from barnabas.storage.cleaning import batches
 from barnabas.storage.cleaning.cleaner import Cleaner
 from barnabas.storage.cleaning.key_map import KEY_BYTES
 from barnabas.storage.cleaning.selection import CleanerLimits
+from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.records import CorruptRecord
 from tests.storage.cleaning_driver import (
     AMPLE,
     batches_of,
@@ -132,7 +132,7 @@ def test_damaged_batch_ends_the_pass_and_leaves_the_log(log: Log) -> None:
     damaged = bytearray(path.read_bytes())
     damaged[80] ^= 1
     path.write_bytes(damaged)
-    with pytest.raises(CorruptRecord, match="CRC of the batch at offset 0"):
+    with pytest.raises(DamagedLog, match="CRC of the batch at offset 0"):
         clean(log)
     assert path.read_bytes() == damaged
     assert not list(Path(log.directory).glob("*.cleaned"))

@@ -79,8 +79,9 @@ LOG_READ_CHECK_CRCS = boolean(
     False,
     LOW,
     "Whether the CRC of each record batch is checked before it is sent to a reader. A batch with a wrong one, which "
-    "was damaged on the disk, takes its partition offline (KAFKA_STORAGE_ERROR). Without it clients check CRCs, as "
-    "with Kafka. Records are read into memory for that, instead of being sent from the file by the kernel.",
+    "was damaged on the disk, fails the reads that cross it (KAFKA_STORAGE_ERROR), and in a cluster another replica in "
+    "sync leads the partition instead. Without it clients check CRCs, as with Kafka. Records are read into memory for "
+    "that, instead of being sent from the file by the kernel.",
     used=True,
 )
 

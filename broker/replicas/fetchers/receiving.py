@@ -74,7 +74,7 @@ def receive(context: FetchContext, followed: Followed, data: FetchResponsePartit
         try:
             remedy = _append(context, followed, data, records)  # type: ignore[arg-type]
         except DamagedLog as damage:
-            followed.partition.fail(str(damage))
+            followed.partition.damaged(str(damage))
             return Wait()
         except Exception as error:
             return _failed(followed, error)

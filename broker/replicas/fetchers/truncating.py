@@ -81,7 +81,7 @@ def _prepare(followed: Followed, truncation: Truncation) -> Steps[bool]:
     try:
         yield from truncation.prepare()
     except DamagedLog as damage:
-        followed.partition.fail(str(damage))
+        followed.partition.damaged(str(damage))
         return False
     except OSError as error:
         followed.partition.report_unreadable(error)

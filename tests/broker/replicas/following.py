@@ -268,6 +268,7 @@ class Following:
             loop=self.loop,
             failures=self.failures,  # type: ignore[arg-type]
             on_failure=lambda partition, reason: partition.close(ErrorCode.KAFKA_STORAGE_ERROR),
+            on_damage=lambda partition, reason: partition.fail(reason),
             lead=lambda partition: SimpleNamespace(stop=lambda error: None, update=lambda *_, **__: None),  # type: ignore[arg-type,return-value]
         )
         self.set_role(partition, LEADER, 0)

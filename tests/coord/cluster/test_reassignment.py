@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.coord.cluster.topic_image import LOST_DIRECTORY, NO_LEADER, UNASSIGNED_DIRECTORY
+from barnabas.coord.cluster.topic_image import (
+    LOST_DIRECTORY,
+    MIGRATING_DIRECTORY,
+    NO_LEADER,
+    UNASSIGNED_DIRECTORY,
+)
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import (
     AlterPartitionReassignmentsRequest,
@@ -311,6 +316,12 @@ def test_replicas_are_assigned_to_directories() -> None:
     assert cluster.assign(1, LOST_DIRECTORY, ("orders", 1)) == [0]
     assert cluster.state("orders", 1)[:2] == (2, [2])
     assert cluster.partition("orders", 1).directories == (bytes([2]) * 16, LOST_DIRECTORY)
+
+
+def test_reserved_directories_have_the_ids_of_kafkas_class() -> None:
+    """`DirectoryId` of Kafka 4.4.0: its controllers take a replica for lost, or online, by these."""
+    reserved = [MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, LOST_DIRECTORY]
+    assert [int.from_bytes(one, "big") for one in reserved] == [0, 1, 2]
 
 
 def test_cordoned_brokers_take_no_replicas_by_hand(cluster: Brokers) -> None:

@@ -1,0 +1,277 @@
+"""R28: trouble of one broker's disk moves leaders and coordinators to others; the broker joins again by itself.
+
+Each fault is planted in the files of a running broker, under our controller and under one of Apache Kafka's.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from barnabas.broker.server import EXIT_FAILED
+from tests.broker.test_disk_failures import FaultyFiles
+from tests.cluster.asking import is_in_sync, leader, partitions
+from tests.cluster.clusters import Cluster, cluster_of, wait_for
+from tests.cluster.in_process import LocalNode
+from tests.cluster.quorums import IN_PROCESS
+from tests.cluster.test_failover import MORE, checked_work, in_sync
+from tests.cluster.work import create_topic
+
+pytestmark = pytest.mark.timeout(300)
+MOVED_S = 5.0
+"""How long a partition may be without a leader that serves it, seconds."""
+MAGIC = 16
+"""The position of the magic byte in a batch."""
+
+
+class Disk(FaultyFiles):
+    """A broker's disk; full as long as writes fail with ENOSPC."""
+
+    def volume(self, path: str) -> tuple[int, int]:
+        size, free = super().volume(path)
+        return size, 0 if self.errors.get("write") == errno.ENOSPC else free
+
+
+@pytest.fixture(scope="module", params=[IN_PROCESS, pytest.param("kafka", marks=[pytest.mark.jvm, pytest.mark.soak])])
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three brokers in this process."""
+    folder = tmp_path_factory.mktemp("cluster")
+    config = {"log.cleaner.backoff.ms": "500"}
+    made = Cluster(folder, kind=request.param, is_small=request.param == "kafka", config=config)
+    for node in made.brokers.values():
+        disk = Disk()
+        assert isinstance(node, LocalNode)
+        node.make_files = lambda disk=disk: disk
+        node.disk = disk  # type: ignore[attr-defined]
+    with made:
+        yield made
+
+
+def disk_of(cluster: Cluster, broker: int) -> Disk:
+    disk = cluster.brokers[broker].disk  # type: ignore[attr-defined]
+    assert isinstance(disk, Disk)
+    return disk
+
+
+def other_leads(cluster: Cluster, topic: str, index: int, than: int, patience_s: float = MOVED_S) -> int:
+    """Wait until another broker leads a partition, as all others know; which one."""
+
+    def moved() -> int:
+        others = [node for broker, node in cluster.brokers.items() if broker != than]
+        leaders = {leader(node.bootstrap, topic, index) for node in others}
+        return leaders.pop() if len(leaders) == 1 and not leaders & {than, -1} else 0
+
+    return wait_for(moved, f"another leader of {topic}-{index} than {than}", patience_s)
+
+
+def read_once(cluster: Cluster, topic: str, index: int, offset: int = 0, patience_s: float = 20.0) -> None:
+    """Have a consumer read from an offset, until it has something."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "reader", "log_level": 0})
+    consumer.assign([TopicPartition(topic, index, offset)])
+    try:
+        wait_for(lambda: [one for one in consumer.consume(1, 0.2) if one.error() is None], "a record", patience_s)
+    finally:
+        consumer.close()
+
+
+def damage(data_dir: Path, partition: str) -> None:
+    """Overwrite the magic of a log's first batch."""
+    with next(iter(sorted((data_dir / partition).glob("*.log")))).open("r+b") as log:
+        os.pwrite(log.fileno(), b"\x7f", MAGIC)
+
+
+def test_damage_that_a_read_finds_moves_the_leader_and_the_replica_is_filled_again(
+    made: Cluster, tmp_path: Path, topic: str
+) -> None:
+    with checked_work(made, tmp_path, topic) as work:
+        victim = leader(made.bootstrap, topic, 0)
+        node = made.brokers[victim]
+        damage(node.data_dir, f"{topic}-0")
+        began = time.monotonic()
+        read_once(made, topic, 0)
+        other_leads(made, topic, 0, victim)
+        assert time.monotonic() - began < MOVED_S
+        work.go_on(MORE)
+        in_sync(made, topic)
+    assert f"The replica {topic}-0 of this broker is damaged" in node.log()
+    assert f"Partition {topic}-0 is filled from its leader again" in node.log()
+
+
+def test_a_full_disk_moves_leaders_and_coordinators_until_there_is_space(
+    made: Cluster, tmp_path: Path, topic: str
+) -> None:
+    with checked_work(made, tmp_path, topic) as work:
+        victim = leader(made.bootstrap, topic, 0)
+        disk, node = disk_of(made, victim), made.brokers[victim]
+        disk.errors_in = str(node.data_dir)
+        disk.errors["write"] = errno.ENOSPC
+        began = time.monotonic()
+        other_leads(made, topic, 0, victim)
+        assert time.monotonic() - began < MOVED_S
+        work.go_on(3 * MORE)
+        assert all(victim not in one.isr_nodes for one in partitions(made.bootstrap, topic).values())
+        del disk.errors["write"]
+        wait_for(lambda: is_in_sync(made.bootstrap, topic, 3), "three replicas in sync")
+    assert "take no records: where another one in sync can lead" in node.log()
+    assert "take records again" in node.log()
+    assert "There is space again" in node.log()
+
+
+def commit_offset(cluster: Cluster, group: str, topic: str, offset: int) -> None:
+    """Commit an offset of a group, and read it again."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": group, "log_level": 0})
+    try:
+        consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+        assert [one.offset for one in consumer.committed([TopicPartition(topic, 0)], 10.0)] == [offset]
+    finally:
+        consumer.close()
+
+
+def test_a_coordinator_that_cannot_append_is_another_brokers_soon(made: Cluster, topic: str) -> None:
+    create_topic(made.bootstrap, topic)
+    in_sync(made, topic)
+    groups = [f"{topic}-{number}" for number in range(6)]
+    for group in groups:
+        wait_for(lambda group=group: commit_offset(made, group, topic, 1) or True, f"a commit of {group}")
+    in_sync(made, "__consumer_offsets")
+    victim = leader(made.bootstrap, "__consumer_offsets", 0)
+    disk, node = disk_of(made, victim), made.brokers[victim]
+    disk.errors_in = str(node.data_dir / "__consumer_offsets-0")
+    disk.errors["write"] = errno.ENOSPC
+    try:
+        began = time.monotonic()
+        for group in groups:
+            wait_for(lambda group=group: commit_offset(made, group, topic, 2) or True, f"a commit of {group}")
+        took = time.monotonic() - began
+        assert leader(made.bootstrap, "__consumer_offsets", 0) != victim
+        assert took < 2 * MOVED_S
+    finally:
+        del disk.errors["write"]
+    in_sync(made, "__consumer_offsets")
+
+
+def test_a_read_error_moves_the_leader_and_the_replica_is_filled_again(
+    made: Cluster, tmp_path: Path, topic: str
+) -> None:
+    with checked_work(made, tmp_path, topic) as work:
+        victim = leader(made.bootstrap, topic, 0)
+        disk, node = disk_of(made, victim), made.brokers[victim]
+        disk.errors_in = str(node.data_dir / f"{topic}-0")
+        disk.errors["read"] = errno.EIO
+        read_once(made, topic, 0)
+        other_leads(made, topic, 0, victim)
+        del disk.errors["read"]
+        work.go_on(MORE)
+        in_sync(made, topic)
+    assert "cannot be read" in node.log()
+
+
+@pytest.mark.parametrize("fault", ["write", "sync", "directory"])
+def test_a_broker_without_a_disk_hands_its_partitions_over_before_it_ends(
+    made: Cluster, tmp_path: Path, topic: str, fault: str
+) -> None:
+    """Its only log directory has failed: what leads there moves at once, not when its session ends."""
+    with checked_work(made, tmp_path, topic) as work:
+        victim = leader(made.bootstrap, topic, 0)
+        disk, node = disk_of(made, victim), made.brokers[victim]
+        away = node.data_dir.with_name(f"{node.data_dir.name}-away")
+        if fault == "directory":
+            node.data_dir.rename(away)
+        else:
+            disk.errors_in = str(node.data_dir)
+            disk.errors[fault] = errno.EIO
+        other_leads(made, topic, 0, victim)
+        work.go_on(MORE)
+        wait_for(lambda: not node.is_running, "the end of the broker")
+        assert node.stop() == EXIT_FAILED
+        disk.errors.clear()
+        if fault == "directory":
+            away.rename(node.data_dir)
+        node.start()
+        in_sync(made, topic)
+
+
+def test_damage_that_the_cleaner_finds_moves_the_leader(made: Cluster, topic: str) -> None:
+    create_topic(
+        made.bootstrap,
+        topic,
+        1,
+        cleanup_policy="compact",
+        segment_bytes=str(1 << 20),
+        min_cleanable_dirty_ratio="0.001",
+    )
+    in_sync(made, topic)
+    producer = Producer({"bootstrap.servers": made.bootstrap, "linger.ms": 1})
+
+    def fill() -> None:
+        for number in range(1500):
+            producer.produce(topic, os.urandom(1000), key=str(number % 10))
+        assert producer.flush(20) == 0
+
+    fill()
+    victim = leader(made.bootstrap, topic, 0)
+    node = made.brokers[victim]
+    damage(node.data_dir, f"{topic}-0")
+    fill()
+    other_leads(made, topic, 0, victim, 30.0)
+    in_sync(made, topic)
+    assert f"The replica {topic}-0 of this broker is damaged" in node.log()
+
+
+def test_the_last_replica_in_sync_goes_on(made: Cluster, topic: str) -> None:
+    """Nobody else has what it has: reads that cross the damage fail, everything else goes on."""
+    create_topic(made.bootstrap, topic, 1, min_insync_replicas="1")
+    in_sync(made, topic)
+    producer = Producer({"bootstrap.servers": made.bootstrap, "acks": "all"})
+    last = leader(made.bootstrap, topic, 0)
+    node = made.brokers[last]
+    others = [one for broker, one in made.brokers.items() if broker != last]
+    value = os.urandom(5000)  # so that each batch has an entry in the index
+    for _ in range(2):
+        producer.produce(topic, value)
+        assert producer.flush(20) == 0
+    for one in others:
+        assert one.stop() == 0
+    damage(node.data_dir, f"{topic}-0")
+    with pytest.raises(AssertionError, match="a record"):
+        read_once(made, topic, 0, patience_s=2.0)
+    producer.produce(topic, value)
+    assert producer.flush(20) == 0
+    read_once(made, topic, 0, 2)
+    assert leader(node.bootstrap, topic, 0) == last
+    for one in others:
+        one.start()
+    in_sync(made, topic)  # they have what is damaged; then one of them leads, and this one is filled again
+    wait_for(lambda: f"Partition {topic}-0 is filled from its leader again" in node.log(), "a new log of the last one")
+    in_sync(made, topic)
+    read_once(made, topic, 0)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", ["ours", pytest.param("kafka", marks=pytest.mark.jvm)])
+def test_a_leader_whose_log_is_damaged_when_all_start_again_is_filled_again(
+    tmp_path: Path, topic: str, kind: str
+) -> None:
+    """By the metadata it leads, and is in sync: a power failure has ended all of them at once."""
+    with cluster_of(kind, tmp_path / "cluster") as cluster, checked_work(cluster, tmp_path, topic) as work:
+        victim = leader(cluster.bootstrap, topic, 0)
+        node = cluster.brokers[victim]
+        checkpoint = node.data_dir / "recovery-point-offset-checkpoint"
+
+        def synced() -> bool:
+            return any(int(end) > 0 for end in re.findall(rf"^{topic} 0 (\d+)$", checkpoint.read_text(), re.MULTILINE))
+
+        wait_for(synced, "a recovery point of the log")
+        cluster.kill_all()
+        damage(node.data_dir, f"{topic}-0")
+        cluster.start()
+        in_sync(cluster, topic)
+        work.go_on(MORE)
+    assert f"Partition {topic}-0 is filled from its leader again" in node.log()
