@@ -1,7 +1,7 @@
 """Faults on a real cluster under load, in an order by seed: kills of brokers, of the controller, of all, pauses, cuts.
 
-Also controlled shutdowns, replicas that are taken away and given back empty, leaders' disks (`disk_faults`), and what administrators do
-(`admin_faults`).
+Also controlled shutdowns, replicas that are taken away and given back empty, leaders' disks (`disk_faults`), and what
+administrators do (`admin_faults`).
 
 `python -m tests.cluster.faults --kills 100 --controller-kills 20 --pauses 20 --whole 5 --controllers ours --seed 1`
 `python -m tests.cluster.faults --unregistrations 10 --configs 10 --controllers kafka`

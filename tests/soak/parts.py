@@ -44,6 +44,8 @@ FAULTS = (
     _fault("full disks", "full"),
     _fault("unreadable logs", "unreadable"),
     _fault("dead disks", "dead"),
+    _fault("unregistered brokers", "unregister"),
+    _fault("changed configs", "configure"),
 )
 
 
@@ -171,7 +173,7 @@ CLUSTERS = (
         "cluster-faults",
         "three brokers, our controller",
         "faults --kills 6 --cuts 1 --controller-kills 1 --whole 1 --pauses 1 --stops 1 --moves 1 --rate 2000"
-        " --damages 2 --full-disks 1 --read-errors 1 --dead-disks 1",
+        " --damages 2 --full-disks 1 --read-errors 1 --dead-disks 1 --unregistrations 1 --configs 1",
         FAULTS,
         (),
     ),
@@ -179,7 +181,7 @@ CLUSTERS = (
         "cluster-faults-kafka-controllers",
         "three brokers, Kafka's controllers",
         "faults --controllers kafka --kills 4 --cuts 1 --controller-kills 1 --pauses 1 --stops 1 --moves 1"
-        " --damages 2 --full-disks 1 --read-errors 1 --dead-disks 1",
+        " --damages 2 --full-disks 1 --read-errors 1 --dead-disks 1 --unregistrations 1 --configs 1",
         FAULTS,
         JAVA,
     ),
@@ -388,6 +390,7 @@ FIGURES = (
     Figure("cuts between nodes", "cuts", _REAL_CLUSTERS),
     Figure("damaged batches of leaders", "damaged batches", _REAL_CLUSTERS),
     Figure("full disks of leaders", "full disks", _REAL_CLUSTERS),
+    Figure("unregistered brokers that return", "unregistered brokers", _REAL_CLUSTERS),
     Figure("kills of a controller", "kills of a controller", _REAL_CLUSTERS),
     Figure("kills of a whole cluster", "kills of all nodes", _REAL_CLUSTERS),
     Figure("acknowledged records, none lost", "acknowledged records", _REAL_CLUSTERS),
