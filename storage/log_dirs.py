@@ -186,7 +186,7 @@ class LogDirs:
         self._missing.clear()
         for key in deleted:
             self._forget_everywhere(key)
-        self.write_recovery_points()  # strays are removed from it as well
+        self.write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT)  # strays are removed from it as well
 
     def found(self) -> Iterator[TopicPartition]:
         """The partitions that have a directory but no opened log: after all logs are opened, these are strays."""
@@ -500,19 +500,8 @@ class LogDirs:
 
     # --- checkpoints and close
 
-    def write_recovery_points(self) -> bool:
-        """Write `recovery-point-offset-checkpoint` where it has changed. False when a write failed."""
-        return self._write(layout.RECOVERY_POINT_CHECKPOINT)
-
-    def write_log_starts(self) -> bool:
-        """Write `log-start-offset-checkpoint` where it has changed. False when a write failed."""
-        return self._write(layout.LOG_START_CHECKPOINT)
-
-    def write_high_watermarks(self) -> bool:
-        """Write `replication-offset-checkpoint` where it has changed. False when a write failed."""
-        return self._write(layout.REPLICATION_CHECKPOINT)
-
-    def _write(self, name: str) -> bool:
+    def write_checkpoint(self, name: str) -> bool:
+        """Write a checkpoint file (`layout.RECOVERY_POINT_CHECKPOINT` …) where it has changed. False if one failed."""
         is_written = True
         for log_dir in self.working:
             try:

@@ -37,6 +37,11 @@ class TornTail(NamedTuple):
     size: int
     kept_in: list[str]
 
+    def __str__(self) -> str:
+        where = ", ".join(self.kept_in)
+        kept = f"; there were whole record batches among them, so they are kept in {where}" if where else ""
+        return f"{self.size} bytes that were not synced, from offset {self.offset} on{kept}"
+
 
 class LogState:
     """The state of one log in memory; the loader fills it and a `Log` is made from it."""

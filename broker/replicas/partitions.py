@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from barnabas.storage.log import Log
     from barnabas.storage.log_dir import LogDir
     from barnabas.storage.log_dirs import LogDirs
-    from barnabas.storage.log_state import TornTail
     from barnabas.storage.new_directories import NewDirectories
     from barnabas.wire.messages.replication import AlterPartitionRequest
 
@@ -355,7 +354,7 @@ class Partitions:
         if not self._is_loading:
             self._warn_of_strays()
         if log.torn is not None:
-            _warn_of_torn_tail(topic.name, index, log.torn)
+            logger.warning("Recovery of %s-%d has cut %s", topic.name, index, log.torn)
         partition = Partition(
             topic.name,
             index,
@@ -590,13 +589,3 @@ class Partitions:
 
 def _no_controller(_: object, __: object) -> None:
     raise RuntimeError("This broker was built without a channel to the controller")
-
-
-def _warn_of_torn_tail(topic: str, index: int, torn: TornTail) -> None:
-    kept = ""
-    if torn.kept_in:
-        kept = f"; there were whole record batches among them, so they are kept in {', '.join(torn.kept_in)}"
-    logger.warning(
-        "Recovery of %s-%d has cut %d bytes that were not synced, from offset %d on%s",
-        *(topic, index, torn.size, torn.offset, kept),
-    )

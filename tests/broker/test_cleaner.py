@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -67,13 +67,19 @@ def delete(memory: MemoryBroker, topic: str) -> None:
     ask(memory, request, 6, t.DeleteTopicsResponse)
 
 
-def ask(memory: MemoryBroker, request: Message, version: int, response: type[R]) -> R:
+@contextmanager
+def in_one_moment(memory: MemoryBroker) -> Iterator[None]:
+    """The clock stands still: on a busy machine the real one would have work in steps done between the turns."""
     loop = memory.broker.loop
     clock, moment = loop.now, loop.now()
-    loop.now = lambda: moment  # on a busy machine the real clock would have the rest done between the turns
-    answer = memory.client().ask(request, version, response)
+    loop.now = lambda: moment
+    yield
     loop.now = clock
-    return answer
+
+
+def ask(memory: MemoryBroker, request: Message, version: int, response: type[R]) -> R:
+    with in_one_moment(memory):
+        return memory.client().ask(request, version, response)
 
 
 def produce(memory: MemoryBroker, topic: str, count: int = 22, key: bytes = b"k") -> None:
@@ -233,10 +239,11 @@ async def test_segments_are_not_deleted_while_a_cleaner_reads_them(tmp_path: Pat
         log = memory.broker.partitions.get("t", 0).log
         log.is_cleaning = True
         log.advance_log_start_offset(15)
-        memory.broker.partitions.persist_log_starts()
-        assert log.segments[0].base_offset == 0
-        log.is_cleaning = False
-        memory.broker.partitions.persist_log_starts()
+        with in_one_moment(memory):
+            memory.broker.partitions.persist_log_starts()
+            assert log.segments[0].base_offset == 0
+            log.is_cleaning = False
+            memory.broker.partitions.persist_log_starts()
         assert log.segments[0].base_offset == 10
 
 

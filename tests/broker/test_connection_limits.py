@@ -28,6 +28,7 @@ from barnabas.wire.messages.configs import (
 from tests.broker.memory_broker import MemoryBroker
 from tests.broker.turns import Turns, requests
 from tests.support.cases import for_each
+from tests.support.sockets import is_ended_by_peer
 
 TWO = "INTERNAL://127.0.0.1:0,EXTERNAL://127.0.0.1:0"
 PROTOCOLS = {"listeners": TWO, "listener.security.protocol.map": "INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT"}
@@ -83,7 +84,7 @@ def test_the_inter_broker_listener_is_exempt_and_the_idlest_other_connection_is_
     active = serving.connect()
     broker = serving.dial(serving.second)
     assert serving.take_turns() == 2
-    assert idle.recv(1) == b""
+    assert is_ended_by_peer(idle)
     for peer in (active, broker):
         peer.sendall(requests(1, 0))
     serving.until(lambda: serving.count(active) and serving.count(broker))
@@ -93,7 +94,7 @@ def test_the_inter_broker_listener_is_exempt_and_the_idlest_other_connection_is_
 def test_an_address_may_have_a_limit_of_its_own(serving: Serving) -> None:
     peers = [serving.dial() for _ in range(3)]
     assert serving.take_turns() == 2
-    assert peers[2].recv(1) == b""
+    assert is_ended_by_peer(peers[2])
 
 
 @limited(creation_rate=2, rate_window_s=3.0)

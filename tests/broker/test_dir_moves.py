@@ -208,7 +208,7 @@ def test_the_offsets_of_a_copy_that_was_given_up_are_not_those_of_the_next(movin
     current, target = moving.dir_of(), moving.half_moved()
     moving.memory.close()
     moving.start()
-    moving.memory.broker.log_dirs.write_recovery_points()
+    moving.memory.broker.log_dirs.write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT)
     assert recovery_points(moving, target)["t", 0] > 0
     assert moving.alter(current) == E.NONE
     assert moving.alter(target) == E.NONE

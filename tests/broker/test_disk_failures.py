@@ -15,6 +15,7 @@ import trio
 from barnabas.broker.config.load import load
 from barnabas.broker.server import Server
 from barnabas.broker.start_errors import StartError
+from barnabas.storage import layout
 from barnabas.storage.files import Buffer, File, Files
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages.fetch import FetchResponse
@@ -157,8 +158,8 @@ class TestFailedSync:
         files.syncs.clear()
         for _ in range(3):
             assert send(memory, "there") == E.KAFKA_STORAGE_ERROR
-        memory.broker.log_dirs.write_recovery_points()
-        memory.broker.log_dirs.write_high_watermarks()
+        memory.broker.log_dirs.write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT)
+        memory.broker.log_dirs.write_checkpoint(layout.REPLICATION_CHECKPOINT)
         memory.advance(3600)
         assert not [path for path in files.syncs if files.errors_in in path]
 
@@ -364,10 +365,10 @@ class TestRefusedWrite:
     ) -> None:
         files.errors["write"] = errno.ENOSPC
         for _ in range(10):
-            assert not memory.broker.log_dirs.write_high_watermarks()
+            assert not memory.broker.log_dirs.write_checkpoint(layout.REPLICATION_CHECKPOINT)
         assert len(errors(caplog)) == 1
         files.errors.clear()
-        assert memory.broker.log_dirs.write_high_watermarks()
+        assert memory.broker.log_dirs.write_checkpoint(layout.REPLICATION_CHECKPOINT)
 
     def test_records_are_deleted_on_a_full_disk_though_the_response_is_an_error(
         self, memory: MemoryBroker, files: FaultyFiles

@@ -11,6 +11,7 @@ from barnabas.broker.net.refused_sockets import MOST
 from barnabas.broker.security.ip_rates import ConnectionRates, IpRates
 from tests.broker.memory_broker import Flushes
 from tests.broker.turns import Turns, requests
+from tests.support.sockets import is_ended_by_peer
 
 ADDRESS = "127.0.0.1"
 
@@ -103,7 +104,7 @@ def test_few_refused_connections_are_held_open(limited: Limited) -> None:
         limited.reactor.turn()
     limited.take_turns()
     for peer in peers[-5:]:
-        assert peer.recv(1) == b""
+        assert is_ended_by_peer(peer)
     peers[10].setblocking(False)
     with pytest.raises(BlockingIOError):
         peers[10].recv(1)

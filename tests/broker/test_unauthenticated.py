@@ -14,6 +14,7 @@ from barnabas.broker.net.connection import Connection
 from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.unauthenticated import GRACE_S
 from tests.broker.turns import Turns, requests
+from tests.support.sockets import is_ended_by_peer
 
 LARGE = 100_000
 """More than the first buffer of a frame."""
@@ -41,7 +42,7 @@ class Guarded(Turns):
 def is_closed(peer: socket.socket) -> bool:
     peer.setblocking(False)
     try:
-        return peer.recv(1) == b""
+        return is_ended_by_peer(peer)
     except BlockingIOError:
         return False
 

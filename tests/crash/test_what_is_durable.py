@@ -150,12 +150,12 @@ def test_recovery_point_is_written_as_the_end_only_when_indexes_are_complete() -
     for _ in range(3):
         append(log, batch_of([b"v"]))
     log.flush()
-    dirs.write_recovery_points()
+    dirs.write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT)
     assert disk.read_file("/data/recovery-point-offset-checkpoint") == b"0\n1\nt 0 2\n"
     log.roll(0.0)
     assert log.recovery_point == 2
     log.flush()
-    dirs.write_recovery_points()
+    dirs.write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT)
     assert disk.read_file("/data/recovery-point-offset-checkpoint") == b"0\n1\nt 0 3\n"
 
 
@@ -208,12 +208,12 @@ def test_a_full_truncation_survives_a_crash_at_any_moment() -> None:
     log = open_log(dirs, segment_bytes=200)
     fill(log)
     log.flush()
-    dirs.write_recovery_points()
+    dirs.write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT)
     end, before = log.log_end_offset, len(disk.operations)
     truncation = Truncation(log, 100, fully=True)
     assert [wait for wait in truncation.prepare() if wait] == []
     truncation.announce()
-    dirs.write_recovery_points()
+    dirs.write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT)
     truncation.cut()
     truncation.sync()
     truncation.finish()

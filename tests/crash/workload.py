@@ -115,7 +115,7 @@ class Workload:
         rolled = self.host.log_dirs.logs_with_rolled_segments()
         keys = {id(log): key for key, log in self.host.log_dirs.logs.items()}
         self._flush({keys[id(log)]: log.start_flush(log.segments.active.base_offset) for log in rolled})
-        self.host.log_dirs.write_recovery_points()
+        self.host.log_dirs.write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT)
 
     def _flush(self, jobs: dict[Key, FlushJob | None]) -> None:
         for key, job in jobs.items():
@@ -185,7 +185,7 @@ class Workload:
         if log.log_start_offset == self.ledger.partitions[key].start:
             return
         self.host.promise(StartMoving(key, log.log_start_offset), self.ledger)
-        self.host.log_dirs.write_log_starts()
+        self.host.log_dirs.write_checkpoint(layout.LOG_START_CHECKPOINT)
         self._delete_later(log.delete_segments_below(log.log_start_offset))
         self.host.promise(StartMoved(key), self.ledger)
 
@@ -274,7 +274,7 @@ class Workload:
         self.host.promise(Deleted(topic), self.ledger)
         for log_dir in {self.host.log_dirs.delete_log(*key, now=self.host.now) for key in keys}:
             log_dir.sync_names()
-        self.host.log_dirs.write_recovery_points()
+        self.host.log_dirs.write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT)
 
     def remove_deleted(self) -> None:
         """Remove files that were renamed for deletion."""

@@ -23,7 +23,7 @@ def test_log_start_is_checkpointed_even_where_a_segment_starts(tmp_path: Path) -
     log.advance_log_start_offset(2)
     log.delete_segments_below(2)
     assert log.segments[0].base_offset == 2
-    dirs.write_log_starts()
+    dirs.write_checkpoint(layout.LOG_START_CHECKPOINT)
     assert (tmp_path / layout.LOG_START_CHECKPOINT).read_text() == "0\n1\nt 0 2\n"
 
 
@@ -35,8 +35,8 @@ def test_checkpoints_of_a_deleted_topic_do_not_apply_to_a_new_one_of_the_same_na
     log.flush()
     log.high_watermark = 5
     log.advance_log_start_offset(3)
-    dirs.write_recovery_points()
-    dirs.write_log_starts()
+    dirs.write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT)
+    dirs.write_checkpoint(layout.LOG_START_CHECKPOINT)
     dirs.delete_log("t", 0, now=0.0)
     append(open_log(dirs, topic_id=OTHER_ID), batch_of([b"new"]))
     dirs.release()
@@ -102,9 +102,9 @@ def test_checkpoints_of_logs_that_are_not_open_yet_stay(tmp_path: Path) -> None:
     before = {name: (tmp_path / name).read_text() for name in CHECKPOINTS}
     again = opened_dirs(tmp_path)
     open_log(again, "metadata")
-    again.write_recovery_points()
-    again.write_log_starts()
-    again.write_high_watermarks()
+    again.write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT)
+    again.write_checkpoint(layout.LOG_START_CHECKPOINT)
+    again.write_checkpoint(layout.REPLICATION_CHECKPOINT)
     for name, text in before.items():
         assert set(text.splitlines()[2:]) <= set((tmp_path / name).read_text().splitlines())
     again.release()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.storage import retention
+from barnabas.storage import layout, retention
 from barnabas.storage.files import UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.storage.log_dirs import LogDirs
@@ -160,7 +160,7 @@ def test_log_start_is_on_the_disk_before_a_file_is_renamed(tmp_path: Path) -> No
         append(log, batch_of([b"v" * 20], timestamps=[1]))
     log.high_watermark = 3
     retention.expire(log, NOW_MS, 0.0)
-    dirs.write_log_starts()
+    dirs.write_checkpoint(layout.LOG_START_CHECKPOINT)
     log.delete_segments_below(log.log_start_offset)
     assert set(started_at) == {"0\n1\nt 0 3\n"}
 
