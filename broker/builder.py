@@ -29,6 +29,7 @@ from barnabas.broker.replicas.flusher import Flusher
 from barnabas.broker.replicas.partitions import Partitions
 from barnabas.broker.steps import StepRunner, run_in_place
 from barnabas.storage.files import Files
+from barnabas.storage.foreign import refuse_node
 from barnabas.storage.log_dirs import LogDirs
 from barnabas.storage.topic_keys import SYNONYMS
 
@@ -65,6 +66,8 @@ def open_broker(
     clocks, files and randomness can be replaced by tests. Raises what opening the data
     directories and replaying the metadata raise.
     """
+    for path in paths:
+        refuse_node(files or Files(), str(Path(path).absolute()))
     broker = _new_broker(config, paths, files, disk or flushes, now, now_ms, random_bytes, make_loop)
     try:
         broker.metadata = broker.controller = Controller(

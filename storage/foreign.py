@@ -66,6 +66,16 @@ def refuse_cluster(files: Files, path: str) -> None:
     )
 
 
+def refuse_node(files: Files, path: str) -> None:
+    """DataDirMismatch if `path` is the log directory of a node in a cluster's directory. OSError."""
+    parent, _, name = path.rpartition("/")
+    if layout.is_node_dir(name) and files.exists(f"{parent}/{layout.CLUSTER_STATE}"):
+        raise DataDirMismatch(
+            f"{path} is of a node of the cluster in {parent}, not of one broker: start the cluster with "
+            f"'barnabas serve --brokers N --data-dir {parent}'"
+        )
+
+
 def _mark_of_cluster(files: Files, path: str) -> str | None:
     if not files.exists(path):
         return None

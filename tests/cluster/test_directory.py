@@ -9,6 +9,7 @@ import pytest
 from barnabas.cluster.directory import take_directory
 from barnabas.cluster.plan import PlanError
 from barnabas.storage.log_dirs import DataDirMismatch
+from tests.broker.memory_broker import MemoryBroker
 from tests.cluster.test_state import a_state, identify, state
 from tests.storage.dirs_driver import append_batches, log_dirs, open_log, opened_dirs
 from tests.support.cases import for_each
@@ -40,6 +41,15 @@ def test_a_broker_refuses_the_directory_of_a_cluster(has_file: bool, tmp_path: P
 def test_a_node_of_the_cluster_is_a_log_directory(tmp_path: Path) -> None:
     directory = a_cluster(tmp_path / "c")
     log_dirs(directory / "broker-1").open(1)
+
+
+def test_one_broker_refuses_the_directory_of_a_node(tmp_path: Path) -> None:
+    """The only broker of a cluster: its copy of the metadata names no other, and the broker began to write to it."""
+    directory = a_cluster(tmp_path / "c")
+    before = content(directory)
+    with pytest.raises(DataDirMismatch, match=r"broker-1 is of a node of the cluster in \S+, not of one broker"):
+        MemoryBroker(directory / "broker-1")
+    assert content(directory) == before
 
 
 def test_a_cluster_refuses_the_directory_of_a_broker(tmp_path: Path) -> None:

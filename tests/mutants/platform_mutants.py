@@ -11,8 +11,8 @@ PLATFORMS = (
     Mutant(
         "partitions-without-identity-get-a-new-cluster",
         "storage/log_dirs.py",
-        "if not log_dir.cluster_id and any(",
-        "if False and any(",
+        "if not log_dir.cluster_id and partition_in(",
+        "if False and partition_in(",
         "tests/storage/test_log_dirs.py::test_partitions_without_an_identity_get_no_new_one",
     ),
     Mutant(

@@ -165,9 +165,23 @@ STORAGE = (
     Mutant(
         "another-topics-directory-adopted",
         "storage/log_dirs.py",
-        "        return None if stored in (ZERO_UUID, topic_id) else stored\n",
+        "        return None if topic_id == ZERO_UUID or stored in (None, ZERO_UUID, topic_id) else stored\n",
         "        return None\n",
         _T + "test_log_deletion.py::test_topic_made_again_never_shows_the_data_of_the_old_one",
+    ),
+    Mutant(
+        "directories-of-others-set-aside",
+        "storage/log_dirs.py",
+        "            if not is_known_of_partition(self.files, path):\n",
+        "            if False:\n",
+        _T + "test_foreign.py::test_they_are_left_as_they_are",
+    ),
+    Mutant(
+        "two-supervisors-of-one-directory",
+        "barnabas/cluster/lock.py",
+        "        if not lock(self._own):\n",
+        "        if False:\n",
+        "tests/cluster/test_lock.py::test_one_has_the_directory_and_the_other_is_told_who",
     ),
     Mutant(
         "clients-may-write-control-batches",
