@@ -18,7 +18,7 @@ from barnabas.cluster.node import Body, Lifeline, fork
 from barnabas.cluster.options import KAFKA, OURS, ClusterOptions
 from barnabas.cluster.plan import Controller, PlanError
 from barnabas.cluster.ports import free_port, node_ports
-from barnabas.cluster.recovery import find_again
+from barnabas.cluster.recovery import check_metadata, find_again
 from barnabas.cluster.state import FILE, ClusterState, NoCluster, NodeState, Unreadable, read_all
 from barnabas.terminal.notes import note
 
@@ -44,6 +44,7 @@ class Members:
             raise PlanError(str(error)) from None
         self._ports = dict(enumerate(ports, 1))
         ids = (plan.OUR_CONTROLLER,) if options.controllers == OURS else plan.KAFKA_CONTROLLERS
+        check_metadata(directory, ids)
         taken = list(ports)
         self._controllers: list[Controller] = []
         for node_id in ids:

@@ -6,12 +6,14 @@ below. Without a controller's directory the metadata is gone: brokers that have 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from barnabas.cluster.lock import node_directories
 from barnabas.cluster.options import KAFKA, OURS
 from barnabas.cluster.plan import PlanError
 from barnabas.cluster.state import ClusterState, NodeState
+from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.storage import layout
 from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.files import ReadOnlyFiles
@@ -52,6 +54,32 @@ def find_again(directory: str) -> ClusterState | None:
             "the metadata of their partitions: restore it from a copy"
         )
     return found
+
+
+def check_metadata(directory: str, controllers: Sequence[int]) -> None:
+    """PlanError if brokers have partitions here, and a majority of these controllers has no directory any longer.
+
+    They would begin with empty metadata, by which every broker sets all of its partitions aside.
+    """
+    base = Path(directory).absolute()
+    left = [node_id for node_id in controllers if _has_identity(base / f"controller-{node_id}")]
+    if 2 * len(left) > len(controllers):
+        return
+    names = [name for name in node_directories(base) if name.startswith("broker-") and _has_partitions(base / name)]
+    if names:
+        raise PlanError(
+            f"{', '.join(names)} in {directory} {'has' if len(names) == 1 else 'have'} partitions, but the controllers "
+            "that have their metadata have no directory there any longer: restore it from a copy"
+        )
+
+
+def _has_identity(node: Path) -> bool:
+    return any((node / below / layout.META_PROPERTIES).exists() for below in ("", LOGS))
+
+
+def _has_partitions(broker: Path) -> bool:
+    found = (layout.parse_partition_dir(entry.name) for entry in broker.iterdir())
+    return any(one is not None and one[0] != CLUSTER_METADATA_TOPIC for one in found)
 
 
 def _one_of(directory: str, clusters: dict[str, str], unreadable: list[str]) -> str:

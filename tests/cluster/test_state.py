@@ -159,3 +159,25 @@ def test_a_state_of_the_version_before_can_be_read(tmp_path: Path) -> None:
     values = {"cluster_id": CLUSTER_ID, "controllers": "ours", "pid": 7, "control": "/c/control", "nodes": []}
     (tmp_path / state.FILE).write_text(json.dumps(values))
     assert state.read(str(tmp_path)) == ClusterState(CLUSTER_ID, OURS, 7, "/c/control")
+
+
+@for_each(
+    ("controllers", "left", "is_refused"),
+    [(OURS, [], True), (OURS, [3000], False), (KAFKA, [3000], True), (KAFKA, [3001, 3002], False)],
+)
+def test_partitions_without_the_metadata_of_the_controllers_are_left_alone(
+    controllers: str, left: list[int], is_refused: bool, tmp_path: Path
+) -> None:
+    """With empty metadata every broker would set its partitions aside."""
+    shutil.rmtree(tmp_path)
+    identify(tmp_path / "broker-1", 1)
+    for node_id in left:
+        identify(tmp_path / f"controller-{node_id}" / ("logs" if controllers == KAFKA else ""), node_id)
+    recovery.check_metadata(str(tmp_path), [3000])  # the first start was interrupted: nothing is lost
+    (tmp_path / "broker-1" / "t-0").mkdir()
+    ids = [3000] if controllers == OURS else [3000, 3001, 3002]
+    if is_refused:
+        with pytest.raises(PlanError, match=r"^broker-1 in .* has partitions, but the controllers that have their"):
+            recovery.check_metadata(str(tmp_path), ids)
+    else:
+        recovery.check_metadata(str(tmp_path), ids)
