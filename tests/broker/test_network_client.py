@@ -208,6 +208,29 @@ def test_an_unknown_address_is_a_network_error_and_a_closed_client_stays_closed(
     assert answers.codes == [ErrorCode.NETWORK_EXCEPTION] * 2
 
 
+def test_a_client_is_good_for_a_node_that_is_registered_again(wire, node):
+    """R29: what waits fails while the node is not registered; who has kept the client reaches it afterwards."""
+    other, registered, answers = wire.node(), [node.address], Answers()
+    other.on(AllocateProducerIdsRequest, lambda request, _: AllocateProducerIdsResponse(producer_id_start=9))
+    node.handlers[AllocateProducerIdsRequest] = lambda request, version: None
+    brokers = InterBroker(wire.loop, wire.outgoing.connect, lambda _: registered[0], client_id="broker-0")
+    client = brokers.client(5, "x")
+    ask(client, 1, answers)
+    wire.until(lambda: node.requests)
+    registered[0] = None
+    brokers.registration_changed(5)
+    ask(client, 2, answers)
+    wire.until(lambda: len(answers.all) == 2)
+    assert answers.codes == [ErrorCode.NETWORK_EXCEPTION] * 2
+    registered[0] = other.address
+    wire.time += 1
+    brokers.registration_changed(5)
+    ask(client, 3, answers)
+    wire.until(lambda: len(answers.all) == 3)
+    assert answers.codes[2] is None
+    assert brokers.client(5, "x") is client
+
+
 def test_names_are_looked_up_and_unknown_ones_fail(wire, node):
     answers = Answers()
     known = NetworkClient(wire.loop, wire.outgoing.connect, lambda: ("localhost", node.port), client_id="test")

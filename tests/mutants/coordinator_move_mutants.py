@@ -31,7 +31,7 @@ COORDINATOR_MOVES: Final = (
     Mutant(
         "who-waits-for-a-coordinator-that-moves-is-forgotten",
         "broker/coordinators/shard.py",
-        "        release_replies(self.coordinator.unload(at))\n",
+        "        release_replies(self.coordinator.unload(at), loop)\n",
         "        self.coordinator.unload(at)\n",
         _MOVES + "::TestGroups::test_who_waits_is_answered_when_the_leadership_ends",
     ),

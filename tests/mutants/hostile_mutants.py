@@ -175,8 +175,8 @@ HOSTILE = (
     Mutant(
         "one-failed-reader-stops-the-others",
         "broker/replicas/partition.py",
-        '                log_failure(f"Waking a reader of {self!r}", failure)\n',
-        "                raise failure\n",
+        '            log_failure(f"Waking a reader of {self!r}", failure)\n',
+        "            raise failure\n",
         "tests/broker/test_waiting_requests.py::TestReaders::test_a_reader_that_fails_leaves_the_others",
     ),
     Mutant(

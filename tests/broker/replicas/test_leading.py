@@ -283,6 +283,17 @@ class TestSessions:
         memory.advance(LAG_S)
         assert [one.broker_id for one in memory.proposed().new_isr_with_epochs] == [ME, THIRD]
 
+    def test_a_session_that_is_closed_leaves_its_partitions(self, memory, partition, second) -> None:
+        """R29."""
+        self.open(memory, second)
+        self.send(memory)
+        assert list(partition.watches) == [self.watch(memory)]
+        memory.broker.fetch_sessions.close(self.session_id)
+        assert partition.watches == {}
+        memory.advance(0.6)  # what waits reads once more
+        assert len(second.client.answers()) == 1
+        assert partition.watches == {}
+
     def test_a_new_high_watermark_is_told_with_the_next_answer(self, memory, partition, second, third) -> None:
         self.open(memory, second)
         self.send(memory)
