@@ -3,14 +3,16 @@
 The controller assigns replicas itself while a broker has one directory. With several, the broker chooses; and an empty
 disk in the place of a lost one is another directory. Each replica whose directory the image does not have is reported,
 since the controller lets none lead in a directory that it does not know to be online. One request is in flight, with
-`BATCH` replicas at most; what it does not settle is looked at again after a pause. Source: Kafka's
-`AssignmentsManager`.
+`BATCH` replicas at most; what it does not settle is looked at again after a pause, which doubles while nothing is
+settled, and so is what the controller has taken, if the metadata does not say so within `CHECK_S`. Source: Kafka's
+`AssignmentsManager`, which does not look whether the metadata comes.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from barnabas.coord.cluster.delta import FEATURES
@@ -39,6 +41,9 @@ logger = logging.getLogger("kafka.server.AssignmentsManager")
 
 BATCH: Final = 2000
 RETRY_S: Final = 0.5
+MAX_RETRY_S: Final = 8.0
+CHECK_S: Final = 5.0
+"""How long the metadata may take to have a directory that the controller has taken, seconds."""
 PARTITIONS_PER_STEP: Final = 500
 
 _Replica = tuple[Uuid, int]
@@ -65,7 +70,14 @@ class DirectoryAssignments:
         self._image = image
         self._broker_epoch = broker_epoch
         self._to_report: dict[_Replica, None] = {}
+        self._told: dict[_Replica, float] = {}
+        """What the controller has taken, and when the metadata is to have it; the first is due first."""
         self._is_busy = False
+        self._is_scheduled = False
+        self._is_checking = False
+        self._pause_s = RETRY_S
+        self._reported: frozenset[ErrorCode] = frozenset()
+        """The errors of the last answer, which the log has."""
 
     def apply(self, delta: ClusterDelta) -> Steps[None] | None:
         """Look at the replicas that have changed; after the partitions have been opened."""
@@ -104,7 +116,10 @@ class DirectoryAssignments:
 
     def _report(self) -> None:
         image = self._image()
-        if self._is_busy or not self._to_report or self._broker_epoch() < 0:
+        if self._is_busy or not self._to_report:
+            return
+        if self._broker_epoch() < 0:
+            self._report_later()  # the broker registers again
             return
         if image.metadata_version < DIRECTORIES_SINCE:
             return  # the metadata has no directories yet; `apply` notices when it may
@@ -145,17 +160,75 @@ class DirectoryAssignments:
 
     def _answered(self, sent: list[_Replica], outcome: AssignReplicasToDirsResponse | KafkaError) -> None:
         self._is_busy = False
-        code = outcome.code if isinstance(outcome, KafkaError) else ErrorCode(outcome.error_code)
-        if code:
-            logger.warning("The controller did not take the directories of %d replicas: %s", len(sent), code.name)
-        elif isinstance(outcome, AssignReplicasToDirsResponse):
-            for directory in outcome.directories:
-                for topic in directory.topics:
-                    for partition in topic.partitions:
-                        if not partition.error_code:
-                            self._to_report.pop((topic.topic_id, partition.partition_index), None)
+        if isinstance(outcome, KafkaError):
+            refused = {outcome.code}
+        elif outcome.error_code:
+            refused = {ErrorCode(outcome.error_code)}
+        else:
+            refused = self._settle(outcome)
+        if refused - self._reported:
+            names = ", ".join(sorted(code.name for code in refused))
+            logger.warning(
+                "The controller did not take the directories of all of %d replicas, telling it again: %s",
+                *(len(sent), names),
+            )
+        self._reported = frozenset(refused)
+        self._pause_s = min(2 * self._pause_s, MAX_RETRY_S) if refused else RETRY_S
+        self._check_later()
         if self._to_report:
-            self._loop.timers.at(self._loop.now() + RETRY_S, self._report)
+            self._report_later()
+
+    def _settle(self, response: AssignReplicasToDirsResponse) -> set[ErrorCode]:
+        """Take over what the controller has taken; the errors of the rest."""
+        refused: set[ErrorCode] = set()
+        due = self._loop.now() + CHECK_S
+        for directory in response.directories:
+            for topic in directory.topics:
+                for partition in topic.partitions:
+                    replica = (topic.topic_id, partition.partition_index)
+                    if partition.error_code:
+                        refused.add(ErrorCode(partition.error_code))
+                    elif replica in self._to_report:
+                        del self._to_report[replica]
+                        self._told.pop(replica, None)
+                        self._told[replica] = due
+        return refused
+
+    def _report_later(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.timers.at(self._loop.now() + self._pause_s, self._report_scheduled)
+
+    def _report_scheduled(self) -> None:
+        self._is_scheduled = False
+        self._report()
+
+    # -- what the controller has taken
+
+    def _check_later(self) -> None:
+        if self._told and not self._is_checking:
+            self._is_checking = True
+            self._loop.timers.at(max(next(iter(self._told.values())), self._loop.now()), self._check)
+
+    def _check(self) -> None:
+        """Report again what the metadata does not have, though the controller has taken it long ago."""
+        self._is_checking = False
+        now, image, missing = self._loop.now(), self._image(), 0
+        for replica, due in list(islice(self._told.items(), BATCH)):
+            if due > now:
+                break
+            del self._told[replica]
+            if replica not in self._to_report and self._actual(replica, image.topic_by_id(replica[0])) is not None:
+                self._to_report[replica] = None
+                missing += 1
+        if missing:
+            logger.warning(
+                "The controller has taken the directories of %d replicas, but for %g s no metadata has them: telling "
+                "it again",
+                *(missing, CHECK_S),
+            )
+            self._report()
+        self._check_later()
 
 
 def assign_directory(
