@@ -3,8 +3,9 @@
 The controller assigns replicas itself while a broker has one directory. With several, the broker chooses; and an empty
 disk in the place of a lost one is another directory. Each replica whose directory the image does not have is reported,
 since the controller lets none lead in a directory that it does not know to be online. One request is in flight, with
-`BATCH` replicas at most; what it does not settle is looked at again after a pause. Source: Kafka's
-`AssignmentsManager`.
+`BATCH` replicas at most; what it does not settle is looked at again after a pause, which doubles while nothing is
+settled, and so is what the controller has taken, if the metadata does not say so within `CHECK_S`. Source: Kafka's
+`AssignmentsManager`, which does not look whether the metadata comes.
 
 A replica that cannot serve is reported as lost, in the reserved directory that is never online, if another replica in
 sync can lead: the controller takes it out of the ISR and elects that one (R28). When it can serve again its directory
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -46,6 +48,9 @@ logger = logging.getLogger("kafka.server.AssignmentsManager")
 
 BATCH: Final = 2000
 RETRY_S: Final = 0.5
+MAX_RETRY_S: Final = 8.0
+CHECK_S: Final = 5.0
+"""How long the metadata may take to have a directory that the controller has taken, seconds."""
 LOST_AGAIN_S: Final = 5.0
 """When a replica is reported as lost again that is in the ISR nevertheless, seconds."""
 PARTITIONS_PER_STEP: Final = 500
@@ -77,8 +82,15 @@ class DirectoryAssignments:
         self._broker_epoch = broker_epoch
         self._can_serve = can_serve
         self._to_report: dict[_Replica, None] = {}
+        self._told: dict[_Replica, float] = {}
+        """What the controller has taken, and when the metadata is to have it; the first is due first."""
         self._is_busy = False
         self._lost_again_at: dict[_Replica, float] = {}
+        self._is_scheduled = False
+        self._is_checking = False
+        self._pause_s = RETRY_S
+        self._reported: frozenset[ErrorCode] = frozenset()
+        """The errors of the last answer, which the log has."""
 
     def apply(self, delta: ClusterDelta) -> Steps[None] | None:
         """Look at the replicas that have changed; after the partitions have been opened."""
@@ -144,7 +156,10 @@ class DirectoryAssignments:
 
     def _report(self) -> None:
         image = self._image()
-        if self._is_busy or not self._to_report or self._broker_epoch() < 0:
+        if self._is_busy or not self._to_report:
+            return
+        if self._broker_epoch() < 0:
+            self._report_later()  # the broker registers again
             return
         if image.metadata_version < DIRECTORIES_SINCE:
             return  # the metadata has no directories yet; `apply` notices when it may
@@ -153,23 +168,29 @@ class DirectoryAssignments:
         now, again_at = self._loop.now(), inf
         for replica in list(self._to_report)[:BATCH]:
             directory = self._wanted(replica, image.topic_by_id(replica[0]))
-            if directory != LOST_DIRECTORY:
-                self._lost_again_at.pop(replica, None)
+            not_before = self._not_before(replica, directory, now)
             if directory is None:
                 del self._to_report[replica]
-                continue
-            if directory == LOST_DIRECTORY:
-                if (wait_until := self._lost_again_at.get(replica, now)) > now:
-                    again_at = min(again_at, wait_until)
-                    continue
-                self._lost_again_at[replica] = now + LOST_AGAIN_S
-            sent.append(replica)
-            directories.setdefault(directory, {}).setdefault(replica[0], []).append(replica[1])
+            elif not_before > now:
+                again_at = min(again_at, not_before)
+            else:
+                sent.append(replica)
+                directories.setdefault(directory, {}).setdefault(replica[0], []).append(replica[1])
         if sent:
             self._is_busy = True
             self._channel.send(self._request(directories), lambda outcome: self._answered(sent, outcome))
         elif again_at < inf:
             self._loop.timers.at(again_at, self._report)
+
+    def _not_before(self, replica: _Replica, directory: Uuid | None, now: float) -> float:
+        """When this may be reported: that a replica is lost only every `LOST_AGAIN_S`."""
+        if directory != LOST_DIRECTORY:
+            self._lost_again_at.pop(replica, None)
+            return now
+        not_before = self._lost_again_at.get(replica, now)
+        if not_before <= now:
+            self._lost_again_at[replica] = now + LOST_AGAIN_S
+        return not_before
 
     def _request(self, directories: dict[Uuid, dict[Uuid, list[int]]]) -> AssignReplicasToDirsRequest:
         return AssignReplicasToDirsRequest(
@@ -194,22 +215,81 @@ class DirectoryAssignments:
 
     def _answered(self, sent: list[_Replica], outcome: AssignReplicasToDirsResponse | KafkaError) -> None:
         self._is_busy = False
-        pause_s = RETRY_S
-        code = outcome.code if isinstance(outcome, KafkaError) else ErrorCode(outcome.error_code)
-        if code:
-            logger.warning("The controller did not take the directories of %d replicas: %s", len(sent), code.name)
+        if isinstance(outcome, KafkaError):
+            refused = {outcome.code}
+        elif outcome.error_code:
+            refused = {ErrorCode(outcome.error_code)}
+        else:
+            refused = self._settle(outcome)
+        if refused:
             for replica in sent:
-                self._lost_again_at.pop(replica, None)
-        elif isinstance(outcome, AssignReplicasToDirsResponse):
-            for directory in outcome.directories:
-                for topic in directory.topics:
-                    for partition in topic.partitions:
-                        if not partition.error_code:
-                            self._to_report.pop((topic.topic_id, partition.partition_index), None)
-            if self._to_report and next(iter(self._to_report)) not in sent:
-                pause_s = 0.0  # all of these are settled, but there were more
-        if self._to_report:
-            self._loop.timers.at(self._loop.now() + pause_s, self._report)
+                if replica in self._to_report:
+                    self._lost_again_at.pop(replica, None)
+        if refused - self._reported:
+            names = ", ".join(sorted(code.name for code in refused))
+            logger.warning(
+                "The controller did not take the directories of all of %d replicas, telling it again: %s",
+                *(len(sent), names),
+            )
+        self._reported = frozenset(refused)
+        self._pause_s = min(2 * self._pause_s, MAX_RETRY_S) if refused else RETRY_S
+        self._check_later()
+        if not refused and self._to_report and next(iter(self._to_report)) not in sent:
+            self._loop.timers.at(self._loop.now(), self._report)  # all of these are settled, but there were more
+        elif self._to_report:
+            self._report_later()
+
+    def _settle(self, response: AssignReplicasToDirsResponse) -> set[ErrorCode]:
+        """Take over what the controller has taken; the errors of the rest."""
+        refused: set[ErrorCode] = set()
+        due = self._loop.now() + CHECK_S
+        for directory in response.directories:
+            for topic in directory.topics:
+                for partition in topic.partitions:
+                    replica = (topic.topic_id, partition.partition_index)
+                    if partition.error_code:
+                        refused.add(ErrorCode(partition.error_code))
+                    elif replica in self._to_report:
+                        del self._to_report[replica]
+                        self._told.pop(replica, None)
+                        self._told[replica] = due
+        return refused
+
+    def _report_later(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.timers.at(self._loop.now() + self._pause_s, self._report_scheduled)
+
+    def _report_scheduled(self) -> None:
+        self._is_scheduled = False
+        self._report()
+
+    # -- what the controller has taken
+
+    def _check_later(self) -> None:
+        if self._told and not self._is_checking:
+            self._is_checking = True
+            self._loop.timers.at(max(next(iter(self._told.values())), self._loop.now()), self._check)
+
+    def _check(self) -> None:
+        """Report again what the metadata does not have, though the controller has taken it long ago."""
+        self._is_checking = False
+        now, image, missing = self._loop.now(), self._image(), 0
+        for replica, due in list(islice(self._told.items(), BATCH)):
+            if due > now:
+                break
+            del self._told[replica]
+            if replica not in self._to_report and self._wanted(replica, image.topic_by_id(replica[0])) is not None:
+                self._to_report[replica] = None
+                missing += 1
+        if missing:
+            logger.warning(
+                "The controller has taken the directories of %d replicas, but for %g s no metadata has them: telling "
+                "it again",
+                *(missing, CHECK_S),
+            )
+            self._report()
+        self._check_later()
 
 
 def assign_directory(

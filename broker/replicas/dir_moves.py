@@ -47,6 +47,9 @@ PAUSE_S: Final = 0.1
 RETRY_S: Final = 1.0
 """Before a move goes on after an error, seconds."""
 
+TELL_AGAIN_S: Final = 10.0
+"""Before the controller is told again that a replica stays where it is, seconds."""
+
 Assign = Callable[["Uuid", int, "Uuid", Callable[[ErrorCode], None]], None]
 """Tells the controller that the replica of a partition (topic id, index) is in a directory."""
 
@@ -245,8 +248,17 @@ class DirMoves:
         """Tell the controller that the replica stays where it is."""
         log_dir = self._log_dirs.dir_to_tell(*move.key)  # there may be another move by now
         if log_dir is not None and not move.partition.is_closed:
+
+            def told(code: ErrorCode) -> None:
+                if code and not move.partition.is_closed:
+                    logger.warning(
+                        "The controller did not take it that %r stays in its directory, telling it again: %s",
+                        *(move.partition, code.name),
+                    )
+                    self._loop.timers.at(self._loop.now() + TELL_AGAIN_S, lambda: self._tell_current(move))
+
             directory = uuid_from_text(log_dir.directory_id)
-            self._assign(move.partition.topic_id, move.partition.index, directory, lambda _: None)
+            self._assign(move.partition.topic_id, move.partition.index, directory, told)
 
     # --- ends
 

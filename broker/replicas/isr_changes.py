@@ -4,14 +4,18 @@ One request is in flight at a time; what is proposed meanwhile is part of the ne
 of its own when many partitions change together. A proposal stays until it is answered or the partition has moved on.
 After an error of the whole request everything is sent again: the broker epoch may have been stale (77, the broker
 registers again), or the controller was not reached. The pause before that doubles from failure to failure, and the log
-has one line for a reason that stays. Source: Kafka 4.4 `DefaultAlterPartitionManager`.
+has one line for a reason that stays. A proposal that waits for the metadata is sent again as well, with a line in the
+log, when nothing has come for `ASK_AGAIN_S`: what the answer was about may never be committed. Source: Kafka 4.4
+`DefaultAlterPartitionManager`, which waits without end.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from enum import Enum
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -27,6 +31,7 @@ from barnabas.wire.messages.replication import (
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.leader_state import Proposal
+    from barnabas.broker.timers import Timer
 
 logger = logging.getLogger("kafka.server.AlterPartitionManager")
 
@@ -36,6 +41,18 @@ RETRY_S = 0.05
 MAX_RETRY_S = 0.8
 """The longest wait before a request is repeated, seconds."""
 
+ASK_AGAIN_S = 5.0
+"""How long a proposal waits for metadata until it is sent again for the first time, seconds; then twice as long."""
+
+MAX_ASK_AGAIN_S = 60.0
+"""The longest time between two of them, seconds."""
+
+NAMED_PARTITIONS = 5
+"""The most partitions that a line in the log names."""
+
+LOOKED_AT = 500
+"""The most waiting proposals that are looked at in a turn."""
+
 PARTITIONS_OF_A_REQUEST = 200
 """The most proposals of one request, so that neither it nor its answer holds up a turn."""
 
@@ -43,17 +60,46 @@ Send: TypeAlias = "Callable[[AlterPartitionRequest, Callable[[Any], None]], None
 """Sends a request to the active controller; the callback gets the response, or a KafkaError."""
 
 
+class Outcome(Enum):
+    """What becomes of a proposal that was answered."""
+
+    SETTLED = "it is over"
+    AGAIN = "it is to be sent again soon"
+    AWAITS_METADATA = "the controller knows another state of the partition, which the metadata will tell"
+
+
 class Proposer(Protocol):
     """A partition that proposes a change of its ISR."""
 
+    topic: str
     topic_id: bytes
     index: int
 
     def open_proposal(self) -> Proposal | None:
         """The change that it wants now, if any."""
 
-    def answered(self, proposal: Proposal, answer: AlterPartitionResponsePartitionData) -> bool:
-        """The controller's answer; whether the same proposal is to be sent again."""
+    def answered(self, proposal: Proposal, answer: AlterPartitionResponsePartitionData) -> Outcome:
+        """The controller's answer."""
+
+
+class _Late:
+    """A proposal that waits for the metadata."""
+
+    __slots__ = ("code", "due", "partition", "pause_s", "proposal")
+
+    def __init__(self, partition: Proposer, proposal: Proposal) -> None:
+        self.partition = partition
+        self.proposal = proposal
+        self.code = ErrorCode.NONE
+        """The controller's last answer."""
+        self.pause_s = ASK_AGAIN_S / 2
+        self.due: float | None = None
+        """When it is sent again; None while it is."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no metadata has come."""
+        return self.partition.open_proposal() is self.proposal
 
 
 class IsrChanges:
@@ -70,6 +116,8 @@ class IsrChanges:
         self._is_scheduled = False
         self._retry_s = RETRY_S
         self._reported = ErrorCode.NONE
+        self._late: dict[tuple[bytes, int], _Late] = {}
+        self._late_timer: Timer | None = None
 
     def propose(self, partition: Proposer, proposal: Proposal) -> None:
         """Send a proposal with the next request; it replaces an older one of the partition."""
@@ -86,6 +134,7 @@ class IsrChanges:
         for key, (partition, proposal) in list(self._waiting.items()):
             if partition.open_proposal() is not proposal:
                 del self._waiting[key]  # the metadata has overtaken it
+                self._late.pop(key, None)
             elif len(sent) < PARTITIONS_OF_A_REQUEST:
                 sent.append((partition, proposal))
         if sent:
@@ -132,16 +181,73 @@ class IsrChanges:
         for partition, proposal in sent:
             key = (partition.topic_id, partition.index)
             answer = answers.get(key)
-            if answer is None or partition.answered(proposal, answer):
+            result = Outcome.AGAIN if answer is None else partition.answered(proposal, answer)
+            if result is Outcome.AGAIN:
                 must_retry = True
-            elif self._waiting.get(key) == (partition, proposal):
+                continue
+            if self._waiting.get(key) == (partition, proposal):
                 del self._waiting[key]
+            if answer is not None and result is Outcome.AWAITS_METADATA:
+                self._await_metadata(partition, proposal, ErrorCode(answer.error_code))
+            else:
+                self._late.pop(key, None)
         if must_retry:
             self._retry()
             return
         self._retry_s = RETRY_S
         if self._waiting:
             self._send_next()
+
+    # -- proposals that wait for the metadata
+
+    def _await_metadata(self, partition: Proposer, proposal: Proposal, code: ErrorCode) -> None:
+        key = (partition.topic_id, partition.index)
+        late = self._late.pop(key, None)
+        if late is None or late.proposal is not proposal:
+            late = _Late(partition, proposal)
+        late.code = code
+        late.pause_s = min(2 * late.pause_s, MAX_ASK_AGAIN_S)
+        late.due = self._loop.now() + late.pause_s
+        self._late[key] = late
+        self._look_later(late.due)
+
+    def _look_later(self, at: float) -> None:
+        timer = self._late_timer
+        if timer is not None and timer.deadline <= at:
+            return
+        if timer is not None:
+            timer.cancel()
+        self._late_timer = self._loop.timers.at(at, self._look)
+
+    def _look(self) -> None:
+        """Send what has waited long enough, and forget what the metadata has overtaken."""
+        self._late_timer = None
+        now = self._loop.now()
+        again: list[_Late] = []
+        for key, late in list(islice(self._late.items(), LOOKED_AT)):
+            del self._late[key]
+            if late.is_open:
+                self._late[key] = late  # at the end: the next look begins with the others
+                if late.due is not None and late.due <= now:
+                    late.due = None
+                    again.append(late)
+        if again:
+            self._say(again)
+        for late in again:
+            self.propose(late.partition, late.proposal)
+        dues = [late.due for late in self._late.values() if late.due is not None]
+        if dues:
+            self._look_later(max(min(dues), now))
+
+    def _say(self, again: list[_Late]) -> None:
+        """An operator should know: nothing is wrong with a controller whose answer arrives before the metadata."""
+        names = [f"{late.partition.topic}-{late.partition.index} ({late.code.name})" for late in again]
+        more = f" and {len(names) - NAMED_PARTITIONS} more" if len(names) > NAMED_PARTITIONS else ""
+        logger.warning(
+            "The controller knows another state of %d partitions than this leader, and no metadata that tells it has "
+            "come for %g s: their ISRs do not change; asking again. %s%s",
+            *(len(again), max(late.pause_s for late in again), ", ".join(names[:NAMED_PARTITIONS]), more),
+        )
 
     def _retry(self) -> None:
         if not self._is_scheduled:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
+from barnabas.broker.replicas.isr_changes import Outcome
 from barnabas.broker.replicas.leader_state import LeaderState, Proposal
 from barnabas.broker.replicas.offset_waits import OffsetWaits
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -48,7 +49,8 @@ _OVERTAKEN = frozenset(
         ErrorCode.NEW_LEADER_ELECTED,
     }
 )
-"""The partition has changed, or the proposal was applied already: the metadata will say, until then it stays open."""
+"""The partition has changed, or the proposal was applied already: the metadata will say, until then it stays open: the
+new members may be in the ISR, so they are waited for. `IsrChanges` asks again if no metadata comes."""
 
 
 class LedPartition(Protocol):
@@ -109,6 +111,7 @@ class Leading:
         "index",
         "own_end",
         "state",
+        "topic",
         "topic_id",
     )
 
@@ -119,6 +122,7 @@ class Leading:
         self._failure = ErrorCode.NONE
         self._awaiting_own = OffsetWaits(replication.loop, "A callback for stored records")
         self._awaiting_starts = OffsetWaits(replication.loop, "A callback for deleted records")
+        self.topic = partition.topic
         self.topic_id = partition.topic_id
         self.index = partition.index
         self.own_end = partition.own_end
@@ -270,11 +274,11 @@ class Leading:
         follower = self.state.followers.get(broker_id)
         return -1 if follower is None or follower.broker_epoch is None else follower.broker_epoch
 
-    def answered(self, proposal: Proposal, answer: AlterPartitionResponsePartitionData) -> bool:
-        """The controller's answer to a proposal; whether it is to be sent again (R11)."""
+    def answered(self, proposal: Proposal, answer: AlterPartitionResponsePartitionData) -> Outcome:
+        """The controller's answer to a proposal (R11)."""
         state, partition = self.state, self._partition
         if state.proposal is not proposal:
-            return False  # the metadata was faster
+            return Outcome.SETTLED  # the metadata was faster
         code = ErrorCode(answer.error_code)
         if code in _REFUSED:
             logger.info("%s-%d: the controller refused the ISR %s: %s", *self._names, list(proposal.isr), code.name)
@@ -282,29 +286,29 @@ class Leading:
             self._partition.mark_followers()
             self._retry_at = self._replication.now() + REFUSED_S
             self.advance()
-            return False
+            return Outcome.SETTLED
         if code in _OVERTAKEN:
             logger.debug("%s-%d: the ISR %s waits for the metadata: %s", *self._names, list(proposal.isr), code.name)
-            return False
+            return Outcome.AWAITS_METADATA
         if code:
             if code != self._failure:
                 logger.warning("%s-%d: changing the ISR is tried again after %s", *self._names, code.name)
             self._failure = code
-            return True
+            return Outcome.AGAIN
         self._failure = ErrorCode.NONE
         if answer.leader_epoch != partition.leader_epoch or answer.partition_epoch < partition.partition_epoch:
-            return False
+            return Outcome.AWAITS_METADATA
         partition.partition_epoch = answer.partition_epoch
         partition.isr = tuple(answer.isr)
         state.commit_isr(partition.isr)
         partition.mark_followers()
         logger.info("%s-%d: ISR %s, partition epoch %d", *self._names, list(answer.isr), answer.partition_epoch)
         self.advance()
-        return False
+        return Outcome.SETTLED
 
     @property
     def _names(self) -> tuple[str, int]:
-        return self._partition.topic, self.index
+        return self.topic, self.index
 
     # -- deletion of records
 

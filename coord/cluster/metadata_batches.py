@@ -11,7 +11,6 @@ from barnabas.coord.cluster.metadata_serde import as_written, decode_record, enc
 from barnabas.coord.cluster.quorum import Quorum
 from barnabas.coord.cluster.replay import replay_in_steps, replay_record
 from barnabas.wire.errors import ProtocolError
-from barnabas.wire.messages.metadata_records import BeginTransactionRecord
 from barnabas.wire.messages.raft_records import (
     LeaderChangeMessage,
     LeaderChangeMessageVoter,
@@ -133,11 +132,7 @@ def _replay_data(batch: BatchView, image: ClusterImage, delta: ClusterDelta) -> 
         records.append(decode_record(record.value))
         if count % RECORDS_PER_STEP == 0:
             yield
-    if image.is_in_transaction or any(isinstance(one, BeginTransactionRecord) for one in records):
-        for one in records:  # those of a transaction take effect together, in one step
-            replay_record(image, one, delta)
-    else:
-        yield from replay_in_steps(image, records, delta)
+    yield from replay_in_steps(image, records, delta)
 
 
 def _replay_control(batch: BatchView, image: ClusterImage) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.coordinators.replay import replay_log
+from barnabas.broker.replicas.dir_moves import TELL_AGAIN_S
 from barnabas.storage import layout
 from barnabas.storage.checkpoints import OffsetCheckpoint
 from barnabas.wire.errors import ErrorCode as E
@@ -279,3 +280,31 @@ def test_a_mark_of_an_earlier_move_does_not_count(moving: Moving) -> None:
     assert moving.dir_of() == first
     names = {path: (Path(path) / "t-0" / layout.MOVED).exists() for path in (first, second)}
     assert names == {first: True, second: False}
+
+
+def test_the_controller_is_told_until_it_knows_that_a_replica_stays(
+    moving: Moving, caplog: pytest.LogCaptureFixture
+) -> None:
+    """KIP-858: the directory of a copy that was given up would be that of the replica for the controller."""
+    moves = moving.memory.broker.dir_moves
+    current = moving.dir_of()
+    told: list[tuple[bytes, Callable[[E], None]]] = []
+    moves._assign = lambda topic_id, index, directory, then: told.append((directory, then))
+    target = moving.other()
+    assert moving.alter(target) == E.NONE
+    moving.settle()
+    ((copy, then),) = told
+    for executor in (moving.memory.disk, moving.memory.flushes):
+        executor.is_paused = True
+    then(E.NONE)  # the copy is about to take over
+    assert moving.alter(current) == E.NONE
+    moving.memory.run_all()
+    (_, (original, then)) = told
+    assert original != copy
+    then(E.REQUEST_TIMED_OUT)
+    moving.memory.advance(TELL_AGAIN_S)
+    assert [directory for directory, _ in told] == [copy, original, original]
+    assert "stays in its directory" in caplog.text
+    told[-1][1](E.NONE)
+    moving.memory.advance(10 * TELL_AGAIN_S)
+    assert len(told) == 3

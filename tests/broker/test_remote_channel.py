@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from barnabas.broker.metadata.quorum_leader import QuorumLeader
 from barnabas.broker.metadata.remote_channel import RemoteChannel
-from barnabas.coord.cluster.topic_image import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import (
     AllocateProducerIdsRequest,
@@ -16,20 +13,12 @@ from barnabas.wire.messages.cluster import (
     EnvelopeRequest,
     EnvelopeResponse,
 )
-from barnabas.wire.messages.log_dirs import (
-    AssignReplicasToDirsRequest,
-    AssignReplicasToDirsResponse,
-    AssignReplicasToDirsResponseDirectoryData,
-    AssignReplicasToDirsResponsePartitionData,
-    AssignReplicasToDirsResponseTopicData,
-)
-from barnabas.wire.messages.metadata_records import FeatureLevelRecord, PartitionRecord, TopicRecord
+from barnabas.wire.messages.metadata_records import PartitionRecord, TopicRecord
 from barnabas.wire.messages.topics import (
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from barnabas.wire.types import uuid_from_text
 from tests.broker.fake_controller import FakeController, Member
 from tests.broker.scripted_nodes import Answers, Node, Wire
 
@@ -246,65 +235,6 @@ def test_a_topic_that_never_comes_is_given_up(wire, tmp_path, controller):
     member.broker.metadata.auto_create(["t"], answers)
     wire.advance(31)
     assert answers.all[0]["t"].code == ErrorCode.REQUEST_TIMED_OUT
-
-
-def test_the_directories_of_replicas_are_reported_when_there_are_several(wire, tmp_path, controller):
-    reported: list[AssignReplicasToDirsRequest] = []
-
-    def assign(request: AssignReplicasToDirsRequest, _: int) -> AssignReplicasToDirsResponse:
-        reported.append(request)
-        if len(reported) == 1:
-            return AssignReplicasToDirsResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-        topic = AssignReplicasToDirsResponseTopicData(
-            topic_id=request.directories[0].topics[0].topic_id,
-            partitions=[AssignReplicasToDirsResponsePartitionData(partition_index=0)],
-        )
-        directory = AssignReplicasToDirsResponseDirectoryData(id=request.directories[0].id, topics=[topic])
-        return AssignReplicasToDirsResponse(directories=[directory])
-
-    controller.node.on(AssignReplicasToDirsRequest, assign)
-    member = started(wire, tmp_path, controller, tmp_path / "more")
-    controller.quorum.write(*topic_records("t", 1, bytes(16)))
-    wire.advance(2)
-    log_dir = member.broker.log_dirs.dir_of("t", 0)
-    assert log_dir is not None
-    last = reported[-1]
-    assert len(reported) == 2
-    assert last.broker_epoch == member.lifecycle.broker_epoch
-    assert [one.id for one in last.directories] == [uuid_from_text(log_dir.directory_id)]
-    assert last.directories[0].topics[0].partitions[0].partition_index == 0
-
-
-@pytest.mark.parametrize(
-    ("assigned", "is_reported"),
-    [(UNASSIGNED_DIRECTORY, False), (MIGRATING_DIRECTORY, False), (b"another one     ", True)],
-)
-def test_one_directory_is_reported_where_it_has_taken_the_place_of_another(
-    wire, tmp_path, controller, assigned: bytes, is_reported: bool
-):
-    controller.node.on(AssignReplicasToDirsRequest, lambda request, _: AssignReplicasToDirsResponse())
-    started(wire, tmp_path, controller)
-    controller.quorum.write(*topic_records("t", 1, assigned))
-    wire.advance(0.2)
-    reported = [one for one in controller.node.requests if isinstance(one, AssignReplicasToDirsRequest)]
-    assert bool(reported) == is_reported
-
-
-def test_directories_are_reported_when_the_metadata_can_have_them(wire, tmp_path, controller):
-    """metadata.version 17 (3.7-IV2); before, the controller would refuse the report for ever."""
-    controller.node.on(AssignReplicasToDirsRequest, lambda request, _: AssignReplicasToDirsResponse())
-    started(wire, tmp_path, controller, tmp_path / "more")
-
-    def reported() -> int:
-        return sum(isinstance(one, AssignReplicasToDirsRequest) for one in controller.node.requests)
-
-    controller.quorum.write(FeatureLevelRecord(name="metadata.version", feature_level=16))
-    controller.quorum.write(*topic_records("t", 1, MIGRATING_DIRECTORY))
-    wire.advance(2)
-    assert reported() == 0
-    controller.quorum.write(FeatureLevelRecord(name="metadata.version", feature_level=17))
-    wire.advance(0.4)
-    assert reported() == 1
 
 
 # Forwarding

@@ -34,9 +34,9 @@ MEMBER: list[Mutant] = [
     ),
     Mutant(
         "half-a-metadata-transaction-applied",
-        "coord/cluster/metadata_batches.py",
-        "    if image.is_in_transaction or any(isinstance(one, BeginTransactionRecord) for one in records):",
-        "    if image.is_in_transaction:",
+        "coord/cluster/replay.py",
+        "        if image.transaction is not None or isinstance(record, m.BeginTransactionRecord):",
+        "        if isinstance(record, (m.BeginTransactionRecord, m.EndTransactionRecord)):",
         _OBSERVER + "::test_a_transaction_is_applied_whole_or_not_at_all",
     ),
     Mutant(

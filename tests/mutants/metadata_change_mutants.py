@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _T = "tests/broker/test_metadata_changes.py::"
+_IMAGE = "tests/coord/cluster/test_image.py::"
 METADATA_CHANGES = (
     Mutant(
         "change-answered-before-its-sync",
@@ -24,9 +25,30 @@ METADATA_CHANGES = (
     Mutant(
         "new-topic-visible-with-a-part-of-its-partitions",
         "coord/cluster/replay.py",
-        "            replay_record(staged, record, delta)\n",
-        "            replay_record(image, record, delta)\n",
+        "    return (staged,) if is_new else (image,)\n",
+        "    return (image,)\n",
         "tests/coord/cluster/test_replay_in_steps.py::test_a_new_topic_appears_with_all_its_partitions",
+    ),
+    Mutant(
+        "image-has-more-than-its-log",
+        "broker/metadata/metadata_log.py",
+        "        records = yield from as_written_in_steps(records, metadata_version)\n",
+        "        yield from as_written_in_steps(records, metadata_version)\n",
+        _T + "test_the_image_is_what_readers_of_the_log_have",
+    ),
+    Mutant(
+        "cleared-elr-is-no-change",
+        "coord/cluster/replay.py",
+        "                _change(topic, partition, _no_elr(topic.topic_id, index), delta)\n",
+        "                topic.partitions[index] = partition.without_elr()\n",
+        _IMAGE + "test_a_cleared_elr_is_a_change_of_the_partition",
+    ),
+    Mutant(
+        "lost-directory-taken-for-one-that-is-not-known",
+        "coord/cluster/topic_image.py",
+        'LOST_DIRECTORY: Final = Uuid(15) + b"\\x02"',
+        'LOST_DIRECTORY: Final = Uuid(15) + b"\\x01"',
+        _IMAGE + "test_reserved_directories_are_kafkas",
     ),
     Mutant(
         "sync-of-the-metadata-in-the-loop",

@@ -96,9 +96,16 @@ REPLICATION = (
     Mutant(
         "late-answer-of-the-controller-believed",
         _LEADING,
-        "        if state.proposal is not proposal:\n            return False  # the metadata was faster\n",
+        "        if state.proposal is not proposal:\n            return Outcome.SETTLED  # the metadata was faster\n",
         "",
         _L + "TestIsr::test_an_answer_that_the_metadata_has_overtaken_changes_nothing",
+    ),
+    Mutant(
+        "proposal-waits-for-metadata-for-ever",
+        "broker/replicas/isr_changes.py",
+        "        self._late[key] = late\n        self._look_later(late.due)\n",
+        "        self._late[key] = late\n",
+        _L + "TestIsr::test_it_asks_again_when_the_metadata_does_not_come",
     ),
     Mutant(
         "older-metadata-believed",

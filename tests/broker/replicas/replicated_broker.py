@@ -119,7 +119,7 @@ class ReplicatedBroker(MemoryBroker):
         ((partition,),) = [topic.partitions for topic in request.topics]
         return partition
 
-    def answer(self, error: ErrorCode = ErrorCode.NONE) -> None:
+    def answer(self, error: ErrorCode = ErrorCode.NONE, *, leader_epoch: int | None = None) -> None:
         """The controller does what is proposed, or refuses it; the metadata does not say so yet."""
         ((request, then),) = self.channel.held
         self.channel.held.clear()
@@ -132,7 +132,7 @@ class ReplicatedBroker(MemoryBroker):
                         partition_index=one.partition_index,
                         error_code=int(error),
                         leader_id=ME,
-                        leader_epoch=one.leader_epoch,
+                        leader_epoch=one.leader_epoch if leader_epoch is None else leader_epoch,
                         isr=[state.broker_id for state in one.new_isr_with_epochs],
                         partition_epoch=one.partition_epoch + 1,
                     )

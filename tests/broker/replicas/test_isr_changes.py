@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 from barnabas.broker.loop import Loop
-from barnabas.broker.replicas.isr_changes import MAX_RETRY_S, PARTITIONS_OF_A_REQUEST, RETRY_S, IsrChanges
+from barnabas.broker.replicas.isr_changes import (
+    ASK_AGAIN_S,
+    LOOKED_AT,
+    MAX_ASK_AGAIN_S,
+    MAX_RETRY_S,
+    PARTITIONS_OF_A_REQUEST,
+    RETRY_S,
+    IsrChanges,
+    Outcome,
+)
 from barnabas.broker.replicas.leader_state import Proposal
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.replication import (
@@ -24,23 +33,27 @@ class Proposing:
     """A partition that wants another ISR until it gets an answer."""
 
     def __init__(self, topic_id: bytes, index: int) -> None:
+        self.topic = "t"
         self.topic_id = topic_id
         self.index = index
         self.proposal: Proposal | None = Proposal((1, 2), 3, 4, (101, 102))
         self.answers: list[ErrorCode] = []
         self.retries = 0
+        self.is_overtaken = False
 
     def open_proposal(self) -> Proposal | None:
         return self.proposal
 
-    def answered(self, proposal: Proposal, answer: AlterPartitionResponsePartitionData) -> bool:
+    def answered(self, proposal: Proposal, answer: AlterPartitionResponsePartitionData) -> Outcome:
         assert proposal is self.proposal
         self.answers.append(ErrorCode(answer.error_code))
         if self.retries:
             self.retries -= 1
-            return True
+            return Outcome.AGAIN
+        if self.is_overtaken:
+            return Outcome.AWAITS_METADATA
         self.proposal = None
-        return False
+        return Outcome.SETTLED
 
 
 class Driver:
@@ -64,7 +77,14 @@ class Driver:
         ((request, _),) = self.sent
         return [one.partition_index for topic in request.topics for one in topic.partitions]
 
-    def answer(self, *, without: frozenset[int] = frozenset(), error: ErrorCode | None = None) -> None:
+    def answer(
+        self,
+        *,
+        without: frozenset[int] = frozenset(),
+        error: ErrorCode | None = None,
+        code: ErrorCode = ErrorCode.NONE,
+    ) -> None:
+        """`error` is that of the request, `code` that of each partition."""
         ((request, then),) = self.sent
         self.sent.clear()
         if error is not None:
@@ -76,7 +96,9 @@ class Driver:
                         AlterPartitionResponseTopicData(
                             topic_id=topic.topic_id,
                             partitions=[
-                                AlterPartitionResponsePartitionData(partition_index=one.partition_index)
+                                AlterPartitionResponsePartitionData(
+                                    partition_index=one.partition_index, error_code=int(code)
+                                )
                                 for one in topic.partitions
                                 if one.partition_index not in without
                             ],
@@ -88,8 +110,12 @@ class Driver:
         self.loop.end_turn()
 
     def advance(self, seconds: float) -> None:
-        self.now += seconds
-        self.loop.timers.fire(self.now)
+        end = self.now + seconds
+        while (deadline := self.loop.timers.next_deadline()) <= end:
+            self.now = max(self.now, deadline)
+            self.loop.timers.fire(self.now)
+            self.loop.end_turn()
+        self.now = end
 
 
 def several(count: int) -> list[Proposing]:
@@ -199,3 +225,74 @@ def test_failures_are_told_once_and_make_the_pause_longer(caplog: pytest.LogCapt
     driver.advance(RETRY_S)
     assert driver.named() == [0]
     assert caplog.text.count("REQUEST_TIMED_OUT") == 2
+
+
+def overtaken(count: int) -> list[Proposing]:
+    partitions = several(count)
+    for one in partitions:
+        one.is_overtaken = True
+    return partitions
+
+
+def test_what_waits_for_metadata_that_does_not_come_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+    """R11: the state that the answer was about may never be committed, as when its controller stops."""
+    driver, (first, second) = Driver(), overtaken(2)
+    driver.propose(first, second)
+    with caplog.at_level(logging.WARNING):
+        driver.answer(code=ErrorCode.INVALID_UPDATE_VERSION)
+        driver.advance(ASK_AGAIN_S - 0.1)
+        assert (driver.sent, caplog.records) == ([], [])
+        second.proposal = None  # the metadata has come
+        driver.advance(0.1)
+        assert driver.named() == [0]
+        (line,) = caplog.records
+        assert "1 partitions" in line.getMessage()
+        assert "t-0 (INVALID_UPDATE_VERSION)" in line.getMessage()
+        driver.answer(code=ErrorCode.INVALID_UPDATE_VERSION)
+        driver.advance(2 * ASK_AGAIN_S - 0.1)
+        assert driver.sent == []
+        driver.advance(0.1)
+        assert driver.named() == [0]
+        first.is_overtaken = False
+        driver.answer()
+        driver.advance(10 * MAX_ASK_AGAIN_S)
+    assert driver.sent == []
+    assert len(caplog.records) == 2
+    assert first.answers == [ErrorCode.INVALID_UPDATE_VERSION] * 2 + [ErrorCode.NONE]
+
+
+def test_the_pause_between_two_such_questions_is_bounded() -> None:
+    driver, (first,) = Driver(), overtaken(1)
+    driver.propose(first)
+    pauses = []
+    for _ in range(6):
+        driver.answer(code=ErrorCode.FENCED_LEADER_EPOCH)
+        began = driver.now
+        while not driver.sent:
+            driver.advance(1)
+        pauses.append(driver.now - began)
+    assert pauses == [5, 10, 20, 40, 60, 60]
+
+
+def test_many_that_wait_for_metadata_are_looked_at_in_pieces() -> None:
+    driver, partitions = Driver(), overtaken(2 * LOOKED_AT)
+    driver.propose(*partitions)
+    for _ in range(0, len(partitions), PARTITIONS_OF_A_REQUEST):
+        driver.answer(code=ErrorCode.INVALID_UPDATE_VERSION)
+    for one in partitions:
+        one.is_overtaken = False
+    driver.advance(ASK_AGAIN_S)
+    while driver.sent:
+        driver.answer()
+        driver.advance(0)
+    assert all(one.proposal is None for one in partitions)
+    assert driver.changes._late == {}
+
+
+def test_a_partition_that_is_closed_is_not_kept() -> None:
+    driver, (first,) = Driver(), overtaken(1)
+    driver.propose(first)
+    driver.answer(code=ErrorCode.UNKNOWN_TOPIC_ID)
+    first.proposal = None
+    driver.advance(ASK_AGAIN_S)
+    assert (driver.changes._late, driver.changes._waiting) == ({}, {})

@@ -489,12 +489,40 @@ class TestIsr:
         memory.change(isr=[ME, SECOND])
         third.fetch(0)
         memory.answer(error)
-        memory.advance(10)
+        memory.advance(4)
         third.fetch(0)
         assert memory.channel.held == []
         assert partition.leading.state.maximal_isr_size == 3
         memory.change(isr=[ME, SECOND])
         third.fetch(0)
+        assert len(memory.channel.held) == 1
+
+    @pytest.mark.parametrize("error", [ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.NEW_LEADER_ELECTED])
+    def test_it_asks_again_when_the_metadata_does_not_come(
+        self, memory, partition, third, error: ErrorCode, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """R11: until then the replica that was proposed is waited for, since it may be in the ISR."""
+        memory.change(isr=[ME, SECOND])
+        third.fetch(0)
+        first = memory.proposed()
+        memory.answer(error)
+        memory.advance(5)
+        third.fetch(0)
+        assert memory.proposed() == first
+        assert f"t-0 ({error.name})" in caplog.text
+        memory.answer()
+        assert list(partition.isr) == [ME, SECOND, THIRD]
+
+    def test_an_answer_about_another_leader_epoch_waits_for_the_metadata_and_asks_again(
+        self, memory, partition, third
+    ) -> None:
+        memory.change(isr=[ME, SECOND])
+        third.fetch(0)
+        memory.answer(leader_epoch=partition.leader_epoch + 1)
+        assert list(partition.isr) == [ME, SECOND]
+        memory.advance(4)
+        assert memory.channel.held == []
+        memory.advance(1)
         assert len(memory.channel.held) == 1
 
     def test_a_replica_that_the_controller_refuses_is_proposed_again_later(self, memory, partition, third) -> None:

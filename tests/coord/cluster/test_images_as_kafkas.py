@@ -21,21 +21,25 @@ from compat.kafka.metadata_images import (
     load,
     random_log,
 )
+from compat.kafka.metadata_streams import Stream
 from tests.archives import unpack
 from tests.support.volume import seeds
 
-RANDOM = seeds("BARNABAS_EXAMPLES", 150)
+RANDOM = seeds("BARNABAS_EXAMPLES", 140)
 ARCHIVE = Path(__file__).resolve().parents[2] / "data" / "kafka-4.4.0-directory.tar.gz"
 
 
 @pytest.mark.jvm
 def test_random_logs_and_their_snapshots() -> None:
-    assert compare([random_log(seed) for seed in RANDOM]) == []
+    logs = [random_log(seed) for seed in RANDOM]
+    refused = sum(log.failed is not None for log in logs)
+    assert len(logs) < 50 or len(logs) / 30 < refused < len(logs) / 3
+    assert compare(logs) == []
 
 
 @pytest.mark.jvm
 def test_logs_of_our_controller() -> None:
-    logs = [controllers_log(seed) for seed in RANDOM[::3]]
+    logs = [controllers_log(seed) for seed in RANDOM[::2]]
     assert sum(len(log.batches) for log in logs) > 10 * len(logs)
     assert compare(logs) == []
 
@@ -63,17 +67,14 @@ def test_deliberate_differences_are_differences_still() -> None:
     assert equal == []
 
 
-def test_the_random_logs_have_all_types_in_all_versions_and_some_are_refused() -> None:
-    random_logs = [random_log(seed) for seed in range(1, 301)]
-    seen = set()
-    for log in random_logs:
-        for record in (record for batch in log.batches for one in iter_batches(batch) for record in records_of(one)):
-            seen.add(record)
+def test_the_random_logs_have_all_types_in_all_versions() -> None:
+    seen: set[tuple[int, int]] = set()
+    for seed in range(1, 301):
+        for batch in Stream(seed).batches:
+            seen.update(record for one in iter_batches(batch) for record in records_of(one))
     assert {kind for kind, _ in seen} == set(RECORD_TYPES)
     missing = {(kind, version) for kind, declared in RECORD_TYPES.items() for version in declared.versions} - seen
     assert missing == set()
-    refused = sum(log.failed is not None for log in random_logs)
-    assert len(random_logs) / 30 < refused < len(random_logs) / 3
 
 
 def records_of(batch: object) -> list[tuple[int, int]]:
