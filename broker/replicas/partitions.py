@@ -447,10 +447,9 @@ class Partitions:
 
     def take_offline(self, partition: Partition, reason: str) -> None:
         """Stop serving a partition; everything that waits for it gets KAFKA_STORAGE_ERROR."""
-        has_peers = partition.has_peers
         self._stop_serving(partition)
         self.local_failures.damaged[partition.topic_id, partition.index] = reason
-        self._offline.add(partition.topic, partition.index, reason, has_peers=has_peers)
+        self._offline.add(partition.topic, partition.index, reason, has_peers=partition.has_peers)
         self.local_failures.changed([(partition.topic_id, partition.index)])
 
     def _exhaustion_changed(self, log_dir: LogDir) -> None:
@@ -467,7 +466,8 @@ class Partitions:
             if topic is None:
                 del to_reopen[topic_id, index]
                 continue
-            if (topic_id, index) not in self.local_failures.damaged:
+            local = self.local_failures
+            if (topic_id, index) not in local.damaged or not local.may_refill(topic.partitions[index]):
                 self._offline.remove(topic.name, index)
             self._open_topic(image, topic, [index])
             if (topic.name, index) not in self.offline:
