@@ -288,6 +288,10 @@ def check(world: World) -> None:
     world.wire.settle()
 
 
+def is_followed(world: World) -> bool:
+    return any((TOPIC, 0) in one.partitions for one in world.member.member.fetchers._fetchers.values())
+
+
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_has_others_lead_until_there_is_space(
     world: World, code: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -300,8 +304,7 @@ def test_a_full_disk_has_others_lead_until_there_is_space(
     world.wire.advance(0.5)
     assert world.reported == [LOST_DIRECTORY]
     assert (world.image.leader, kept.is_leader) == (2, False)
-    fetchers = world.member.member.fetchers
-    assert fetchers.lag(kept) == -1  # nothing is fetched that cannot be written
+    assert not is_followed(world)  # nothing is fetched that cannot be written
     free = 1 << 30
     check(world)
     assert world.reported == [LOST_DIRECTORY]
@@ -310,7 +313,7 @@ def test_a_full_disk_has_others_lead_until_there_is_space(
     world.wire.advance(0.5)
     assert world.reported == [LOST_DIRECTORY, world.own]
     assert world.partition is kept  # its log is whole
-    assert (TOPIC, 0) in {key for one in fetchers._fetchers.values() for key in one.partitions}
+    assert is_followed(world)
     assert "1 replicas in" in caplog.text
 
 
