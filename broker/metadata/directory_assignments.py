@@ -47,6 +47,8 @@ BATCH: Final = 2000
 RETRY_S: Final = 0.5
 LOST_AGAIN_S: Final = 5.0
 """When a replica is reported as lost again that is in the ISR nevertheless, seconds."""
+REPEAT_S: Final = 30.0
+"""Minimum interval between log lines about what the controller has not taken, seconds."""
 PARTITIONS_PER_STEP: Final = 500
 
 _Replica = tuple[Uuid, int]
@@ -77,6 +79,7 @@ class DirectoryAssignments:
         self._to_report: dict[_Replica, None] = {}
         self._is_busy = False
         self._lost_again_at: dict[_Replica, float] = {}
+        self._logged_at = -inf
 
     def apply(self, delta: ClusterDelta) -> Steps[None] | None:
         """Look at the replicas that have changed; after the partitions have been opened."""
@@ -194,7 +197,7 @@ class DirectoryAssignments:
         pause_s = RETRY_S
         code = outcome.code if isinstance(outcome, KafkaError) else ErrorCode(outcome.error_code)
         if code:
-            logger.warning("The controller did not take the directories of %d replicas: %s", len(sent), code.name)
+            self._log_refusal(len(sent), code)
             for replica in sent:
                 self._lost_again_at.pop(replica, None)
         elif isinstance(outcome, AssignReplicasToDirsResponse):
@@ -207,6 +210,14 @@ class DirectoryAssignments:
                 pause_s = 0.0  # all of these are settled, but there were more
         if self._to_report:
             self._loop.timers.at(self._loop.now() + pause_s, self._report)
+
+    def _log_refusal(self, count: int, code: ErrorCode) -> None:
+        """Log it once in `REPEAT_S`: it is tried again until the controller takes it."""
+        now = self._loop.now()
+        if now - self._logged_at >= REPEAT_S:
+            self._logged_at = now
+            text = "The controller did not take the directories of %d replicas: %s. They are reported again"
+            logger.warning(text, count, code.name)
 
 
 def assign_directory(
