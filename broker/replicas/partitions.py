@@ -297,10 +297,10 @@ class Partitions:
 
     def _is_replaced(self, partition: Partition, wanted: TopicImage) -> bool:
         """Stop serving a damaged replica whose log may be given up now; it is opened again, empty."""
-        reason = self.local_failures.damaged.get((partition.topic_id, partition.index))
-        if reason is None or not self.local_failures.may_refill(wanted.partitions[partition.index]):
+        assigned = wanted.partitions[partition.index]
+        if (reason := self.local_failures.updated(partition, assigned)) is None:
             return False
-        partition.update(wanted.partitions[partition.index], NOBODY)  # who waits for commits hears of another leader
+        partition.update(assigned, NOBODY)  # who waits for commits hears of another leader
         self._stop_serving(partition)
         self._offline.add_quietly(partition.topic, partition.index, reason)
         return True
@@ -396,7 +396,7 @@ class Partitions:
             self._failures.report_log(topic.name, index, "renaming of a damaged log", error)
             self._offline.add_for_now(topic, index, error)
             return False
-        self.local_failures.damaged.pop((topic.topic_id, index), None)
+        self.local_failures.given_up(topic.topic_id, index)
         self._offline.remove(topic.name, index)
         kept = f". What it had is kept in {path}; remove it when it is not needed" if path else ""
         text = "Partition %s-%d is filled from its leader again, since %s%s"

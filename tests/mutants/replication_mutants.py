@@ -234,7 +234,7 @@ REPLICATION = (
     Mutant(
         "new-log-of-the-elr-told-to-be-there",
         "broker/metadata/directory_assignments.py",
-        "            if is_lost and not is_counted_on and self._node_id in partition.elr:\n",
+        "            if is_lost and not is_counted_on and self._node_id in partition.elr and self._is_new(*replica):\n",
         "            if False:\n",
         _LOCAL + "test_a_replica_of_the_elr_is_given_up_only_when_lost_and_reported_only_when_in_sync",
     ),
