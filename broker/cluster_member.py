@@ -38,6 +38,7 @@ from barnabas.broker.metadata.remote_metadata import RemoteMetadata
 from barnabas.broker.net.inter_broker import InterBroker
 from barnabas.broker.replicas.fetcher_manager import FetcherManager
 from barnabas.broker.security.client_login import logins
+from barnabas.coord.cluster.topic_image import LOST_DIRECTORY
 from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
 from barnabas.wire.errors import KafkaError
@@ -109,6 +110,7 @@ class ClusterMember:
             image=lambda: broker.image,
             broker_epoch=lambda: self.lifecycle.broker_epoch,
             can_serve=broker.partitions.local_failures.can_serve,
+            is_new=broker.partitions.local_failures.is_new,
         )
         self.fetchers = FetcherManager(
             loop,
@@ -167,8 +169,16 @@ class ClusterMember:
         self.lifecycle.start()
 
     def _claim(self) -> int:
-        """The epoch to claim (`previous_epoch`). After a crash the logs are recovered before, to know what is lost."""
+        """The epoch to claim (`previous_epoch`). After a crash the logs are recovered before, to know what is lost.
+
+        None if a replica in an ELR is lost: its log may be a new one that was not filled yet (R28).
+        """
         broker = self._broker
+        node_id = broker.config.node_id
+        for topic in broker.image.topics.values():
+            for one in topic.partitions.values():
+                if node_id in one.elr and one.directories[one.replicas.index(node_id)] == LOST_DIRECTORY:
+                    return NO_CLAIM
         is_damaged = False
         if broker.config[LOG_SYNC] == ALWAYS and not all(one.had_clean_shutdown for one in broker.log_dirs.dirs):
             is_damaged = not self._recover() or bool(broker.partitions.offline)

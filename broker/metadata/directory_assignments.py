@@ -9,8 +9,9 @@ settled, and so is what the controller has taken, if the metadata does not say s
 
 A replica that cannot serve is reported as lost, in the reserved directory that is never online, if another replica in
 sync can lead: the controller takes it out of the ISR and elects that one (R28). When it can serve again its directory
-is reported. But if it is in the ELR, only when it is in the ISR again: its log may be new, and the leader does not look
-at directories when it finds a replica in sync.
+is reported. But if its log is new and it is in the ELR, only when it is in the ISR again: what the ELR has may be
+elected, and the leader does not look at directories when it finds a replica in sync. After a start nobody knows whether
+a lost replica's log was new: then the broker claims no epoch, and the controller takes it out of the ELRs.
 """
 
 from __future__ import annotations
@@ -72,8 +73,11 @@ class DirectoryAssignments:
         image: Callable[[], ClusterImage],
         broker_epoch: Callable[[], int],
         can_serve: Callable[[TopicImage, int], bool],
+        is_new: Callable[[Uuid, int], bool],
     ) -> None:
-        """`can_serve` says whether a replica of this broker has a log that it can read and write."""
+        """`can_serve` says whether a replica of this broker has a log that it can read and write, `is_new` whether that
+        log was made anew and has not been in the ISR since.
+        """
         self._loop = loop
         self._log_dirs = log_dirs
         self._channel = channel
@@ -81,6 +85,7 @@ class DirectoryAssignments:
         self._image = image
         self._broker_epoch = broker_epoch
         self._can_serve = can_serve
+        self._is_new = is_new
         self._to_report: dict[_Replica, None] = {}
         self._told: dict[_Replica, float] = {}
         """What the controller has taken, and when the metadata is to have it; the first is due first."""
@@ -130,7 +135,7 @@ class DirectoryAssignments:
         is_lost = assigned == LOST_DIRECTORY
         is_counted_on = self._node_id in partition.isr
         if self._can_serve(topic, replica[1]):
-            if is_lost and not is_counted_on and self._node_id in partition.elr:
+            if is_lost and not is_counted_on and self._node_id in partition.elr and self._is_new(*replica):
                 return None
         elif self._another_can_lead(partition):
             return None if is_lost and not is_counted_on else LOST_DIRECTORY

@@ -68,6 +68,7 @@ class LocalFailures:
         self._offline = offline
         self.damaged: dict[ReplicaKey, str] = {}
         """Those whose logs another replica's have to replace -> why."""
+        self._new: set[ReplicaKey] = set()  # since they were given up they were not in the ISR
         self.on_change: list[Callable[[Sequence[ReplicaKey]], None]] = []
         """Called with replicas whose state has changed."""
 
@@ -113,6 +114,26 @@ class LocalFailures:
         """The states of these replicas have changed: the controller is told."""
         for follower in self.on_change:
             call_guarded("Reporting replicas that cannot serve", follower, replicas)
+
+    def updated(self, partition: Partition, assigned: PartitionImage) -> str | None:
+        """The metadata of a partition that is served has changed: why its log may be given up now, None if it may not.
+
+        One that is in the ISR has everything.
+        """
+        key = (partition.topic_id, partition.index)
+        if self._node_id in assigned.isr:
+            self._new.discard(key)
+        reason = self.damaged.get(key)
+        return reason if reason is not None and self.may_refill(assigned) else None
+
+    def given_up(self, topic_id: bytes, index: int) -> None:
+        """A damaged log was set aside: the replica is made anew."""
+        self.damaged.pop((topic_id, index), None)
+        self._new.add((topic_id, index))
+
+    def is_new(self, topic_id: bytes, index: int) -> bool:
+        """Whether the replica was made anew by this process, and may lack what others count on it for."""
+        return (topic_id, index) in self._new
 
     def may_refill(self, assigned: PartitionImage) -> bool:
         """Whether a damaged log may be given up: another broker leads, and nobody counts on this replica (L2).

@@ -298,10 +298,10 @@ class Partitions:
 
     def _is_replaced(self, partition: Partition, wanted: TopicImage) -> bool:
         """Stop serving a damaged replica whose log may be given up now; it is opened again, empty."""
-        reason = self.local_failures.damaged.get((partition.topic_id, partition.index))
-        if reason is None or not self.local_failures.may_refill(wanted.partitions[partition.index]):
+        assigned = wanted.partitions[partition.index]
+        if (reason := self.local_failures.updated(partition, assigned)) is None:
             return False
-        partition.update(wanted.partitions[partition.index], NOBODY)  # who waits for commits hears of another leader
+        partition.update(assigned, NOBODY)  # who waits for commits hears of another leader
         self._stop_serving(partition)
         self._offline.add_quietly(partition.topic, partition.index, reason)
         return True
@@ -397,7 +397,7 @@ class Partitions:
             self._failures.report_log(topic.name, index, "renaming of a damaged log", error)
             self._offline.add_for_now(topic, index, error)
             return False
-        self.local_failures.damaged.pop((topic.topic_id, index), None)
+        self.local_failures.given_up(topic.topic_id, index)
         self._offline.remove(topic.name, index)
         kept = f". What it had is kept in {path}; remove it when it is not needed" if path else ""
         text = "Partition %s-%d is filled from its leader again, since %s%s"
@@ -448,10 +448,9 @@ class Partitions:
 
     def take_offline(self, partition: Partition, reason: str) -> None:
         """Stop serving a partition; everything that waits for it gets KAFKA_STORAGE_ERROR."""
-        has_peers = partition.has_peers
         self._stop_serving(partition)
         self.local_failures.damaged[partition.topic_id, partition.index] = reason
-        self._offline.add(partition.topic, partition.index, reason, has_peers=has_peers)
+        self._offline.add(partition.topic, partition.index, reason, has_peers=partition.has_peers)
         self.local_failures.changed([(partition.topic_id, partition.index)])
 
     def _exhaustion_changed(self, log_dir: LogDir) -> None:
@@ -468,7 +467,8 @@ class Partitions:
             if topic is None:
                 del to_reopen[topic_id, index]
                 continue
-            if (topic_id, index) not in self.local_failures.damaged:
+            local = self.local_failures
+            if (topic_id, index) not in local.damaged or not local.may_refill(topic.partitions[index]):
                 self._offline.remove(topic.name, index)
             self._open_topic(image, topic, [index])
             if (topic.name, index) not in self.offline:

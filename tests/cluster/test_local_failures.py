@@ -157,6 +157,7 @@ def test_a_coordinator_that_cannot_append_is_another_brokers_soon(made: Cluster,
     in_sync(made, "__consumer_offsets")
 
 
+@pytest.mark.soak
 def test_a_read_error_moves_the_leader_and_the_replica_is_filled_again(
     made: Cluster, tmp_path: Path, topic: str
 ) -> None:
@@ -173,7 +174,7 @@ def test_a_read_error_moves_the_leader_and_the_replica_is_filled_again(
     assert "cannot be read" in node.log()
 
 
-@pytest.mark.parametrize("fault", ["write", "sync", "directory"])
+@pytest.mark.parametrize("fault", ["sync", "directory", pytest.param("write", marks=pytest.mark.soak)])
 def test_a_broker_without_a_disk_hands_its_partitions_over_before_it_ends(
     made: Cluster, tmp_path: Path, topic: str, fault: str
 ) -> None:
@@ -198,6 +199,7 @@ def test_a_broker_without_a_disk_hands_its_partitions_over_before_it_ends(
         in_sync(made, topic)
 
 
+@pytest.mark.soak
 def test_damage_that_the_cleaner_finds_moves_the_leader(made: Cluster, topic: str) -> None:
     create_topic(
         made.bootstrap,

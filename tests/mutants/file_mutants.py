@@ -90,14 +90,14 @@ FILES = (
         "storage/log.py",
         "if self.checks_reads and read.slice is not None:",
         "if False:",
-        "tests/broker/test_check_on_reads.py::test_a_batch_with_a_wrong_crc_takes_its_partition_offline",
+        "tests/broker/test_check_on_reads.py::test_a_batch_with_a_wrong_crc_fails_only_the_reads_that_cross_it",
     ),
     Mutant(
         "only-the-first-batch-of-a-read-checked",
         "storage/read_check.py",
         "        at = end\n",
         "        break\n",
-        "tests/broker/test_check_on_reads.py::test_a_batch_with_a_wrong_crc_takes_its_partition_offline",
+        "tests/broker/test_check_on_reads.py::test_a_batch_with_a_wrong_crc_fails_only_the_reads_that_cross_it",
     ),
     Mutant(
         "topics-created-without-descriptors",

@@ -14,8 +14,8 @@ MEMBER: list[Mutant] = [
     Mutant(
         "new-disk-not-told",
         "broker/metadata/directory_assignments.py",
-        "        if log_dir is None or log_dir.failure is not None:\n",
-        "        if log_dir is None or log_dir.failure is not None or len(self._log_dirs.dirs) == 1:\n",
+        "        if log_dir is None:\n",
+        "        if log_dir is None or len(self._log_dirs.dirs) == 1:\n",
         "tests/simulation/test_cluster_node.py::test_a_broker_with_a_new_disk_may_lead",
     ),
     Mutant(
@@ -28,8 +28,8 @@ MEMBER: list[Mutant] = [
     Mutant(
         "metadata-of-a-deposed-leader-kept",
         "broker/metadata/metadata_copy.py",
-        "            self._fetched.pop()\n        if had_any:",
-        "            break\n        if had_any:",
+        "            self._fetched.pop()\n        return had_any",
+        "            break\n        return had_any",
         _OBSERVER + "::test_what_another_leader_does_not_have_is_dropped",
     ),
     Mutant(

@@ -10,6 +10,7 @@ _PARTITION = "broker/replicas/partition.py"
 _FETCH = "broker/apis/follower_fetch.py"
 _L = "tests/broker/replicas/test_leading.py::"
 _R = "tests/broker/replicas/test_replicated_requests.py::"
+_LOCAL = "tests/broker/test_local_failures.py::"
 _S = "tests/broker/replicas/test_leader_state.py::"
 _CLUSTER = "tests/simulation/test_simulation.py::test_a_cluster_loses_nothing_and_becomes_whole_under_faults"
 _MIN_ISR = "        if len(state.isr) < partition.min_in_sync:\n            return\n"
@@ -253,9 +254,37 @@ REPLICATION = (
     ),
     Mutant(
         "damaged-replica-of-the-isr-made-anew",
-        "broker/replicas/partitions.py",
-        " and node_id not in assigned.isr\n",
-        "\n",
+        "broker/replicas/local_failures.py",
+        " or node_id in assigned.isr:\n",
+        ":\n",
         _R + "TestDamage::test_a_damaged_replica_is_filled_again_once_nobody_counts_on_it",
+    ),
+    Mutant(
+        "damaged-replica-of-the-elr-made-anew",
+        "broker/replicas/local_failures.py",
+        "node_id not in assigned.elr or ",
+        "True or ",
+        _LOCAL + "test_it_is_not_given_up_while_the_elr_counts_on_it",
+    ),
+    Mutant(
+        "new-log-of-the-elr-told-to-be-there",
+        "broker/metadata/directory_assignments.py",
+        "            if is_lost and not is_counted_on and self._node_id in partition.elr and self._is_new(*replica):\n",
+        "            if False:\n",
+        _LOCAL + "test_a_replica_of_the_elr_is_given_up_only_when_lost_and_reported_only_when_in_sync",
+    ),
+    Mutant(
+        "replica-lost-that-nobody-replaces",
+        "broker/metadata/directory_assignments.py",
+        "        elif self._another_can_lead(partition):\n",
+        "        else:\n",
+        _LOCAL + "test_a_damaged_replica_that_nobody_replaces_goes_on",
+    ),
+    Mutant(
+        "fetched-to-a-full-disk",
+        "broker/replicas/fetcher_manager.py",
+        " or self._partitions.local_failures.is_exhausted(partition):\n",
+        ":\n",
+        _LOCAL + "test_a_full_disk_has_others_lead_until_there_is_space",
     ),
 )

@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.coord.cluster.topic_image import LOST_DIRECTORY
 from barnabas.storage.batch_header import BatchHeader
 from barnabas.wire.records import HEADER_SIZE, iter_batches, iter_records
 
@@ -161,7 +162,8 @@ class ClusterChecks:
         if controller is None or key[0] not in controller.image.topics:
             return
         partition = controller.image.topics[key[0]].partitions[key[1]]
-        if broker_id in (*partition.isr, *partition.elr):
+        lost = [one for one, at in zip(partition.replicas, partition.directories, strict=True) if at == LOST_DIRECTORY]
+        if broker_id in partition.isr or (broker_id in partition.elr and broker_id not in lost):
             end = self._counted_end(broker_id, key, partition.partition_epoch)
             assert end >= self.end(key), (
                 f"{broker_id} of the ISR {list(partition.isr)} or ELR {list(partition.elr)} of {key} "

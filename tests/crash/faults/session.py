@@ -266,9 +266,9 @@ class _InProcessCleaner:
             for group in self._groups:
                 return group
         except OSError as error:
-            raise cleaner_process.CleaningFailed(error.errno, str(error)) from error
+            raise cleaner_process.CleaningFailed(error.errno, str(error), is_damaged=False) from error
         except DamagedLog as error:
-            raise cleaner_process.CleaningFailed(None, str(error)) from error
+            raise cleaner_process.CleaningFailed(None, str(error), is_damaged=True) from error
         return self._cleaner.done
 
     async def close(self) -> None:
