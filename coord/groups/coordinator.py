@@ -22,6 +22,7 @@ from barnabas.coord.groups.classic_requests import ClassicRequests
 from barnabas.coord.groups.group import SHARE
 from barnabas.coord.groups.group_offsets import GroupOffsets
 from barnabas.coord.groups.group_types import GroupTypes
+from barnabas.coord.groups.known_offsets import KnownOffsets
 from barnabas.coord.groups.limits import GroupLimits
 from barnabas.coord.groups.settings import default_group_configs
 from barnabas.coord.groups.topics import NoTopics
@@ -83,6 +84,7 @@ class GroupCoordinator:
         membership = Membership(self.groups, self._timers, self._rebalance, config, new_id)
         self.classic = ClassicRequests(self.groups, membership, lambda: self.consumer_groups.classic_members)
         """The requests of the classic protocol."""
+        self._known: KnownOffsets | None = KnownOffsets(self.groups)  # until the log is replayed
         self._is_loading = True
 
     # ---- load, replay, unload
@@ -92,10 +94,14 @@ class GroupCoordinator:
         """Whether the log is still being replayed; until then requests get COORDINATOR_LOAD_IN_PROGRESS."""
         return self._is_loading
 
-    def replay(self, key: bytes, value: bytes | None, at: Moment, offset: int = -1) -> None:
-        """Apply a record that is in the log, at this offset."""
-        self._pending.replayed(offset, CoordinatorRecord(key, value))
+    def replay(self, key: bytes, value: bytes | None, at: Moment, offset: int = -1) -> bool:
+        """Apply a record that is in the log, at this offset; whether that took a tenth of what others take."""
+        if self._pending:
+            self._pending.replayed(offset, CoordinatorRecord(key, value))
+        elif value is not None and self._known is not None and self._known.put(key, value):
+            return True
         self._apply(key, value, at)
+        return False
 
     def replay_pending(self, producer_id: int, key: bytes, value: bytes | None, offset: int) -> None:
         """Hold back a record of an open transaction that is in the log until the transaction's marker (T5, T11)."""
@@ -118,9 +124,11 @@ class GroupCoordinator:
             if value is None:
                 self._store.remove(about.group, about.topic, about.partition)
             else:
+                offsets = self._store.put(about.group, about.topic, about.partition, value)
                 if about.group not in self.groups:
                     self.groups[about.group] = ClassicGroup(about.group, at)
-                self._store.put(about.group, about.topic, about.partition, records.read_offset(value))
+                if self._known is not None:
+                    self._known.remember(key, about.group, offsets)
         else:
             self._apply_classic(about.group, value, at)
 
@@ -139,6 +147,7 @@ class GroupCoordinator:
     def loaded(self, at: Moment) -> Result:
         """The log has been replayed: start sessions; groups that are too large or without a leader rebalance."""
         self._is_loading = False
+        self._known = None
         result = Result()
         for group in self._classic_groups():
             for member in group.members.values():

@@ -14,11 +14,13 @@ from barnabas.coord.groups import records
 from barnabas.coord.groups.classic.group import ClassicGroup
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.classic.subscription import CONSUMER
+from barnabas.coord.groups.committed_offset import decoded
 from barnabas.coord.groups.group import SHARE
 
 if TYPE_CHECKING:
+    from barnabas.coord.groups.committed_offset import CommittedOffset
     from barnabas.coord.groups.group import Group
-    from barnabas.coord.groups.offsets import CommittedOffset, OffsetStore
+    from barnabas.coord.groups.offsets import OffsetStore
     from barnabas.coord.groups.pending_offsets import PendingOffsets
     from barnabas.coord.machine import CoordinatorRecord
 
@@ -35,8 +37,8 @@ def expired(
     has_others = bool(pending) and bool(pending.of_group(group.group_id))
     for topic, partitions in offsets.of_group(group.group_id).items():
         is_read = group.is_subscribed_to(topic)
-        for partition, committed in partitions.items():
-            if is_read or not _has_expired(group, committed, retention_ms, now_ms):
+        for partition, value in partitions.items():
+            if is_read or not _has_expired(group, decoded(value), retention_ms, now_ms):
                 has_others = True
                 continue
             tombstone = records.offset_tombstone(group.group_id, topic, partition)
