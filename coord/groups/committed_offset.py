@@ -22,9 +22,8 @@ _NO_TAGS: Final = b"\0"
 _TOPIC_ID_TAG: Final = b"\1\0\x10"  # one tagged field: tag 0, 16 bytes
 _TOPIC_ID_END: Final = len(_TOPIC_ID_TAG) + 16
 
-USUAL_SIZE: Final = _METADATA_AT + _TIMESTAMP.size + _TOPIC_ID_END
+_USUAL_SIZE: Final = _METADATA_AT + _TIMESTAMP.size + _TOPIC_ID_END
 """The size of a value of version 4 without metadata, with a topic id: what most commits are."""
-_USUAL_TAG: Final = slice(_METADATA_AT + _TIMESTAMP.size, USUAL_SIZE - 16)
 
 
 class CommittedOffset(NamedTuple):
@@ -48,7 +47,7 @@ def checked(value: bytes) -> bytes:
 
 def is_plain(value: bytes) -> bool:
     """Whether it is a value of version 4 with short ASCII metadata and no tagged field but the topic id."""
-    if len(value) == USUAL_SIZE and value[14] == 1 and value[:2] == _VERSION_4 and value[_USUAL_TAG] == _TOPIC_ID_TAG:
+    if len(value) == _USUAL_SIZE and value[14] == 1 and value[:2] == _VERSION_4 and value[23:26] == _TOPIC_ID_TAG:
         return True
     return _metadata_end(value) > 0
 

@@ -96,7 +96,7 @@ class GroupCoordinator:
 
     def replay(self, key: bytes, value: bytes | None, at: Moment, offset: int = -1) -> bool:
         """Apply a record that is in the log, at this offset; whether that took a tenth of what others take."""
-        if self._pending:
+        if self._pending.by_producer:
             self._pending.replayed(offset, CoordinatorRecord(key, value))
         elif value is not None and self._known is not None and self._known.put(key, value):
             return True
