@@ -258,7 +258,7 @@ class MetadataObserver:
             if self._is_publishing:
                 yield from self._loader.publish(delta)
             self._loader.replaying(None)
-            yield from copy.snapshot_if_due()
+        yield from copy.snapshot_if_due()
 
     def _taken(self, _: None) -> None:
         self._is_applying = False
