@@ -1,4 +1,4 @@
-"""G7: committed offsets are kept as the bytes of their records, and loaded the same way whether or not they are known."""
+"""G7: committed offsets are kept as the bytes of their records, and a load remembers groups and topics."""
 
 from __future__ import annotations
 
