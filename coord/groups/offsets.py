@@ -60,6 +60,10 @@ class OffsetStore:
         """All offsets of a group by topic and partition, to be `decoded`; read-only."""
         return self._groups.get(group_id, {})
 
+    def count(self, group_id: str) -> int:
+        """How many offsets a group has."""
+        return sum([len(partitions) for partitions in self._groups.get(group_id, {}).values()])
+
     def put(self, group_id: str, topic: str, partition: int, value: bytes) -> dict[int, bytes]:
         """Apply the record of an offset; returns the offsets of the group in the topic. Raises ProtocolError."""
         checked(value)
