@@ -88,7 +88,8 @@ def memory(server: Server) -> str:
 
 def log_mb(server: Server) -> float:
     """The size of the metadata logs and their snapshots (10^6 bytes)."""
-    return sum(path.stat().st_size for path in server.log_dir.glob("**/__cluster_metadata-0/*")) / 1e6
+    folders = [server.log_dir, *server.log_dir.glob("broker-*"), *server.log_dir.glob("controller*")]
+    return sum(path.stat().st_size for folder in folders for path in folder.glob("__cluster_metadata-0/*")) / 1e6
 
 
 def main() -> None:

@@ -195,9 +195,8 @@ class MetadataCopy:
             yield from replay_batches_in_steps(read.slice.read(), image, delta)
             if image.offset == before:
                 raise UnknownMetadataError(f"The metadata log cannot be read at offset {before + 1}")
-        self._log_dirs.deleted_topics |= delta.removed_topic_ids
 
-    def replace(self, image: ClusterImage, end_offset: int, removed_topic_ids: set[Uuid]) -> Steps[None]:
+    def replace(self, image: ClusterImage, end_offset: int) -> Steps[None]:
         """A fetched snapshot, which is in its place already, takes the place of image and log."""
         self._fetched.clear()
         yield from self._truncate(end_offset, fully=True)
@@ -205,7 +204,6 @@ class MetadataCopy:
         self._schedule.has_snapshot(self._loop.now())
         self.image = image
         self.high_watermark = max(self.high_watermark, end_offset)
-        self._log_dirs.deleted_topics |= removed_topic_ids
 
     def snapshot_if_due(self) -> Steps[None]:
         """Write a snapshot of the image when it is due (R28), and delete the segments that it covers.

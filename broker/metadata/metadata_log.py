@@ -126,7 +126,7 @@ class MetadataLog:
                 break
             replay_batches(read.slice.read(), self.image, delta, partial_ok=True)
             offset = self.image.offset + 1
-        self._log_dirs.deleted_topics |= delta.removed_topic_ids
+        self._log_dirs.deleted_topics.add_all(delta.removed_topic_ids)
 
     @property
     def is_new(self) -> bool:
@@ -201,7 +201,8 @@ class MetadataLog:
             committed()
         yield from replay_in_steps(self.image, records, delta)
         self.image.offset = self._log.log_end_offset - 1
-        self._log_dirs.deleted_topics |= delta.removed_topic_ids
+        if not self._is_of_cluster:
+            self._log_dirs.deleted_topics.add_recent(delta.removed_topic_ids)
         return delta
 
     def _append(self, batch: bytes) -> None:
