@@ -22,8 +22,8 @@ _NO_TAGS: Final = b"\0"
 _TOPIC_ID_TAG: Final = b"\1\0\x10"  # one tagged field: tag 0, 16 bytes
 _TOPIC_ID_END: Final = len(_TOPIC_ID_TAG) + 16
 
-_USUAL_SIZE: Final = _METADATA_AT + _TIMESTAMP.size + _TOPIC_ID_END
-"""The size of a value of version 4 without metadata, with a topic id: what most commits are."""
+_USUAL: Final = Struct(">hqiBq3s16s")
+"""A value of version 4 without metadata, with a topic id: what most commits are. It has 42 bytes."""
 
 
 class CommittedOffset(NamedTuple):
@@ -47,8 +47,8 @@ def checked(value: bytes) -> bytes:
 
 def is_plain(value: bytes) -> bool:
     """Whether it is a value of version 4 with short ASCII metadata and no tagged field but the topic id."""
-    if len(value) == _USUAL_SIZE and value[14] == 1 and value[:2] == _VERSION_4 and value[23:26] == _TOPIC_ID_TAG:
-        return True
+    if len(value) == 42 and value[14] == 1 and value[:2] == _VERSION_4 and value[23:26] == _TOPIC_ID_TAG:
+        return True  # as `_USUAL`
     return _metadata_end(value) > 0
 
 
@@ -67,6 +67,10 @@ def _metadata_end(value: bytes) -> int:
 
 def decoded(value: bytes) -> CommittedOffset:
     """The committed offset of a value that was `checked`."""
+    if len(value) == 42:
+        version, offset, leader_epoch, length, timestamp_ms, tags, topic_id = _USUAL.unpack(value)
+        if version == 4 and length == 1 and tags == _TOPIC_ID_TAG:
+            return CommittedOffset(offset, leader_epoch, "", timestamp_ms, -1, topic_id)
     end = _metadata_end(value)
     if not end:
         return _decode(value)

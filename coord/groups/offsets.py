@@ -48,11 +48,12 @@ class OffsetStore:
 
     def get(self, group_id: str, topic: str, partition: int, topic_id: Uuid = ZERO_UUID) -> CommittedOffset | None:
         """The offset, unless there is none or it belongs to another topic of that name."""
-        value = self._groups.get(group_id, {}).get(topic, {}).get(partition)
-        if value is None:
+        try:
+            found = decoded(self._groups[group_id][topic][partition])
+        except KeyError:
             return None
-        found = decoded(value)
-        if topic_id not in (ZERO_UUID, found.topic_id) and found.topic_id != ZERO_UUID:
+        committed_to = found.topic_id
+        if topic_id != committed_to and ZERO_UUID not in (topic_id, committed_to):
             return None
         return found
 
