@@ -84,7 +84,12 @@ def _parse_records(batch: BatchView, data: bytes) -> Iterator[RecordFields]:  # 
             length = data[pos]
             pos += 1
             if length > 0x7F:
-                length, pos = record_varint(data, pos - 1)
+                second = data[pos]
+                if second > 0x7F:
+                    length, pos = record_varint(data, pos - 1)
+                else:  # most records have 64 to 8,191 bytes
+                    length += (second << 7) - 0x80
+                    pos += 1
             end = pos + (length >> 1)
             if length & 1 or end > total:
                 raise CorruptRecord(f"A record of {_signed(length)} bytes with {total - pos} bytes remaining")

@@ -78,11 +78,14 @@ def replay_log(partition: Partition, replay: Replay) -> Iterator[int]:
 
 def group_replay(coordinator: GroupCoordinator, at: Moment) -> Replay:
     """Replays records of `__consumer_offsets`."""
-    apply = coordinator.replay
+    replay_known = coordinator.replay_known
 
     def replay_plain(record: RecordFields) -> int:
         offset, _, key, value, _, _ = record
-        return SHORT_RECORD_COST if apply(key or b"", value, at, offset) else RECORD_COST
+        if key and value and replay_known(key, value):
+            return SHORT_RECORD_COST
+        coordinator.replay(key or b"", value, at, offset)
+        return RECORD_COST
 
     def replay(batch: BatchView) -> RecordReplay:
         if batch.is_control:
