@@ -75,16 +75,39 @@ def test_a_single_node_writes_one_when_nothing_more_happens(tmp_path: Path) -> N
     memory.advance(600)
     assert checkpoints(tmp_path / "data") == [first], "nothing was written since"
     memory.create_topic("u")
-    memory.advance(61)
     (second,) = checkpoints(tmp_path / "data")
-    assert second > first
+    assert second > first, "the time had passed already"
+    memory.advance(10)
+    memory.create_topic("w")
+    assert checkpoints(tmp_path / "data") == [second]
+    memory.advance(51)
+    (third,) = checkpoints(tmp_path / "data")
+    assert third > second
     memory.close()
     again = MemoryBroker(tmp_path / "data", BY_SIZE_ONLY)
-    assert {"t", "u"} <= again.broker.image.topics.keys()
+    assert {"t", "u", "w"} <= again.broker.image.topics.keys()
     again.create_topic("v")
     again.advance(2 * HOUR_S)
-    assert checkpoints(tmp_path / "data") == [second]
+    assert checkpoints(tmp_path / "data") == [third]
     again.close()
+
+
+def test_the_time_counts_from_a_snapshot_that_was_written_because_of_the_size(tmp_path: Path) -> None:
+    memory = MemoryBroker(
+        tmp_path / "data", {**EVERY_MINUTE, "metadata.log.max.record.bytes.between.snapshots": "2000"}
+    )
+    memory.advance(30)
+    for index in range(9):
+        memory.create_topic(f"t{index}")
+    memory.advance(1)
+    (by_size,) = checkpoints(tmp_path / "data")
+    memory.create_topic("u")
+    memory.advance(50)
+    assert checkpoints(tmp_path / "data") == [by_size]
+    memory.advance(12)
+    (by_time,) = checkpoints(tmp_path / "data")
+    assert by_time > by_size
+    memory.close()
 
 
 def test_the_controller_of_a_cluster_writes_them_and_keeps_the_one_before(tmp_path: Path) -> None:
