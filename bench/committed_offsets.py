@@ -178,10 +178,17 @@ def main() -> None:
             is_there = home.exists()
             server = (BarnabasServer if kind == "barnabas" else KafkaServer)(home)
             if is_there:
-                server.prepare()
+                _use(server)
             else:
                 print(f"# {kind}: {prepare(server, groups, options) / 1e6:.0f} MB of log", flush=True)
             _runs(server, groups, options)
+
+
+def _use(server: Server) -> None:
+    """Take a directory as an earlier run has left it: Kafka's has the port in its properties."""
+    if isinstance(server, KafkaServer):
+        server.port = int(server.properties.read_text().partition(f"PLAINTEXT://{server.host}:")[2].partition(",")[0])
+    server.prepare()
 
 
 def _runs(server: Server, groups: Sequence[str], options: argparse.Namespace) -> None:
