@@ -5,12 +5,16 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from barnabas.wire.frame import encode_request, parse_response_header
 from barnabas.wire.messages import offsets as o
+from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
 from bench import frames
 from bench.servers import Server
+
+M = TypeVar("M", bound=Message)
 
 START_TIMEOUT_S = 180.0
 POLL_S = 0.002
@@ -22,7 +26,7 @@ RETRIABLE = {14, 15, 16}
 
 def first_metadata(server: Server, started: float) -> float:
     """Seconds since `started` (monotonic) until the broker answers Metadata with at least one broker."""
-    return _until(server, started, frames.metadata(), lambda response: int.from_bytes(response[4:8], "big") > 0)
+    return until(server, started, frames.metadata(), lambda response: int.from_bytes(response[4:8], "big") > 0)
 
 
 def all_serve(server: Server, started: float, topics: Mapping[str, Iterable[int]]) -> float:
@@ -31,19 +35,20 @@ def all_serve(server: Server, started: float, topics: Mapping[str, Iterable[int]
     def is_complete(response: bytes) -> bool:
         return all(error == 0 for error, _ in frames.listed_offsets(response).values())
 
-    return _until(server, started, frames.list_offsets(topics, LATEST), is_complete)
+    return until(server, started, frames.list_offsets(topics, LATEST), is_complete)
 
 
 def end_offsets(server: Server, topics: Mapping[str, Iterable[int]]) -> dict[tuple[str, int], int]:
     """The log end offset by topic and partition."""
-    response = _request(server, frames.list_offsets(topics, LATEST))
+    response = request(server, frames.list_offsets(topics, LATEST))
     return {partition: offset for partition, (_, offset) in frames.listed_offsets(response).items()}
 
 
-def _until(server: Server, started: float, request: bytes, is_complete: Callable[[bytes], bool]) -> float:
+def until(server: Server, started: float, message: bytes, is_complete: Callable[[bytes], bool]) -> float:
+    """Send a request until its response is complete; seconds since `started`."""
     while time.monotonic() - started < START_TIMEOUT_S:
         try:
-            if is_complete(_request(server, request)):
+            if is_complete(request(server, message)):
                 return time.monotonic() - started
         except OSError:
             if server.process is not None and server.process.poll() is not None:
@@ -52,10 +57,21 @@ def _until(server: Server, started: float, request: bytes, is_complete: Callable
     raise RuntimeError(f"{server.name} did not serve in {START_TIMEOUT_S:.0f} s:\n{server.log()[-2000:]}")
 
 
-def _request(server: Server, request: bytes) -> bytes:
+def request_bytes(message: Message, version: int) -> bytes:
+    """A whole request, with its size."""
+    return b"".join(map(chunk_bytes, encode_request(message, version, 1, "bench")))
+
+
+def decoded(response: bytes, kind: type[M], version: int) -> M:
+    """A response without its size, decoded."""
+    _, position = parse_response_header(response, kind.api_key, version)
+    return kind.decode(response[position:], version)
+
+
+def request(server: Server, message: bytes) -> bytes:
     """Send a request on a new connection; returns the response without its size."""
     with socket.create_connection((server.host, server.port), timeout=30) as connection:
-        connection.sendall(request)
+        connection.sendall(message)
         with connection.makefile("rb") as stream:
             size = int.from_bytes(stream.read(4), "big")
             response = stream.read(size)
@@ -68,7 +84,7 @@ def find_coordinators(server: Server, groups: Iterable[str]) -> None:
     """Send FindCoordinator for each group until it succeeds: Kafka creates __consumer_offsets at the first request."""
     started = time.monotonic()
     for group in groups:
-        _until(server, started, frames.find_coordinator(group), lambda response: response[4:6] == b"\0\0")
+        until(server, started, frames.find_coordinator(group), lambda response: response[4:6] == b"\0\0")
 
 
 def committed_offsets(server: Server, started: float, topic: str, groups: Sequence[str]) -> float:
@@ -83,14 +99,12 @@ def committed_offsets(server: Server, started: float, topic: str, groups: Sequen
 def _groups_offsets(server: Server, started: float, topic: str, groups: Sequence[str]) -> float:
     topics = [o.OffsetFetchRequestTopics(name=topic, partition_indexes=[0])]
     message = o.OffsetFetchRequest(groups=[o.OffsetFetchRequestGroup(group_id=one, topics=topics) for one in groups])
-    request = b"".join(map(chunk_bytes, encode_request(message, FETCH_VERSION, 1, "bench")))
 
     def is_complete(response: bytes) -> bool:
-        _, position = parse_response_header(response, message.api_key, FETCH_VERSION)
-        found = o.OffsetFetchResponse.decode(response[position:], FETCH_VERSION).groups
+        found = decoded(response, o.OffsetFetchResponse, FETCH_VERSION).groups
         codes = {group.error_code for group in found}
         if codes - {0} - RETRIABLE:
             raise RuntimeError(f"OffsetFetch returned error codes {codes}")
         return codes == {0} and all(group.topics[0].partitions[0].committed_offset >= 0 for group in found)
 
-    return _until(server, started, request, is_complete)
+    return until(server, started, request_bytes(message, FETCH_VERSION), is_complete)

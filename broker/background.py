@@ -126,7 +126,7 @@ class BackgroundJobs:
         await _run(self._broker.partitions.forget_expired_producers())
 
     async def _expire_offsets(self) -> None:
-        self._broker.group_coordinators.expire_offsets()
+        await _run(self._broker.group_coordinators.expire_offsets())
         self._end_turn()
 
     async def _remove_expired_tokens(self) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from barnabas.storage import layout
 from barnabas.storage.checkpoints import read_partition_metadata, topic_id_text
 from barnabas.storage.damage import DamagedLog, missing_log, of_unknown_topic
+from barnabas.storage.deleted_topics import DeletedTopics
 from barnabas.storage.deletions import Deletions
 from barnabas.storage.files import Files
 from barnabas.storage.foreign import in_the_way, is_known_of_partition, is_of_partition, partition_in
@@ -84,8 +85,8 @@ class LogDirs:
         """The future replicas, which are being moved here from another directory."""
         self.preferred: dict[TopicPartition, LogDir] = {}
         """Where partitions that are not here yet are to be made (AlterReplicaLogDirs)."""
-        self.deleted_topics: set[bytes] = set()
-        """The ids of topics that were deleted, as far as a directory of theirs may have been left: it is set aside."""
+        self.deleted_topics = DeletedTopics()
+        """Not filled where `are_replicas`."""
         self.ignores_case = False
         """Whether a directory is on a file system where names that differ only in case are equal."""
         self.foreign: dict[TopicPartition, str] = {}

@@ -46,7 +46,7 @@ from barnabas.wire.control_records import (
     end_txn_marker,
 )
 from barnabas.wire.errors import CorruptRecord
-from barnabas.wire.record_reader import iter_records, records_in_range
+from barnabas.wire.record_reader import RecordFields, iter_record_fields, iter_records, records_in_range
 
 __all__ = [
     "CODEC_MASK",
@@ -78,6 +78,7 @@ __all__ = [
     "CorruptRecord",
     "Header",
     "Record",
+    "RecordFields",
     "build_batch",
     "control_batch",
     "control_key",
@@ -87,6 +88,7 @@ __all__ = [
     "end_txn_marker",
     "increment_sequence",
     "iter_batches",
+    "iter_record_fields",
     "iter_records",
     "records_in_range",
     "set_log_append_time",

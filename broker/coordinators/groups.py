@@ -186,9 +186,15 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
         if changed:
             yield from self.handle_each(lambda groups, at: groups.metadata_changed(changed, at))
 
-    def expire_offsets(self) -> None:
-        """Remove offsets older than `offsets.retention.minutes`, and groups that are empty without them."""
-        self.handle_all(lambda groups, at: groups.offsets.expire(at))
+    def expire_offsets(self) -> Steps[None]:
+        """Remove offsets older than `offsets.retention.minutes`, and groups that are empty without them, in steps.
+
+        A coordinator that is being loaded does a first part; the next check does the others.
+        """
+        yield from self.handle_each(
+            lambda groups, at: next(groups.offsets.expire_in_parts(at)),
+            lambda groups: groups.offsets.expire_in_parts(self._moment()),
+        )
 
     def _new(self, at: Moment) -> tuple[GroupCoordinator, Replay]:
         from barnabas.broker.coordinators.replay import group_replay

@@ -73,6 +73,7 @@ class ActiveController(Controller):
         self.local.activate(self.at())
         self.local.end_session(self._config.node_id)  # a broker in this process has ended with it
         self._arm()
+        self._plan_snapshot()
 
     def open(self) -> None:
         """Read the metadata; a new log gets its first records. Leaders are those of the image until sessions end."""
@@ -87,6 +88,7 @@ class ActiveController(Controller):
         self._is_closed = True
         self._disarm()
         self._queue.close()
+        self._cancel_snapshot()
         return -1
 
     # Time

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.metadata.controller_quorum import ControllerQuorum
     from barnabas.broker.steps import StepRunner, Steps
+    from barnabas.broker.timers import Timer
     from barnabas.coord.cluster.cluster_controller import ClusterController
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.local_controller import LocalController, Outcome
@@ -56,6 +57,8 @@ R = TypeVar("R")
 
 logger = logging.getLogger("kafka.server.Controller")
 
+SNAPSHOT_RETRY_S: Final = 1.0
+"""When it is looked again for a snapshot that is due but must wait for the end of a metadata transaction, seconds."""
 _WILDCARDS: Final = {"", "0.0.0.0", "::"}
 
 
@@ -84,6 +87,7 @@ class Controller:
         self._queue = ChangeQueue(runner)
         self.loader = MetadataLoader(config)
         self._is_snapshot_queued = False
+        self._snapshot_timer: Timer | None = None
         self._refusals = LimitedLog(loop, logger, logging.WARNING, "changes of the metadata that were refused")
         self.on_change = self.loader.on_change
         self.on_config_change = self.loader.on_config_change
@@ -160,6 +164,7 @@ class Controller:
             epoch=self._log.end_offset,
         )
         run_in_place(self._log.write(records))
+        self._plan_snapshot()
 
     def set_passwords(self, mechanism: str, passwords: Mapping[str, str], random_bytes: Callable[[int], bytes]) -> None:
         """Make credentials of SCRAM, by user, unless they have these passwords already; part of the start."""
@@ -174,6 +179,7 @@ class Controller:
         A change in progress is finished first, those behind it are refused. Waits for the disk.
         """
         self._queue.close()
+        self._cancel_snapshot()
         registered = self.image.brokers.get(self._config.node_id)
         if registered is None:
             return -1
@@ -191,7 +197,6 @@ class Controller:
         the log cannot be written.
         """
         self._queue.add(lambda: self._change(validate), answer)
-        self._write_snapshot_if_due()
 
     def request(self, message: Message, version: int, answer: Answer[Any]) -> None:
         """Answer a request of `controller_requests`; errors of the whole request are KafkaError."""
@@ -218,6 +223,23 @@ class Controller:
 
     def _snapshot_ended(self, _: KafkaError | None) -> None:
         self._is_snapshot_queued = False
+        self._plan_snapshot()
+
+    def _plan_snapshot(self, at_least: float = 0.0) -> None:
+        """Have a timer look whether a snapshot is due by the time that has passed, unless one does already."""
+        deadline = self._log.snapshot_deadline
+        if self._snapshot_timer is None and deadline is not None and not self._is_snapshot_queued:
+            self._snapshot_timer = self._loop.timers.at(max(deadline, at_least), self._look_for_snapshot)
+
+    def _look_for_snapshot(self) -> None:
+        self._snapshot_timer = None
+        self._write_snapshot_if_due()
+        self._plan_snapshot(self._loop.now() + SNAPSHOT_RETRY_S)
+
+    def _cancel_snapshot(self) -> None:
+        if self._snapshot_timer is not None:
+            self._snapshot_timer.cancel()
+            self._snapshot_timer = None
 
     def _change(self, validate: Callable[[], Outcome[R] | Steps[Outcome[R]]]) -> Steps[R]:
         outcome = validate()
@@ -227,6 +249,8 @@ class Controller:
             yield None
             self._check_room(outcome.records)
             delta = yield from self._log.write(outcome.records)
+            self._write_snapshot_if_due()
+            self._plan_snapshot()
             yield from self.loader.publish(delta)
         return outcome.response
 

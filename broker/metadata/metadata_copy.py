@@ -19,9 +19,9 @@ from collections import deque
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from barnabas.broker.config.keys.controller import METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS
 from barnabas.broker.log_dir_failures import is_transient
 from barnabas.broker.metadata.metadata_dir import open_metadata_log, write_snapshot
+from barnabas.broker.metadata.snapshot_schedule import SnapshotSchedule
 from barnabas.broker.metadata.snapshots import load_newest
 from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
@@ -69,8 +69,8 @@ class MetadataCopy:
         self._log_dirs = log_dirs
         self._failures = failures
         self._fetched: deque[_Fetched] = deque()
-        self._snapshot_epoch = 0
-        self._has_failed_to_write_snapshot = False
+        self._snapshot_end = self._snapshot_epoch = 0
+        self._schedule = SnapshotSchedule(config, loop.now())
         self.image = ClusterImage()
         self.high_watermark = 0
         """The end of what the controllers have committed, as far as it is known; never lowered."""
@@ -85,11 +85,12 @@ class MetadataCopy:
         end = 0
         if loaded is not None and loaded[1]:
             self.image, end = loaded
-            self._snapshot_epoch = self.image.epoch
+            self._snapshot_end, self._snapshot_epoch = end, self.image.epoch
         if self.log.log_end_offset < end or self.log.log_start_offset > end:
             # It was stopped after a snapshot was fetched; or it has a gap, and a copy is simply fetched again.
             run_in_place(self._truncate(end, fully=True))
         self.log.high_watermark = end
+        self._schedule.wrote(sum(segment.size for segment in self.log.segments.from_offset(end)))
 
     @property
     def end_offset(self) -> int:
@@ -184,6 +185,7 @@ class MetadataCopy:
             try:
                 records = memoryview(bytearray(b"".join(one.records for one in committed)))
                 append_as_follower(self.log, records, now=self._loop.now())
+                self._schedule.wrote(len(records))
             except (KafkaError, OSError) as error:
                 self._not_written(error, committed)
             while self._fetched and self._fetched[0].last_offset < self.log.log_end_offset:
@@ -224,7 +226,6 @@ class MetadataCopy:
         for held in self._committed():
             if held.last_offset > image.offset:
                 yield from self._replay(held.records, delta)
-        self._log_dirs.deleted_topics |= delta.removed_topic_ids
 
     def _replay(self, records: bytes, delta: ClusterDelta) -> Steps[None]:
         before = self.image.offset
@@ -232,27 +233,32 @@ class MetadataCopy:
         if self.image.offset == before:
             raise UnknownMetadataError(f"The metadata log cannot be read at offset {before + 1}")
 
-    def replace(self, image: ClusterImage, end_offset: int, removed_topic_ids: set[Uuid]) -> Steps[None]:
+    def replace(self, image: ClusterImage, end_offset: int) -> Steps[None]:
         """A fetched snapshot, which is in its place already, takes the place of image and log."""
         self._fetched.clear()
         yield from self._truncate(end_offset, fully=True)
-        self._snapshot_epoch = image.epoch
+        self._snapshot_end, self._snapshot_epoch = end_offset, image.epoch
+        self._schedule.has_snapshot(self._loop.now())
         self.image = image
         self.high_watermark = max(self.high_watermark, end_offset)
-        self._log_dirs.deleted_topics |= removed_topic_ids
 
     def snapshot_if_due(self) -> Steps[None]:
-        """Write a snapshot of the image when the log is large, and delete the segments that it covers."""
-        limit = self._config[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS]
-        if self.log.size_bytes <= limit or self.image.is_in_transaction or self._has_failed_to_write_snapshot:
+        """Write a snapshot of the image when it is due (R31), and delete the segments that it covers.
+
+        Called after every answer of the controller, so the time is looked at without a timer.
+        """
+        image = self.image
+        has_more = image.offset + 1 > self._snapshot_end and not image.is_in_transaction
+        if not has_more or not self._schedule.is_due(self._loop.now()):
             return
         if self.log.log_end_offset <= self.image.offset:
             return  # the disk has no space
         try:
-            yield from write_snapshot(self._loop, self._log_dirs, self._failures, self.log, self.image)
-            self._snapshot_epoch = self.image.epoch
+            yield from write_snapshot(self._loop, self._log_dirs, self._failures, self.log, image)
+            self._snapshot_end, self._snapshot_epoch = image.offset + 1, image.epoch
+            self._schedule.has_snapshot(self._loop.now())
         except OSError:
-            self._has_failed_to_write_snapshot = True
+            self._schedule.failed(self._loop.now())
             logger.exception("Cannot write a snapshot of the metadata; the log keeps all its records")
 
 

@@ -5,9 +5,9 @@ durable. There is one write at a time (`change_queue`).
 
 The log has Kafka's format and the fixed topic id 00..01, so Kafka can continue it, and Barnabas can continue Kafka's.
 Each start begins a new epoch, which is written to `quorum-state` first, with a LeaderChange record, as in a quorum of
-one. A metadata transaction that was not ended is aborted. When the log has grown by
-metadata.log.max.record.bytes.between.snapshots, a snapshot is written, and the segments it covers are deleted. After a
-failed sync the state on disk is unknown: the log accepts no more writes. KIP-595, KIP-630.
+one. A metadata transaction that was not ended is aborted. When the log has grown, or time has passed, a snapshot is
+written (`snapshot_schedule`), and the segments it covers are deleted. After a failed sync the state on disk is unknown:
+the log accepts no more writes. KIP-595, KIP-630.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.config.keys.controller import (
-    METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS,
-)
 from barnabas.broker.config.keys.general import MIN_INSYNC_REPLICAS
 from barnabas.broker.metadata.metadata_dir import open_metadata_log, write_snapshot
 from barnabas.broker.metadata.quorum_state import check_servable, new_quorum, read_election, write_epoch
+from barnabas.broker.metadata.snapshot_schedule import SnapshotSchedule
 from barnabas.broker.metadata.snapshots import load_newest, snapshot_ids
 from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
@@ -82,7 +80,7 @@ class MetadataLog:
         """Called when the high watermark has moved, before the records are replayed."""
         self._bootstrap: ClusterImage | None = None
         self._has_failed = False
-        self._bytes_since_snapshot = 0
+        self._schedule = SnapshotSchedule(config, loop.now())
 
     def open(self) -> None:
         """Load the newest snapshot and replay the log after it, then begin a new epoch.
@@ -97,7 +95,7 @@ class MetadataLog:
         self._load_snapshot()
         self._replay_log()
         newest = self.snapshots[-1][0] if self.snapshots else 0
-        self._bytes_since_snapshot = sum(segment.size for segment in self._log.segments.from_offset(newest))
+        self._schedule.wrote(sum(segment.size for segment in self._log.segments.from_offset(newest)))
         if self.is_new and len(found) > has_metadata and self._has_partitions():
             raise self._partitions_without_metadata()
         election = read_election(self._log)
@@ -138,7 +136,7 @@ class MetadataLog:
                 break
             replay_batches(read.slice.read(), self.image, delta, partial_ok=True)
             offset = self.image.offset + 1
-        self._log_dirs.deleted_topics |= delta.removed_topic_ids
+        self._log_dirs.deleted_topics.add_all(delta.removed_topic_ids)
 
     @property
     def is_new(self) -> bool:
@@ -212,7 +210,8 @@ class MetadataLog:
         records = yield from as_written_in_steps(records, metadata_version)
         yield from replay_in_steps(self.image, records, delta)
         self.image.offset = self._log.log_end_offset - 1
-        self._log_dirs.deleted_topics |= delta.removed_topic_ids
+        if not self._is_of_cluster:
+            self._log_dirs.deleted_topics.add_recent(delta.removed_topic_ids)
         return delta
 
     def _append(self, batch: bytes) -> None:
@@ -228,7 +227,7 @@ class MetadataLog:
                 now=self._loop.now(),
                 origin="coordinator",
             )
-            self._bytes_since_snapshot += len(batch)
+            self._schedule.wrote(len(batch))
         except KafkaError as error:
             if isinstance(error.__cause__, OSError):
                 self._failures.report(self._dir(), "write to the metadata log", error.__cause__)
@@ -267,15 +266,21 @@ class MetadataLog:
 
     @property
     def is_snapshot_due(self) -> bool:
-        """Whether the log has grown so far since the newest snapshot that another is to be written."""
-        is_large = self._bytes_since_snapshot > self._config[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS]
-        return is_large and not self._has_failed and not self.image.is_in_transaction
+        """Whether a snapshot is to be written now."""
+        is_due = self._schedule.is_due(self._loop.now())
+        return is_due and not self._has_failed and not self.image.is_in_transaction
+
+    @property
+    def snapshot_deadline(self) -> float | None:
+        """When to look again whether a snapshot is due (monotonic seconds); None: after the next write."""
+        return None if self._has_failed else self._schedule.deadline
 
     def snapshot(self) -> Steps[None]:
         """Write the image as a snapshot, then delete the segments it covers; not while the image changes."""
         try:
             yield from self._snapshot()
         except (OSError, KafkaError):
+            self._schedule.failed(self._loop.now())
             logger.exception("Cannot write a snapshot of the metadata; the log keeps all its records")
 
     def _snapshot(self) -> Steps[None]:
@@ -285,4 +290,4 @@ class MetadataLog:
         parts = (self._loop, self._log_dirs, self._failures, self._log, self.image)
         yield from write_snapshot(*parts, kept[0] if kept else None)
         self.snapshots = [*kept, written]
-        self._bytes_since_snapshot = 0
+        self._schedule.has_snapshot(self._loop.now())

@@ -258,7 +258,7 @@ class MetadataObserver:
             if self._is_publishing:
                 yield from self._loader.publish(delta)
             self._loader.replaying(None)
-            yield from copy.snapshot_if_due()
+        yield from copy.snapshot_if_due()
 
     def _taken(self, _: None) -> None:
         self._is_applying = False
@@ -329,7 +329,7 @@ class MetadataObserver:
         from barnabas.coord.cluster.image_diff import image_diff_steps
 
         delta = yield from image_diff_steps(self._copy.image, image)
-        yield from self._copy.replace(image, image.offset + 1, delta.removed_topic_ids)
+        yield from self._copy.replace(image, image.offset + 1)
         self._loader.replaying(delta)
         self._loader.image = image
         self._quorum.voters(image.quorum.voters)

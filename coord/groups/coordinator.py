@@ -22,6 +22,7 @@ from barnabas.coord.groups.classic_requests import ClassicRequests
 from barnabas.coord.groups.group import SHARE
 from barnabas.coord.groups.group_offsets import GroupOffsets
 from barnabas.coord.groups.group_types import GroupTypes
+from barnabas.coord.groups.known_offsets import KnownOffsets
 from barnabas.coord.groups.limits import GroupLimits
 from barnabas.coord.groups.settings import default_group_configs
 from barnabas.coord.groups.topics import NoTopics
@@ -83,6 +84,7 @@ class GroupCoordinator:
         membership = Membership(self.groups, self._timers, self._rebalance, config, new_id)
         self.classic = ClassicRequests(self.groups, membership, lambda: self.consumer_groups.classic_members)
         """The requests of the classic protocol."""
+        self._known: KnownOffsets | None = KnownOffsets(self.groups)  # until the log is replayed
         self._is_loading = True
 
     # ---- load, replay, unload
@@ -94,8 +96,16 @@ class GroupCoordinator:
 
     def replay(self, key: bytes, value: bytes | None, at: Moment, offset: int = -1) -> None:
         """Apply a record that is in the log, at this offset."""
-        self._pending.replayed(offset, CoordinatorRecord(key, value))
+        if self._pending.by_producer:
+            self._pending.replayed(offset, CoordinatorRecord(key, value))
         self._apply(key, value, at)
+
+    def replay_known(self, key: bytes, value: bytes) -> bool:
+        """While the log is loaded: apply a record, if that takes a tenth of what `replay` does; False: it has to.
+
+        True for the value of an offset whose group and topic were met before, unless transactions are open.
+        """
+        return self._known is not None and not self._pending.by_producer and self._known.put(key, value)
 
     def replay_pending(self, producer_id: int, key: bytes, value: bytes | None, offset: int) -> None:
         """Hold back a record of an open transaction that is in the log until the transaction's marker (T5, T11)."""
@@ -118,9 +128,11 @@ class GroupCoordinator:
             if value is None:
                 self._store.remove(about.group, about.topic, about.partition)
             else:
+                offsets = self._store.put(about.group, about.topic, about.partition, value)
                 if about.group not in self.groups:
                     self.groups[about.group] = ClassicGroup(about.group, at)
-                self._store.put(about.group, about.topic, about.partition, records.read_offset(value))
+                if self._known is not None:
+                    self._known.remember(key, about.group, offsets)
         else:
             self._apply_classic(about.group, value, at)
 
@@ -139,6 +151,7 @@ class GroupCoordinator:
     def loaded(self, at: Moment) -> Result:
         """The log has been replayed: start sessions; groups that are too large or without a leader rebalance."""
         self._is_loading = False
+        self._known = None
         result = Result()
         for group in self._classic_groups():
             for member in group.members.values():

@@ -14,11 +14,15 @@ from barnabas.coord.groups import records
 from barnabas.coord.groups.classic.group import ClassicGroup
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.classic.subscription import CONSUMER
+from barnabas.coord.groups.committed_offset import decoded
 from barnabas.coord.groups.group import SHARE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from barnabas.coord.groups.committed_offset import CommittedOffset
     from barnabas.coord.groups.group import Group
-    from barnabas.coord.groups.offsets import CommittedOffset, OffsetStore
+    from barnabas.coord.groups.offsets import OffsetStore
     from barnabas.coord.groups.pending_offsets import PendingOffsets
     from barnabas.coord.machine import CoordinatorRecord
 
@@ -31,21 +35,34 @@ def expired(
     """The records that remove a group's expired offsets and, if it has no others and no members, the group."""
     if group.group_type == SHARE:
         return []
-    made = []
-    has_others = bool(pending) and bool(pending.of_group(group.group_id))
-    for topic, partitions in offsets.of_group(group.group_id).items():
-        is_read = group.is_subscribed_to(topic)
-        for partition, committed in partitions.items():
-            if is_read or not _has_expired(group, committed, retention_ms, now_ms):
-                has_others = True
-                continue
-            tombstone = records.offset_tombstone(group.group_id, topic, partition)
-            if pending.has(tombstone.key):
-                has_others = True
-            else:
-                made.append(tombstone)
+    made: list[CoordinatorRecord] = []
+    count = 0
+    for topic, values in offsets.of_group(group.group_id).items():
+        made += expired_of_topic(group, topic, values, pending, retention_ms, now_ms)
+        count += len(values)
+    has_others = len(made) < count or (bool(pending) and bool(pending.of_group(group.group_id)))
     if not has_others and group.is_empty:
         made += group.tombstones()
+    return made
+
+
+def expired_of_topic(
+    group: Group,
+    topic: str,
+    values: Mapping[int, bytes],
+    pending: PendingOffsets,
+    retention_ms: int,
+    now_ms: int,
+) -> list[CoordinatorRecord]:
+    """The records that remove those of a group's offsets in a topic, `values`, that have expired."""
+    if group.group_type == SHARE or group.is_subscribed_to(topic):
+        return []
+    made = []
+    for partition, value in values.items():
+        if _has_expired(group, decoded(value), retention_ms, now_ms):
+            tombstone = records.offset_tombstone(group.group_id, topic, partition)
+            if not pending.has(tombstone.key):
+                made.append(tombstone)
     return made
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from barnabas.coord.groups import offsets, records
 from barnabas.coord.groups.classic.group import ClassicGroup
 from barnabas.coord.groups.classic_requests import check_group_id
-from barnabas.coord.groups.expiry import expired
+from barnabas.coord.groups.expiry import expired, expired_of_topic
 from barnabas.coord.groups.offsets import OffsetStore
 from barnabas.coord.groups.pending_offsets import PendingOffsets
 from barnabas.coord.machine import CoordinatorRecord, Moment, Result
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from barnabas.wire.types import Uuid
 
 LOOKED_AT_PER_PART = 200
-"""How many groups, topics and offsets a part of the removal of deleted topics looks at."""
+"""How many groups, topics and offsets a part of the removal of deleted topics, or of the expiry, looks at."""
 GROUP_NOT_FOUND_SINCE = 9
 """OffsetCommit versions from here on know GROUP_ID_NOT_FOUND (KIP-848)."""
 GROUP_NOT_FOUND_IN_TRANSACTION_SINCE = 6
@@ -190,10 +190,46 @@ class GroupOffsets:
                 yield CoordinatorRecord(key, None)
             yield None
 
-    def expire(self, at: Moment) -> Result:
-        """Remove the offsets that have expired, and groups without members and offsets."""
-        result = Result()
-        retention_ms = self._config.offsets_retention_ms
-        for group in self._groups.values():
-            result.records += expired(group, self.store, self.pending, retention_ms, at.now_ms)
-        return result
+    def expire_in_parts(self, at: Moment) -> Iterator[Result]:
+        """Remove the offsets that have expired, and groups without members and offsets.
+
+        Each result is of about a millisecond, and to be applied before the next one: offsets may be committed and
+        groups removed in between.
+        """
+        result, looked_at = Result(), 0
+        for group_id in list(self._groups):
+            group = self._groups.get(group_id)
+            if group is None:
+                continue
+            count = self.store.count(group_id)
+            if looked_at and looked_at + count > LOOKED_AT_PER_PART:
+                yield result
+                result, looked_at = Result(), 0
+                group = self._groups.get(group_id)
+            if group is not None:
+                if self.store.count(group_id) > LOOKED_AT_PER_PART:
+                    yield from self._expire_many(group, at)
+                result.records += self._expired(group, at)
+                looked_at += 1 + self.store.count(group_id)
+        yield result
+
+    def _expired(self, group: Group, at: Moment) -> list[CoordinatorRecord]:
+        """What removes the expired offsets of a group, and the group with its last offset; nothing if they are many."""
+        if self.store.count(group.group_id) > LOOKED_AT_PER_PART or self._groups.get(group.group_id) is not group:
+            return []
+        return expired(group, self.store, self.pending, self._config.offsets_retention_ms, at.now_ms)
+
+    def _expire_many(self, group: Group, at: Moment) -> Iterator[Result]:
+        """Remove the expired offsets of a group that has too many for one part."""
+        group_id, retention_ms = group.group_id, self._config.offsets_retention_ms
+        for topic in list(self.store.of_group(group_id)):
+            partitions = list(self.store.of_group(group_id).get(topic, ()))
+            for first in range(0, len(partitions), LOOKED_AT_PER_PART):
+                if self._groups.get(group_id) is not group:
+                    return
+                there = self.store.of_group(group_id).get(topic, {})
+                looked_at = partitions[first : first + LOOKED_AT_PER_PART]
+                values = {partition: there[partition] for partition in looked_at if partition in there}
+                result = Result()
+                result.records = expired_of_topic(group, topic, values, self.pending, retention_ms, at.now_ms)
+                yield result

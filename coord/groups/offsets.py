@@ -1,4 +1,4 @@
-"""The committed offsets of the groups of one coordinator (rule G2; KIP-211, KIP-496, KIP-848).
+"""The committed offsets of the groups of one coordinator (rules G2, G7; KIP-211, KIP-496, KIP-848).
 
 Invariant: the store has exactly the offsets of the records in the log; only `put` and `remove`, called by replay,
 change it. An offset is stored with the id of its topic, so that a topic does not get the offsets of a deleted one of
@@ -7,9 +7,11 @@ its name. Expiry is in `coord.groups.expiry`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from sys import intern
+from typing import TYPE_CHECKING
 
 from barnabas.coord.groups import records
+from barnabas.coord.groups.committed_offset import CommittedOffset, checked, decoded
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from barnabas.wire.messages.offsets import (
@@ -37,46 +39,43 @@ MAX_TIMESTAMP = 2**63 - 1
 DEFAULT_RETENTION = -1
 
 
-class CommittedOffset(NamedTuple):
-    """The committed offset of a group in one partition."""
-
-    offset: int
-    leader_epoch: int = -1
-    metadata: str = ""
-    commit_timestamp_ms: int = -1
-    expire_timestamp_ms: int = -1
-    """Set only by OffsetCommit v2-4 with a retention time."""
-    topic_id: Uuid = ZERO_UUID
-
-
 class OffsetStore:
-    """Offsets by group, topic and partition."""
+    """Offsets by group, topic and partition, as the values of their records (`coord.groups.committed_offset`)."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
+        self._groups: dict[str, dict[str, dict[int, bytes]]] = {}
+        """No dictionary in it is empty."""
 
     def get(self, group_id: str, topic: str, partition: int, topic_id: Uuid = ZERO_UUID) -> CommittedOffset | None:
         """The offset, unless there is none or it belongs to another topic of that name."""
-        found = self._groups.get(group_id, {}).get(topic, {}).get(partition)
-        if found is None or (topic_id not in (ZERO_UUID, found.topic_id) and found.topic_id != ZERO_UUID):
+        try:
+            found = decoded(self._groups[group_id][topic][partition])
+        except KeyError:
+            return None
+        committed_to = found.topic_id
+        if topic_id != committed_to and ZERO_UUID not in (topic_id, committed_to):
             return None
         return found
 
-    def of_group(self, group_id: str) -> dict[str, dict[int, CommittedOffset]]:
-        """All offsets of a group by topic and partition; read-only."""
+    def of_group(self, group_id: str) -> dict[str, dict[int, bytes]]:
+        """All offsets of a group by topic and partition, to be `decoded`; read-only."""
         return self._groups.get(group_id, {})
 
-    def put(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue) -> None:
-        """Apply the record of an offset."""
-        partitions = self._groups.setdefault(group_id, {}).setdefault(topic, {})
-        partitions[partition] = CommittedOffset(
-            value.offset,
-            value.leader_epoch,
-            value.metadata,
-            value.commit_timestamp,
-            value.expire_timestamp,
-            value.topic_id,
-        )
+    def count(self, group_id: str) -> int:
+        """How many offsets a group has."""
+        return sum([len(partitions) for partitions in self._groups.get(group_id, {}).values()])
+
+    def put(self, group_id: str, topic: str, partition: int, value: bytes) -> dict[int, bytes]:
+        """Apply the record of an offset; returns the offsets of the group in the topic. Raises ProtocolError."""
+        checked(value)
+        topics = self._groups.get(group_id)
+        if topics is None:
+            topics = self._groups[group_id] = {}
+        partitions = topics.get(topic)
+        if partitions is None:
+            partitions = topics[intern(topic)] = {}  # thousands of groups may read the same topics
+        partitions[partition] = value
+        return partitions
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
         """Apply the tombstone of an offset."""
@@ -107,8 +106,9 @@ class OffsetStore:
             committed = self._groups.get(group_id, {})
             for topic in sorted(committed.keys() & topics.keys()):
                 topic_id = topics[topic]
-                for partition, offset in list(committed.get(topic, {}).items()):
-                    if ZERO_UUID in (topic_id, offset.topic_id) or offset.topic_id == topic_id:
+                for partition, value in list(committed.get(topic, {}).items()):
+                    committed_to = decoded(value).topic_id
+                    if ZERO_UUID in (topic_id, committed_to) or committed_to == topic_id:
                         yield records.offset_tombstone(group_id, topic, partition)
             yield None
 
@@ -205,14 +205,17 @@ def fetch(store: OffsetStore, group_id: str, topics: list[OffsetFetchRequestTopi
 
 def fetch_all(store: OffsetStore, group_id: str) -> list[OffsetFetchResponseTopics]:
     """All offsets of the group, with the topic ids of their commits."""
-    return [
-        OffsetFetchResponseTopics(
-            name=topic,
-            topic_id=next((found.topic_id for found in partitions.values() if found.topic_id != ZERO_UUID), ZERO_UUID),
-            partitions=[_fetched(partition, committed) for partition, committed in partitions.items()],
+    found = []
+    for topic, values in store.of_group(group_id).items():
+        committed = [decoded(value) for value in values.values()]
+        found.append(
+            OffsetFetchResponseTopics(
+                name=topic,
+                topic_id=next((one.topic_id for one in committed if one.topic_id != ZERO_UUID), ZERO_UUID),
+                partitions=list(map(_fetched, values, committed)),
+            )
         )
-        for topic, partitions in store.of_group(group_id).items()
-    ]
+    return found
 
 
 def _fetched(partition: int, committed: CommittedOffset | None) -> OffsetFetchResponsePartitions:

@@ -19,7 +19,7 @@ class PendingOffsets:
     """The offsets of open transactions by producer id."""
 
     def __init__(self) -> None:
-        self._pending: dict[int, dict[bytes, list[tuple[int, CoordinatorRecord]]]] = {}
+        self.by_producer: dict[int, dict[bytes, list[tuple[int, CoordinatorRecord]]]] = {}
         """By producer id and key: the records with their log offsets."""
         self._newest: dict[bytes, int] = {}
         """By key: the log offset of the record that was applied last; kept only while there are pending records."""
@@ -31,15 +31,15 @@ class PendingOffsets:
         """By the topic's name: the keys."""
 
     def __len__(self) -> int:
-        return sum(len(records) for keys in self._pending.values() for records in keys.values())
+        return sum(len(records) for keys in self.by_producer.values() for records in keys.values())
 
     def __bool__(self) -> bool:
-        return bool(self._pending)
+        return bool(self.by_producer)
 
     def hold(self, producer_id: int, offset: int, record: CoordinatorRecord) -> None:
         """A transactional record is in the log, at this offset."""
         key = record.key
-        self._pending.setdefault(producer_id, {}).setdefault(key, []).append((offset, record))
+        self.by_producer.setdefault(producer_id, {}).setdefault(key, []).append((offset, record))
         producers = self._producers.get(key)
         if producers is None:
             producers = self._producers[key] = set()
@@ -63,7 +63,7 @@ class PendingOffsets:
     def _is_about(self, key: bytes, topic_id: Uuid) -> bool:
         """Whether a pending record of the key belongs to the topic with this id, or one of both has none."""
         for producer_id in self._producers[key]:
-            for _, (_, value) in self._pending[producer_id][key]:
+            for _, (_, value) in self.by_producer[producer_id][key]:
                 if value is not None:
                     committed_to = read_offset(value).topic_id
                     if ZERO_UUID in (topic_id, committed_to) or committed_to == topic_id:
@@ -75,7 +75,7 @@ class PendingOffsets:
 
         A tombstone drops the pending offsets of its key too, so that a marker does not restore them.
         """
-        if not self._pending:
+        if not self.by_producer:
             return
         if record.value is None:
             self._newest.pop(record.key, None)
@@ -86,7 +86,7 @@ class PendingOffsets:
 
     def _drop(self, key: bytes) -> None:
         for producer_id in self._producers[key]:
-            del self._pending[producer_id][key]
+            del self.by_producer[producer_id][key]
         self._forget(key)
 
     def _forget(self, key: bytes) -> None:
@@ -99,7 +99,7 @@ class PendingOffsets:
 
     def end(self, producer_id: int, *, commit: bool) -> list[CoordinatorRecord]:
         """The producer's transaction has ended; the records to apply, in the order of the log."""
-        held = self._pending.pop(producer_id, {})
+        held = self.by_producer.pop(producer_id, {})
         for key in held:
             producers = self._producers[key]
             producers.discard(producer_id)
@@ -111,7 +111,7 @@ class PendingOffsets:
                 if offset > self._newest.get(record.key, -1):
                     self._newest[record.key] = offset
                     applied.append(record)
-        if not self._pending:
+        if not self.by_producer:
             self._newest.clear()
         return applied
 

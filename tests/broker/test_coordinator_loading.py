@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from barnabas.broker import slices
 from barnabas.broker.coordinators import loading as coordinator_loading
 from barnabas.broker.coordinators import runtime as coordinator_runtime
+from barnabas.broker.coordinators.replay import (
+    RECORD_COST,
+    SHORT_RECORD_COST,
+    STEP_COST,
+    group_replay,
+    replay_log,
+)
+from barnabas.coord.groups import records
+from barnabas.coord.groups.config import GroupConfig
+from barnabas.coord.groups.coordinator import GroupCoordinator
+from barnabas.coord.machine import Moment, Result
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages import transactions as t
+from barnabas.wire.messages.coordinator_records import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from tests.broker.memory_broker import Client, MemoryBroker
 from tests.broker.test_groups_runtime import commit, fetch, find, heartbeat, join_request, stable
@@ -182,4 +196,26 @@ def test_small_logs_are_read_before_the_broker_serves(tmp_path) -> None:
     joined = filled(tmp_path / "data")
     memory = broker(tmp_path / "data")
     assert heartbeat(memory.client(), joined) == 0
+    memory.close()
+
+
+def test_steps_of_a_load_are_bounded_by_what_records_cost(tmp_path) -> None:
+    """G7: also within a batch of thousands of records; more of them fit into a step if they are short work."""
+    memory = broker(tmp_path / "data")
+    find(memory.client(), "g")
+    result = Result()
+    for partition in range(3000):
+        key = OffsetCommitKey(group="g", topic="t", partition=partition)
+        result.records.append(records.offset_commit(key, OffsetCommitValue(offset=1)))
+    for member in range(100):
+        result.records.append(records.group_metadata(f"g{member}", GroupMetadataValue(protocol_type="consumer")))
+    memory.broker.group_coordinators.handle("g", lambda _groups, _at: result)
+    (partition,) = [one for one in memory.broker.partitions.of_topic("__consumer_offsets") if one.log.log_end_offset]
+    loaded = GroupCoordinator(GroupConfig(), str)
+    counts = [0, *replay_log(partition, group_replay(loaded, Moment(0.0, 0)))]
+    steps = [after - before for before, after in pairwise(counts)]
+    assert sum(steps) == 3100
+    assert max(steps) <= STEP_COST // SHORT_RECORD_COST
+    assert len(steps) >= (3000 * SHORT_RECORD_COST + 100 * RECORD_COST) // STEP_COST
+    assert loaded.offsets.store == memory.broker.group_coordinators.coordinator_of("g").offsets.store
     memory.close()

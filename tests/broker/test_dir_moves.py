@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.coordinators.replay import replay_log
+from barnabas.broker.coordinators.replay import RECORD_COST, replay_log
 from barnabas.broker.replicas.dir_moves import TELL_AGAIN_S
 from barnabas.storage import layout
 from barnabas.storage.checkpoints import OffsetCheckpoint
@@ -19,7 +19,7 @@ from barnabas.wire.messages.log_dirs import (
     AlterReplicaLogDirTopic,
 )
 from barnabas.wire.messages.produce import ProduceResponse
-from barnabas.wire.records import Record
+from barnabas.wire.records import RecordFields
 from tests.broker.memory_broker import batch
 from tests.broker.moving import Moving
 from tests.broker.test_fetch import append
@@ -157,10 +157,11 @@ def test_a_coordinator_that_loads_reads_on_in_the_new_directory(moving: Moving) 
     partition = moving.memory.broker.partitions.get("t", 0)
     seen: list[bytes | None] = []
 
-    def replay(_: object, record: Record) -> None:
-        seen.append(record.value)
+    def replay(record: RecordFields) -> int:
+        seen.append(record[3])
+        return RECORD_COST
 
-    counts = replay_log(partition, replay)
+    counts = replay_log(partition, lambda _: replay)
     next(counts)
     target = moving.other()
     moving.alter(target)

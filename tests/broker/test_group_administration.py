@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.broker.steps import run_in_place
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import offsets as o
@@ -178,15 +179,15 @@ def test_offsets_are_deleted_unless_a_member_is_subscribed(client: Client, group
 
 def test_empty_groups_expire_except_share_groups(memory: MemoryBroker, client: Client) -> None:
     """KIP-211, KIP-932: offsets of share groups are kept by the share coordinator until the group is deleted."""
-    memory.broker.group_coordinators.expire_offsets()
+    run_in_place(memory.broker.group_coordinators.expire_offsets())
     assert listed(client).keys() == EVERYONE
     for name in (CLASSIC, CONSUMER, SHARE, STREAMS):
         leave(client, name)
         if name != SHARE:
             assert commit(client, "t", group_id=name) == {0}
     memory.clock.advance(59)
-    memory.broker.group_coordinators.expire_offsets()
+    run_in_place(memory.broker.group_coordinators.expire_offsets())
     assert listed(client).keys() == EVERYONE
     memory.clock.advance(1)
-    memory.broker.group_coordinators.expire_offsets()
+    run_in_place(memory.broker.group_coordinators.expire_offsets())
     assert listed(client).keys() == {SHARE}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.broker.steps import run_in_place
 from barnabas.storage.log_config import LogConfig
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import groups as g
@@ -357,10 +358,10 @@ class TestExpiry:
         memory.create_topic("t")
         find(client)
         assert commit(client, "t") == {0}
-        memory.broker.group_coordinators.expire_offsets()
+        run_in_place(memory.broker.group_coordinators.expire_offsets())
         assert fetch(client, "t") == 5
         memory.clock.advance(60)
-        memory.broker.group_coordinators.expire_offsets()
+        run_in_place(memory.broker.group_coordinators.expire_offsets())
         assert fetch(client, "t") == -1
         assert client.ask(g.ListGroupsRequest(), 5, g.ListGroupsResponse).groups == []
         memory.close()

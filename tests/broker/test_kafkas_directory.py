@@ -18,6 +18,7 @@ from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
 from barnabas.coord.cluster.metadata_batches import build_metadata_batch, replay_batches
 from barnabas.coord.cluster.topic_image import NO_LEADER
+from barnabas.coord.groups.committed_offset import decoded
 from barnabas.storage.log_dirs import DataDirMismatch
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -45,7 +46,9 @@ def directory(tmp_path: Path) -> Path:
 def committed(memory: MemoryBroker, group: str) -> dict[tuple[str, int], int]:
     coordinator = memory.broker.group_coordinators.coordinator_of(group)
     offsets = coordinator.offsets.store.of_group(group)
-    return {(topic, index): found.offset for topic, of_topic in offsets.items() for index, found in of_topic.items()}
+    return {
+        (topic, index): decoded(value).offset for topic, values in offsets.items() for index, value in values.items()
+    }
 
 
 def metadata_log(directory: Path) -> Path:

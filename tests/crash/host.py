@@ -81,7 +81,7 @@ class Host:
     def start(self, ledger: Ledger) -> None:
         """Open every log in the metadata and rename the others as strays; under `always` sync before serving."""
         cluster_id = self.log_dirs.open(NODE_ID, "")
-        self.log_dirs.deleted_topics = ledger.deleted_topics
+        self.log_dirs.deleted_topics.add_all(ledger.deleted_topics)
         for key, partition in ledger.partitions.items():
             self.open_log(key, partition.topic_id)
         for topic, index in list(self.log_dirs.found()):

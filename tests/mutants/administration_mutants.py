@@ -5,22 +5,44 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _EXPIRY = "tests/coord/groups/test_expiry.py"
+_OFFSETS = "tests/coord/groups/test_committed_offset.py"
 _LOADING = "tests/broker/test_coordinator_loading.py"
 
 ADMINISTRATION = (
     Mutant(
         "offsets-expire-that-members-read",
         "coord/groups/expiry.py",
-        "            if is_read or not _has_expired(",
-        "            if not _has_expired(",
+        "    if group.group_type == SHARE or group.is_subscribed_to(topic):\n",
+        "    if group.group_type == SHARE:\n",
         _EXPIRY + "::TestOffsetsOfAGroupWithMembers::test_stay_where_the_members_read",
     ),
     Mutant(
         "offsets-expire-under-an-open-transaction",
         "coord/groups/expiry.py",
-        "            if pending.has(tombstone.key):\n",
-        "            if False:\n",
+        "            if not pending.has(tombstone.key):\n",
+        "            if True:\n",
         _EXPIRY + "::TestOffsetsInTransactions::test_keep_an_offset_and_its_group",
+    ),
+    Mutant(
+        "a-large-group-expires-although-it-has-a-new-offset",
+        "coord/groups/group_offsets.py",
+        "                values = {partition: there[partition] for partition in looked_at if partition in there}\n",
+        "                values = dict.fromkeys(looked_at, next(iter(there.values())))\n",
+        _EXPIRY + "::TestManyOffsets::test_what_is_committed_between_two_parts_stays_and_so_does_its_group",
+    ),
+    Mutant(
+        "offsets-loaded-into-what-was-removed",
+        "coord/groups/known_offsets.py",
+        "        if not offsets or group_id not in self._groups or not is_plain(value):\n",
+        "        if group_id not in self._groups or not is_plain(value):\n",
+        _OFFSETS + "::test_an_offset_that_follows_the_removal_of_all_is_kept",
+    ),
+    Mutant(
+        "offsets-loaded-without-a-group",
+        "coord/groups/known_offsets.py",
+        "        if not offsets or group_id not in self._groups or not is_plain(value):\n",
+        "        if not offsets or not is_plain(value):\n",
+        _OFFSETS + "::test_a_load_that_remembers_groups_and_topics_gives_what_decoding_every_key_gives",
     ),
     Mutant(
         "retention-counts-from-the-commit-of-an-empty-group",
@@ -39,7 +61,7 @@ ADMINISTRATION = (
     Mutant(
         "offsets-of-a-new-topic-with-the-name-deleted",
         "coord/groups/offsets.py",
-        "                    if ZERO_UUID in (topic_id, offset.topic_id) or offset.topic_id == topic_id:\n",
+        "                    if ZERO_UUID in (topic_id, committed_to) or committed_to == topic_id:\n",
         "                    if True:\n",
         _EXPIRY + "::TestOffsetsInTransactions::test_go_with_their_topic_and_no_other_of_its_name",
     ),

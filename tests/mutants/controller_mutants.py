@@ -8,6 +8,7 @@ _CHANGE = "coord/cluster/partition_change.py"
 _CHANGES = "tests/coord/cluster/test_partition_change.py::test_changes"
 _LIFECYCLE = "tests/coord/cluster/test_broker_lifecycle.py::"
 _ALTER = "tests/coord/cluster/test_alter_partition.py::"
+_SNAPSHOTS = "tests/broker/test_snapshot_schedule.py::"
 _EVENTS = "tests/simulation/test_cluster_node.py::"
 CONTROLLER = (
     Mutant(
@@ -157,5 +158,40 @@ CONTROLLER = (
         "            is_enough = self._min_isr <= 1\n",
         "            is_enough = False\n",
         "tests/coord/cluster/test_elr.py::test_a_partition_without_an_isr_keeps_its_elr",
+    ),
+    Mutant(
+        "no-snapshot-after-the-last-change",
+        "broker/metadata/controller.py",
+        "            self._plan_snapshot()\n            yield from self.loader.publish(delta)\n",
+        "            yield from self.loader.publish(delta)\n",
+        _SNAPSHOTS + "test_a_single_node_writes_one_when_nothing_more_happens",
+    ),
+    Mutant(
+        "no-snapshot-by-time-after-one-by-size",
+        "broker/metadata/controller.py",
+        "        self._plan_snapshot(self._loop.now() + SNAPSHOT_RETRY_S)\n",
+        "        pass\n",
+        _SNAPSHOTS + "test_the_time_counts_from_a_snapshot_that_was_written_because_of_the_size",
+    ),
+    Mutant(
+        "snapshots-written-without-new-records",
+        "broker/metadata/snapshot_schedule.py",
+        "        if not self.bytes or not self._interval_s:\n",
+        "        if not self._interval_s:\n",
+        _SNAPSHOTS + "TestSchedule",
+    ),
+    Mutant(
+        "failed-snapshot-tried-again-at-once",
+        "broker/metadata/snapshot_schedule.py",
+        "        self._not_before = now + RETRY_S\n",
+        "        pass\n",
+        _SNAPSHOTS + "TestSchedule",
+    ),
+    Mutant(
+        "snapshot-of-what-no-controller-has-confirmed",
+        "broker/metadata/metadata_copy.py",
+        "        has_more = image.offset + 1 > self._snapshot_end and not image.is_in_transaction\n",
+        "        has_more = True\n",
+        _SNAPSHOTS + "TestFollower",
     ),
 )

@@ -141,8 +141,8 @@ COORDINATOR_MOVES: Final = (
     _simulated(
         "offsets-of-a-transaction-lost-at-a-move",
         "broker/coordinators/replay.py",
-        '            coordinator.replay_pending(batch.producer_id, record.key or b"", record.value, record.offset)\n',
-        "            pass\n",
+        '    coordinator.replay_pending(producer_id, key or b"", value, offset)\n',
+        "",
         _GROUPS,
         1,
     ),

@@ -121,9 +121,11 @@ DIR_MOVES: Final = (
     Mutant(
         "coordinator-reads-on-in-the-former-directory",
         "broker/coordinators/replay.py",
-        "    offset, count = partition.log.log_start_offset, 0\n    while offset < partition.log.log_end_offset:\n"
+        "    offset, count, cost = partition.log.log_start_offset, 0, 0\n"
+        "    while offset < partition.log.log_end_offset:\n"
         "        log = partition.log  #",
-        "    log = partition.log\n    offset, count = log.log_start_offset, 0\n    while offset < log.log_end_offset:\n"
+        "    log = partition.log\n    offset, count, cost = log.log_start_offset, 0, 0\n"
+        "    while offset < log.log_end_offset:\n"
         "        #",
         _EDGES + "::test_a_coordinator_that_loads_reads_on_in_the_new_directory",
     ),

@@ -17,8 +17,9 @@ FUZZ = (
     Mutant(
         "markers-replayed-as-records-of-a-coordinator",
         "broker/coordinators/replay.py",
-        '        if not batch.is_control:\n            coordinator.replay(record.key or b"", record.value, at)\n',
-        '        coordinator.replay(record.key or b"", record.value, at)\n',
+        'replay(key or b"", value, at)\n        return RECORD_COST\n\n'
+        "    return lambda batch: _ignore if batch.is_control else replay_record\n",
+        'replay(key or b"", value, at)\n        return RECORD_COST\n\n    return lambda _: replay_record\n',
         _ABSURD + "::test_markers_in_a_coordinators_log_are_not_its_records",
     ),
     Mutant(

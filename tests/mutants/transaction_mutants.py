@@ -44,8 +44,8 @@ TRANSACTIONS = (
     Mutant(
         "pending-offsets-dropped-at-restart",
         "broker/coordinators/replay.py",
-        '            coordinator.replay_pending(batch.producer_id, record.key or b"", record.value, record.offset)\n',
-        "            pass\n",
+        '    coordinator.replay_pending(producer_id, key or b"", value, offset)\n',
+        "",
         _RUNS,
     ),
     Mutant(

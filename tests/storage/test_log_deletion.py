@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.storage import layout
 from barnabas.storage.damage import DamagedLog
+from barnabas.storage.deleted_topics import RECENT, DeletedTopics
 from tests.storage.dirs_driver import OTHER_ID, log_dirs, open_log, opened_dirs
 from tests.storage.log_driver import TOPIC_ID, append, batch_of, values_from
 from tests.support.cases import for_each
@@ -50,7 +51,7 @@ def test_topic_made_again_never_shows_the_data_of_the_old_one(tmp_path: Path) ->
     append(open_log(dirs), batch_of([b"old"]))
     dirs.close()
     dirs = opened_dirs(tmp_path)
-    dirs.deleted_topics.add(TOPIC_ID)
+    dirs.deleted_topics.add_all([TOPIC_ID])
     log = open_log(dirs, topic_id=OTHER_ID)
     assert (log.log_end_offset, log.topic_id) == (0, OTHER_ID)
     assert [Path(path).name[:4] for path in dirs.strays] == ["t-0."]
@@ -132,3 +133,17 @@ def test_delete_records_removes_segments_below_the_new_start(tmp_path: Path) -> 
         dirs.deletions.remove(path)
     assert not list(Path(log.directory).glob("*.deleted"))
     assert [offset for offset, _ in values_from(log, 4)] == [4, 5]
+
+
+def test_topics_that_were_deleted_long_ago_are_forgotten() -> None:
+    """Else every topic that was ever deleted would be kept for as long as the broker runs."""
+    deleted = DeletedTopics()
+    at_start = [number.to_bytes(16, "big") for number in range(2 * RECENT)]
+    deleted.add_all(at_start)
+    assert len(deleted) == 2 * RECENT
+    assert at_start[0] in deleted
+    for number in range(2 * RECENT):
+        deleted.add_recent([b"now" + number.to_bytes(13, "big")])
+    assert len(deleted) == RECENT
+    assert at_start[-1] not in deleted
+    assert b"now" + (2 * RECENT - 1).to_bytes(13, "big") in deleted

@@ -118,7 +118,8 @@ METADATA_LOG_MAX_SNAPSHOT_INTERVAL_MS = long(
     3_600_000,
     "[0,...]",
     HIGH,
-    "Time after which a snapshot of the metadata is written.",
+    "Time after which a snapshot of the metadata is written if there are records since the last one; 0 is never.",
+    used=True,
 )
 METADATA_LOG_SEGMENT_BYTES = integer(
     "metadata.log.segment.bytes",

@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.coord.groups import records
 from barnabas.coord.groups.classic.states import GroupState
+from barnabas.coord.groups.group_offsets import LOOKED_AT_PER_PART
 from barnabas.coord.machine import CoordinatorRecord
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
@@ -28,7 +29,8 @@ def subscription(*topics):
 
 def sweep(driver, seconds=0.0):
     driver.now += seconds  # without a tick: sessions do not expire here
-    driver.handle(driver.coordinator.offsets.expire(driver.at))
+    for part in driver.coordinator.offsets.expire_in_parts(driver.at):
+        driver.handle(part)
 
 
 def hold(driver, offset=50, *, topic="t", topic_id=bytes(16), group_id="g"):
@@ -183,3 +185,46 @@ def test_when_the_tombstones_cannot_be_written_all_stays(driver):
 def test_a_tombstone_of_an_offset_that_is_not_there_is_harmless(driver):
     driver.coordinator.replay(*CoordinatorRecord(records.offset_key("g", "t", 0), None), driver.at)
     assert driver.group() is None
+
+
+class TestManyOffsets:
+    """A coordinator may have hundreds of thousands: they are looked at, and removed, in parts."""
+
+    def commit_many(self, driver, group_id: str, count: int) -> None:
+        for partition in range(count):
+            driver.commit(1, partition=partition, group_id=group_id)
+
+    def test_parts_are_small_and_the_group_goes_with_its_last_offset(self, driver):
+        self.commit_many(driver, "large", 3 * LOOKED_AT_PER_PART)
+        for number in range(LOOKED_AT_PER_PART):
+            self.commit_many(driver, f"small{number}", 2)
+        driver.now += RETENTION_S
+        parts = 0
+        for part in driver.coordinator.offsets.expire_in_parts(driver.at):
+            assert len(part.records) <= 2 * LOOKED_AT_PER_PART
+            driver.handle(part)
+            parts += 1
+        assert 5 <= parts <= 10
+        assert driver.coordinator.groups == {}
+        assert driver.coordinator.offsets.store.of_group("large") == {}
+
+    def test_what_is_committed_between_two_parts_stays_and_so_does_its_group(self, driver):
+        self.commit_many(driver, "large", 2 * LOOKED_AT_PER_PART)
+        driver.now += RETENTION_S
+        parts = driver.coordinator.offsets.expire_in_parts(driver.at)
+        driver.handle(next(parts))
+        driver.commit(7, partition=0, group_id="large")
+        driver.commit(8, partition=LOOKED_AT_PER_PART, group_id="large")
+        for part in parts:
+            driver.handle(part)
+        assert driver.coordinator.offsets.store.count("large") == 2
+        assert driver.fetch(partition=LOOKED_AT_PER_PART, group_id="large")[0] == 8
+        assert driver.group("large") is not None
+
+    def test_a_group_that_is_deleted_between_two_parts_is_left_alone(self, driver):
+        self.commit_many(driver, "large", 2 * LOOKED_AT_PER_PART)
+        driver.now += RETENTION_S
+        parts = driver.coordinator.offsets.expire_in_parts(driver.at)
+        driver.handle(next(parts))
+        driver.handle(driver.coordinator.delete_group("large", "ticket"))
+        assert [one.records for one in parts] == [[]]
