@@ -569,8 +569,7 @@ class Server:
             return
         self._is_closed = True
         log_dirs = self.broker.log_dirs
-        if self._metrics_socket is not None:
-            self._metrics_socket.close()
+        self._close_listeners()  # of a broker that stops before it has served, too
         if self._remote is not None:
             self._remote.close()
         if self._member is not None:

@@ -290,12 +290,14 @@ class Nodes(VirtualCluster):
         changed = self.follow(server.broker)
         server.broker.partitions.on_role_change.append(changed)
         node.server, node.port = server, server.addresses[0].port
+        has_joined = False
         try:
             with trio.CancelScope() as node.scope:
                 async with trio.open_nursery() as nursery:
                     server.run_in(nursery)
                     _, never = trio.open_memory_channel[int](0)
                     if await server.has_joined(never):
+                        has_joined = True
                         task_status.started()
                     else:
                         nursery.cancel_scope.cancel()
@@ -306,6 +308,8 @@ class Nodes(VirtualCluster):
             node.ended.set()
         if server.mistake is not None:
             raise server.mistake
+        if not has_joined:
+            raise StartError(server.broker.halt_reason or "it was ended")
 
     async def kill_node(self, node_id: int) -> None:
         """End a broker as a killed process does."""
