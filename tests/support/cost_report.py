@@ -28,6 +28,8 @@ class PhaseCost:
     start: float
     stop: float
     """Seconds on the clock, since the epoch."""
+    calibration: float = 1.0
+    """CPU seconds of the loop of known length, a moment ago."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class CostReport:
     """By test."""
     clock: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     """By test."""
+    calibrated: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """By folder: the CPU seconds that a machine of calibration 1.0 needs."""
     processes: dict[str, tuple[int, float]] = field(default_factory=dict)
     """By kind: how many were started, and their CPU seconds."""
     _busy: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
@@ -68,6 +72,7 @@ class CostReport:
     def add(self, cost: PhaseCost) -> None:
         """Add a phase of a test."""
         self.cpu[cost.nodeid] += cost.cpu_s
+        self.calibrated[folder_of(cost.nodeid)] += cost.cpu_s / cost.calibration
         self.clock[cost.nodeid] += cost.stop - cost.start
         self._busy[cost.worker].append((cost.start, cost.stop))
 
@@ -92,8 +97,7 @@ class CostReport:
     def over(self, budget: Budget) -> list[str]:
         """A sentence for each folder that costs more than it may, or has no budget."""
         found = []
-        for folder, (_, cpu_s, _) in sorted(self.by_folder().items()):
-            needed = cpu_s / self.calibration
+        for folder, needed in sorted(self.calibrated.items()):
             if needed <= LEAST_S:
                 continue
             if folder not in budget.folders:
@@ -151,9 +155,9 @@ class CostReport:
             yield "over the budget", over
 
     def _folder_lines(self, folders: dict[str, tuple[int, float, float]], budget: Budget | None) -> Iterator[str]:
-        yield f"{'tests':>6} {'CPU s':>8} {'clock s':>8} {'budget':>8}  folder"
+        yield f"{'tests':>6} {'CPU s':>8} {'clock s':>8} {'at 1.0':>8} {'budget':>8}  folder"
         for folder, (number, cpu_s, clock_s) in sorted(folders.items(), key=lambda item: -item[1][1]):
-            allowed = "" if budget is None else f"{budget.folders.get(folder, 0.0) * self.calibration:.0f}"
-            yield f"{number:6} {cpu_s:8.1f} {clock_s:8.1f} {allowed:>8}  {folder}"
+            allowed = "" if budget is None else f"{budget.folders.get(folder, 0.0):.0f}"
+            yield f"{number:6} {cpu_s:8.1f} {clock_s:8.1f} {self.calibrated[folder]:8.1f} {allowed:>8}  {folder}"
         total = [sum(column) for column in zip(*folders.values(), strict=True)] or [0, 0.0, 0.0]
-        yield f"{total[0]:6} {total[1]:8.1f} {total[2]:8.1f} {'':8}  all"
+        yield f"{total[0]:6} {total[1]:8.1f} {total[2]:8.1f} {sum(self.calibrated.values()):8.1f} {'':8}  all"

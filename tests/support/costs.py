@@ -2,8 +2,9 @@
 
 Each test's figure is the property `cpu_s` in its report and in the JUnit file. `--costs` prints the figures at the end
 (`cost_report.py`); `--budget FILE` fails the run if a folder costs more than 1.3 times its line in the file.
-CPU seconds and not seconds on the clock: a busy machine makes those longer. A slower one is allowed for by a loop of
-known length, which each process runs now and then (`calibration`).
+CPU seconds and not seconds on the clock: a busy machine makes those longer. A slower machine, and one whose CPUs are
+shared with others for a while, makes CPU seconds longer as well: each process runs a loop of known length now and then
+(`calibration`), and what a test has cost is divided by the last of them.
 Reading /proc takes a millisecond or two, so what tests of less than 0.1 s cost is counted with the next one's.
 """
 
@@ -22,7 +23,7 @@ from tests.support.cost_report import Budget, CostReport, PhaseCost
 from tests.support.processes import PROC, Watcher, tree_seconds
 
 AT_LEAST_S = 0.1
-CALIBRATE_EVERY_S = 60.0
+CALIBRATE_EVERY_S = 20.0
 LOOP = compile("x = 0\nfor i in range(1_000_000): x += i", "<calibration>", "exec")
 
 
@@ -48,6 +49,7 @@ class Meter:
         self._last_at = time.monotonic()
         self._calibrated_at = 0.0
         self.calibrations: list[float] = []
+        self.calibrate()
 
     def spent(self) -> float:
         """The CPU seconds since the last call; 0.0 if that was just now."""
@@ -101,6 +103,7 @@ class CostPlugin:
         """Add the property to the last report of a test, before it is made."""
         if call.when == "teardown" and self._meter is not None:
             item.user_properties.append(("cpu_s", round(self._meter.spent(), 3)))
+            item.user_properties.append(("calibration", round(self._meter.calibrations[-1], 3)))
         return (yield)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -108,12 +111,14 @@ class CostPlugin:
         if self._is_worker:
             return
         worker = getattr(getattr(report, "node", None), "gateway", None)
+        figures = dict(report.user_properties) if report.when == "teardown" else {}
         cost = PhaseCost(
             report.nodeid,
             worker.id if worker is not None else "main",
-            dict(report.user_properties).get("cpu_s", 0.0) if report.when == "teardown" else 0.0,
+            figures.get("cpu_s", 0.0),
             report.start,
             report.stop,
+            figures.get("calibration", 1.0),
         )
         self.report.add(cost)
 

@@ -19,8 +19,10 @@ NESTED = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', sys.argv
 needs_proc = pytest.mark.skipif(not PROC.is_dir(), reason="needs /proc")
 
 
-def cost(test: str, worker: str = "gw0", cpu_s: float = 0.0, start: float = 0.0, stop: float = 0.0) -> PhaseCost:
-    return PhaseCost(test, worker, cpu_s, start, stop)
+def cost(
+    test: str, worker: str = "gw0", cpu_s: float = 0.0, start: float = 0.0, stop: float = 0.0, calibration: float = 1.0
+) -> PhaseCost:
+    return PhaseCost(test, worker, cpu_s, start, stop, calibration)
 
 
 def report(*costs: PhaseCost) -> CostReport:
@@ -101,19 +103,20 @@ def test_the_longest_wait_of_a_worker_may_be_at_the_beginning_between_or_at_the_
 
 
 @pytest.mark.parametrize(
-    ("cpu_s", "calibrations", "over"),
+    ("cpu_s", "calibration", "over"),
     [
-        (12.9, [], []),
-        (13.1, [], ["tests/wire costs 13 CPU seconds, more than 1.3 times its budget of 10"]),
-        (25.9, [2.0, 2.0, 9.0], []),
-        (27.0, [2.0], ["tests/wire costs 14 CPU seconds, more than 1.3 times its budget of 10"]),
+        (12.9, 1.0, []),
+        (13.1, 1.0, ["tests/wire costs 13 CPU seconds, more than 1.3 times its budget of 10"]),
+        (25.9, 2.0, []),
+        (27.0, 2.0, ["tests/wire costs 14 CPU seconds, more than 1.3 times its budget of 10"]),
     ],
 )
 def test_a_folder_over_its_budget_is_said_on_a_slow_machine_too(
-    cpu_s: float, calibrations: list[float], over: list[str]
+    cpu_s: float, calibration: float, over: list[str]
 ) -> None:
-    made = report(cost("tests/wire/test_a.py::test_a", cpu_s=cpu_s))
-    made.add_worker(3.0, calibrations)
+    """Also on one that others have slowed down for a while: each test is measured by the calibration at its time."""
+    quick = cost("tests/wire/test_a.py::test_b", cpu_s=0.0, calibration=0.5)
+    made = report(quick, cost("tests/wire/test_a.py::test_a", cpu_s=cpu_s, calibration=calibration))
     assert made.over(Budget({"tests/wire": 10.0})) == over
 
 
@@ -123,11 +126,11 @@ def test_a_new_folder_needs_a_budget_when_it_costs_more_than_a_moment() -> None:
 
 
 def test_the_tables_name_folders_slow_tests_processes_and_what_is_over_the_budget() -> None:
-    made = report(cost("tests/wire/test_a.py::test_a", cpu_s=30.0, stop=40.0))
+    made = report(cost("tests/wire/test_a.py::test_a", cpu_s=30.0, stop=40.0, calibration=1.5))
     made.processes = {"JVM": (3, 12.5)}
     made.add_worker(3.0, [1.5])
     sections = {title: "\n".join(lines) for title, lines in made.sections(Budget({"tests/wire": 10.0}))}
-    assert "     1     30.0     40.0       15  tests/wire" in sections["costs by folder"]
+    assert "     1     30.0     40.0     20.0       10  tests/wire" in sections["costs by folder"]
     assert "    40.0 s     30.0 CPU s  tests/wire/test_a.py::test_a" in sections["the 1 slowest tests"]
     assert sections["processes started"] == "     3     12.5 CPU s  JVM"
     assert "1.50 s" in sections["workers"]
