@@ -131,6 +131,11 @@ class LocalFailures:
         self.damaged.pop((topic_id, index), None)
         self._new.add((topic_id, index))
 
+    def forget(self, topic_id: bytes, index: int) -> None:
+        """This broker has no replica of the partition any longer; one that comes back is another (R29)."""
+        self.damaged.pop((topic_id, index), None)
+        self._new.discard((topic_id, index))
+
     def is_new(self, topic_id: bytes, index: int) -> bool:
         """Whether the replica was made anew by this process, and may lack what others count on it for."""
         return (topic_id, index) in self._new

@@ -513,6 +513,7 @@ class Partitions:
             return
         for one in deleted:
             for index in one.partitions:
+                self.local_failures.forget(one.topic_id, index)
                 if (one.name, index) in self.offline:
                     self._offline.delete(one.name, index)
                     yield None
@@ -532,6 +533,7 @@ class Partitions:
                 yield None
             if self._is_assigned(image, index):
                 continue
+            self.local_failures.forget(topic_id, index)
             if (image.name, index) in self.offline:
                 self._offline.delete(image.name, index)
                 yield None

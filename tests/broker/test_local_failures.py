@@ -389,3 +389,17 @@ def test_controllers_that_know_no_directories_are_told_nothing(
     world.partition.damaged("a batch is not whole")
     wire.advance(0.5)
     assert world.reported == []
+
+
+def test_a_damaged_replica_that_was_moved_away_comes_back_whole(world: World) -> None:
+    """R29: what was wrong with its former log is not held against the new one."""
+    world.answer_to_lost = lambda: {"isr": [1, 2]}  # the controller elects nobody, so the log is not given up
+    world.partition.damaged("a batch is not whole")
+    world.wire.advance(0.5)
+    assert world.set_aside() == []
+    world.change(replicas=[2], isr=[2], leader=2, directories=[OTHERS])
+    world.reported.clear()
+    world.change(replicas=[1, 2], isr=[2], directories=[world.own, OTHERS])
+    world.wire.advance(0.5)
+    assert world.reported == []
+    assert world.set_aside() == []
