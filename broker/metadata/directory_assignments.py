@@ -284,7 +284,11 @@ class DirectoryAssignments:
             if due > now:
                 break
             del self._told[replica]
-            if replica not in self._to_report and self._wanted(replica, image.topic_by_id(replica[0])) is not None:
+            if replica in self._to_report:
+                continue
+            if self._wanted(replica, image.topic_by_id(replica[0])) is None:
+                self._lost_again_at.pop(replica, None)
+            else:
                 self._to_report[replica] = None
                 missing += 1
         if missing:
