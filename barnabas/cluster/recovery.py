@@ -17,6 +17,7 @@ from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.storage import layout
 from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.files import ReadOnlyFiles
+from barnabas.storage.foreign import is_known_of_partition
 from barnabas.storage.meta_properties import DataDirMismatch, read_meta_properties
 
 LOGS = "logs"
@@ -78,8 +79,14 @@ def _has_identity(node: Path) -> bool:
 
 
 def _has_partitions(broker: Path) -> bool:
-    found = (layout.parse_partition_dir(entry.name) for entry in broker.iterdir())
-    return any(one is not None and one[0] != CLUSTER_METADATA_TOPIC for one in found)
+    files = ReadOnlyFiles()
+    names = [name for name in files.list_dirs(str(broker)) if _topic_of(name) not in {None, CLUSTER_METADATA_TOPIC}]
+    return any(is_known_of_partition(files, str(broker / name)) for name in names)
+
+
+def _topic_of(name: str) -> str | None:
+    partition = layout.parse_partition_dir(name)
+    return None if partition is None else partition[0]
 
 
 def _one_of(directory: str, clusters: dict[str, str], unreadable: list[str]) -> str:
