@@ -24,20 +24,24 @@ PIECE_S: Final = 0.001
 W = TypeVar("W")
 
 
-def call_in_pieces(loop: Loop, calls: deque[Callable[[], object]]) -> None:
-    """Call each once, in their order, and take it out of `calls`: for `PIECE_S` now, and at the end of each turn."""
+def do_in_pieces(loop: Loop, items: deque[W], do: Callable[[W], object], then: Callable[[], object]) -> None:
+    """Take each item out and do something with it, for `PIECE_S` now and at the end of each turn; then call `then`.
+
+    `do` raises nothing. An item that was taken out is freed then, not all of them at the end.
+    """
     end = loop.now() + PIECE_S
-    while calls:
-        calls.popleft()()
+    while items:
+        do(items.popleft())
         if loop.now() >= end:
-            loop.call_after_turn(lambda: call_in_pieces(loop, calls))
+            loop.call_after_turn(lambda: do_in_pieces(loop, items, do, then))
             return
+    then()
 
 
 class Waking(Generic[W]):
     """One pass over those who wait, or several."""
 
-    __slots__ = ("_call", "_done", "_is_again", "_keys", "_loop", "_waiters")
+    __slots__ = ("_call", "_done", "_is_again", "_is_calling", "_loop", "_waiters")
 
     def __init__(
         self, loop: Loop, waiters: Mapping[object, W], call: Callable[[W], None], done: Callable[[], None]
@@ -47,32 +51,26 @@ class Waking(Generic[W]):
         self._waiters = waiters
         self._call = call
         self._done = done
-        self._keys: deque[object] | None = None
+        self._is_calling = False
         self._is_again = False
 
     def begin(self) -> None:
         """Call everybody who waits now; if a pass is under way, in another one after it."""
-        if self._keys is not None:
+        if self._is_calling:
             self._is_again = True
             return
-        self._keys = deque(self._waiters)  # one that was called is freed then, not all at the end
-        self._go_on()
+        self._is_calling = True
+        do_in_pieces(self._loop, deque(self._waiters), self._wake, self._passed)
 
-    def _go_on(self) -> None:
-        loop, waiters, keys = self._loop, self._waiters, self._keys
-        assert keys is not None
-        end = loop.now() + PIECE_S
-        while keys:
-            woken = waiters.get(keys.popleft())
-            if woken is None:
-                continue
+    def _wake(self, key: object) -> None:
+        woken = self._waiters.get(key)
+        if woken is not None:
             self._call(woken)
-            if loop.now() >= end:
-                loop.call_after_turn(self._go_on)
-                return
-        self._keys = None
+
+    def _passed(self) -> None:
+        self._is_calling = False
         if self._is_again:
             self._is_again = False
-            loop.call_after_turn(self.begin)
+            self._loop.call_after_turn(self.begin)
         else:
             self._done()

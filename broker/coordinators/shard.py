@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from barnabas.broker.guarded import call_guarded
-from barnabas.broker.waking import FEW, call_in_pieces
-from barnabas.coord.machine import Moment, Result, Ticket
+from barnabas.broker.waking import FEW, do_in_pieces
+from barnabas.coord.machine import Moment, Reply, Result
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.timers import Timer
     from barnabas.wire.errors import ErrorCode
-    from barnabas.wire.schema import Struct
 
 
 class Coordinator(Protocol):
@@ -77,11 +75,15 @@ def release_replies(result: Result, loop: Loop) -> None:
     made with its `guard`.
     """
     if len(result.replies) > FEW:
-        call_in_pieces(loop, deque(partial(_answer, ticket, message) for ticket, message, _ in result.replies))
+        do_in_pieces(loop, deque(result.replies), _answer, _ignore)
         return
     for ticket, message, _ in result.replies:
         call_guarded(ANSWERING, ticket, message)  # type: ignore[arg-type]
 
 
-def _answer(ticket: Ticket, message: Struct) -> None:
-    call_guarded(ANSWERING, ticket, message)  # type: ignore[arg-type]  # every ticket here is such a function
+def _answer(reply: Reply) -> None:
+    call_guarded(ANSWERING, reply.ticket, reply.message)  # type: ignore[arg-type]  # every ticket is such a function
+
+
+def _ignore() -> None:
+    """Nothing follows the answers."""
