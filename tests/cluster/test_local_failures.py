@@ -10,6 +10,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,18 @@ def disk_of(cluster: Cluster, broker: int) -> Disk:
     disk = cluster.brokers[broker].disk  # type: ignore[attr-defined]
     assert isinstance(disk, Disk)
     return disk
+
+
+@contextmanager
+def failing(cluster: Cluster, broker: int, operation: str, code: int, below: str = "") -> Iterator[None]:
+    """Operations on the files of a broker fail with an error number, or only those in one of its directories."""
+    disk, data_dir = disk_of(cluster, broker), cluster.brokers[broker].data_dir
+    disk.errors_in = str(data_dir / below)
+    disk.errors[operation] = code
+    try:
+        yield
+    finally:
+        del disk.errors[operation]
 
 
 def other_leads(cluster: Cluster, topic: str, index: int, than: int, patience_s: float = MOVED_S) -> int:
@@ -109,19 +122,17 @@ def test_a_full_disk_moves_leaders_and_coordinators_until_there_is_space(
 ) -> None:
     with checked_work(made, tmp_path, topic) as work:
         victim = leader(made.bootstrap, topic, 0)
-        disk, node = disk_of(made, victim), made.brokers[victim]
-        disk.errors_in = str(node.data_dir)
-        disk.errors["write"] = errno.ENOSPC
-        began = time.monotonic()
-        other_leads(made, topic, 0, victim)
-        assert time.monotonic() - began < MOVED_S
-        work.go_on(3 * MORE)
-        assert all(victim not in one.isr_nodes for one in partitions(made.bootstrap, topic).values())
-        del disk.errors["write"]
+        with failing(made, victim, "write", errno.ENOSPC):
+            began = time.monotonic()
+            other_leads(made, topic, 0, victim)
+            assert time.monotonic() - began < MOVED_S
+            work.go_on(3 * MORE)
+            assert all(victim not in one.isr_nodes for one in partitions(made.bootstrap, topic).values())
         wait_for(lambda: is_in_sync(made.bootstrap, topic, 3), "three replicas in sync")
-    assert "take no records: where another one in sync can lead" in node.log()
-    assert "take records again" in node.log()
-    assert "There is space again" in node.log()
+    log = made.brokers[victim].log()
+    assert "take no records: where another one in sync can lead" in log
+    assert "take records again" in log
+    assert "There is space again" in log
 
 
 def commit_offset(cluster: Cluster, group: str, topic: str, offset: int) -> None:
@@ -142,18 +153,13 @@ def test_a_coordinator_that_cannot_append_is_another_brokers_soon(made: Cluster,
         wait_for(lambda group=group: commit_offset(made, group, topic, 1) or True, f"a commit of {group}")
     in_sync(made, "__consumer_offsets")
     victim = leader(made.bootstrap, "__consumer_offsets", 0)
-    disk, node = disk_of(made, victim), made.brokers[victim]
-    disk.errors_in = str(node.data_dir / "__consumer_offsets-0")
-    disk.errors["write"] = errno.ENOSPC
-    try:
+    with failing(made, victim, "write", errno.ENOSPC, "__consumer_offsets-0"):
         began = time.monotonic()
         for group in groups:
             wait_for(lambda group=group: commit_offset(made, group, topic, 2) or True, f"a commit of {group}")
         took = time.monotonic() - began
         assert leader(made.bootstrap, "__consumer_offsets", 0) != victim
         assert took < 2 * MOVED_S
-    finally:
-        del disk.errors["write"]
     in_sync(made, "__consumer_offsets")
 
 
@@ -163,15 +169,12 @@ def test_a_read_error_moves_the_leader_and_the_replica_is_filled_again(
 ) -> None:
     with checked_work(made, tmp_path, topic) as work:
         victim = leader(made.bootstrap, topic, 0)
-        disk, node = disk_of(made, victim), made.brokers[victim]
-        disk.errors_in = str(node.data_dir / f"{topic}-0")
-        disk.errors["read"] = errno.EIO
-        read_once(made, topic, 0)
-        other_leads(made, topic, 0, victim)
-        del disk.errors["read"]
+        with failing(made, victim, "read", errno.EIO, f"{topic}-0"):
+            read_once(made, topic, 0)
+            other_leads(made, topic, 0, victim)
         work.go_on(MORE)
         in_sync(made, topic)
-    assert "cannot be read" in node.log()
+    assert "cannot be read" in made.brokers[victim].log()
 
 
 @pytest.mark.parametrize("fault", ["sync", "directory", pytest.param("write", marks=pytest.mark.soak)])
