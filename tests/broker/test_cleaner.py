@@ -21,8 +21,8 @@ from barnabas.broker.replicas.cleaner_process import CleanerLost, CleanerProcess
 from barnabas.broker.replicas.cleaner_worker import Throttle
 from barnabas.storage import layout
 from barnabas.storage.cleaning.task import CleanedGroup, CleaningDone
+from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.messages import topics as t
-from barnabas.wire.records import BatchBuilder
 from barnabas.wire.schema import Message
 from tests.broker.memory_broker import START_MS, MemoryBroker
 from tests.storage.cleaning_driver import compacted, keys_and_values, task_for

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.storage.directories.foreign import is_of_partition
 from barnabas.storage.files import Files, UnsyncedFiles
-from barnabas.storage.foreign import is_of_partition
 from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.storage.dirs_driver import OTHER_ID, append_batches, log_dirs, open_log, opened_dirs
 from tests.support.cases import for_each
