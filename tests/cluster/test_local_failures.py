@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas.broker.server import EXIT_FAILED
-from tests.broker.test_disk_failures import FaultyFiles
+from tests.broker.replicas.test_disk_failures import FaultyFiles
 from tests.cluster.asking import is_in_sync, leader, partitions
 from tests.cluster.clusters import Cluster, cluster_of, wait_for
 from tests.cluster.in_process import LocalNode
