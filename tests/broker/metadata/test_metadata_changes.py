@@ -139,7 +139,7 @@ def errors_of(answer: Any) -> list[int]:
     return [one.error_code for one in getattr(answer, "topics", None) or answer.responses]
 
 
-def wait_for(client: Client, response_class: type[Any]) -> Any:
+def response_of(client: Client, response_class: type[Any]) -> Any:
     (answer,) = client.answers()
     assert isinstance(answer, response_class)
     return answer
@@ -151,12 +151,12 @@ def test_a_change_is_answered_and_visible_when_it_is_durable(memory: MemoryBroke
     client.send(creation("t"), 7)
     other.send(MetadataRequest(topics=None), 12)
     assert client.answers() == []
-    assert wait_for(other, MetadataResponse).topics == []
+    assert response_of(other, MetadataResponse).topics == []
     assert "t" not in memory.broker.image.topics
     while memory.disk.held:
         assert client.answers() == []
         memory.run_disk()
-    assert errors_of(wait_for(client, CreateTopicsResponse)) == [0]
+    assert errors_of(response_of(client, CreateTopicsResponse)) == [0]
     assert memory.broker.partitions.get("t", 0).log.log_end_offset == 0
 
 
@@ -167,9 +167,9 @@ def test_a_change_is_validated_when_the_earlier_ones_are_in_effect(memory: Memor
     clients[1].send(creation("t"), 7)
     clients[2].send(DeleteTopicsRequest(topic_names=["t"]), 5)
     memory.run_all()
-    assert errors_of(wait_for(clients[0], CreateTopicsResponse)) == [0]
-    assert errors_of(wait_for(clients[1], CreateTopicsResponse)) == [ErrorCode.TOPIC_ALREADY_EXISTS]
-    assert errors_of(wait_for(clients[2], DeleteTopicsResponse)) == [0]
+    assert errors_of(response_of(clients[0], CreateTopicsResponse)) == [0]
+    assert errors_of(response_of(clients[1], CreateTopicsResponse)) == [ErrorCode.TOPIC_ALREADY_EXISTS]
+    assert errors_of(response_of(clients[2], DeleteTopicsResponse)) == [0]
     assert memory.broker.image.topics == {}
 
 
@@ -180,7 +180,7 @@ def test_everybody_who_creates_a_topic_by_asking_for_it_finds_it(memory: MemoryB
         client.send(MetadataRequest(topics=[MetadataRequestTopic(name="t"), MetadataRequestTopic(name="a b")]), 12)
     memory.run_all()
     for client in clients:
-        assert errors_of(wait_for(client, MetadataResponse)) == [0, ErrorCode.INVALID_TOPIC_EXCEPTION]
+        assert errors_of(response_of(client, MetadataResponse)) == [0, ErrorCode.INVALID_TOPIC_EXCEPTION]
 
 
 def test_after_a_failed_sync_everybody_in_the_queue_is_answered(memory: MemoryBroker, disk: Disk) -> None:
@@ -191,7 +191,7 @@ def test_after_a_failed_sync_everybody_in_the_queue_is_answered(memory: MemoryBr
     disk.fails = lambda operation, path: operation == "sync"
     memory.run_all()
     for client in clients:
-        assert errors_of(wait_for(client, CreateTopicsResponse)) == [ErrorCode.KAFKA_STORAGE_ERROR]
+        assert errors_of(response_of(client, CreateTopicsResponse)) == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert memory.broker.image.topics == {}
     disk.fails = lambda operation, path: False
 
@@ -199,7 +199,7 @@ def test_after_a_failed_sync_everybody_in_the_queue_is_answered(memory: MemoryBr
 def test_a_long_response_is_encoded_in_slices(memory: MemoryBroker) -> None:
     client = memory.client()
     client.send(creation("alone"), 7)
-    assert errors_of(wait_for(client, CreateTopicsResponse)) == [0]
+    assert errors_of(response_of(client, CreateTopicsResponse)) == [0]
     names = [f"t.{index}" for index in range(500)]
     for request, version, kind in (
         (creation(*names), 7, CreateTopicsResponse),
@@ -208,7 +208,7 @@ def test_a_long_response_is_encoded_in_slices(memory: MemoryBroker) -> None:
         client.send(request, version)
         assert client.answers() == []
         memory.advance(0)
-        assert errors_of(wait_for(client, kind)) == [0] * 500
+        assert errors_of(response_of(client, kind)) == [0] * 500
 
 
 def test_a_bug_in_a_change_is_answered_and_the_next_is_made(
@@ -221,9 +221,9 @@ def test_a_bug_in_a_change_is_answered_and_the_next_is_made(
     clients[1].send(DeleteTopicsRequest(topic_names=["t"]), 5)
     clients[2].send(creation("u"), 7)
     memory.run_all()
-    assert errors_of(wait_for(clients[0], CreateTopicsResponse)) == [0]
-    assert errors_of(wait_for(clients[1], DeleteTopicsResponse)) == [ErrorCode.UNKNOWN_SERVER_ERROR]
-    assert errors_of(wait_for(clients[2], CreateTopicsResponse)) == [0]
+    assert errors_of(response_of(clients[0], CreateTopicsResponse)) == [0]
+    assert errors_of(response_of(clients[1], DeleteTopicsResponse)) == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert errors_of(response_of(clients[2], CreateTopicsResponse)) == [0]
 
 
 def test_a_stop_finishes_the_change_in_progress_and_refuses_the_others(memory: MemoryBroker, tmp_path: Path) -> None:
@@ -232,8 +232,8 @@ def test_a_stop_finishes_the_change_in_progress_and_refuses_the_others(memory: M
     clients[0].send(creation("t"), 7)
     clients[1].send(creation("u"), 7)
     memory.broker.controller.close()
-    assert errors_of(wait_for(clients[0], CreateTopicsResponse)) == [0]
-    assert errors_of(wait_for(clients[1], CreateTopicsResponse)) == [ErrorCode.BROKER_NOT_AVAILABLE]
+    assert errors_of(response_of(clients[0], CreateTopicsResponse)) == [0]
+    assert errors_of(response_of(clients[1], CreateTopicsResponse)) == [ErrorCode.BROKER_NOT_AVAILABLE]
     assert memory.broker.partitions.get("t", 0)
     memory.disk.run()  # the thread ends after the stop
     assert errors_of(memory.client().ask(creation("v"), 7, CreateTopicsResponse)) == [ErrorCode.BROKER_NOT_AVAILABLE]
@@ -334,7 +334,7 @@ def test_others_are_served_while_partitions_are_made_and_deleted(tmp_path: Path)
         while not (answers := client.answers()):
             turns += 1
             other.send(MetadataRequest(topics=[]), 12)
-            wait_for(other, MetadataResponse)
+            response_of(other, MetadataResponse)
             memory.broker.loop.timers.fire(clock.now)
         assert errors_of(answers[0]) == [0]
         assert turns > 10
