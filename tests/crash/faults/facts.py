@@ -24,7 +24,7 @@ from barnabas.wire.messages.offsets import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
-from tests.broker.test_fetch import at, fetch
+from tests.broker.fetch.test_fetch import at, fetch
 from tests.crash.broken import require
 from tests.crash.faults.session import Session
 from tests.crash.faults.sharing import TOPIC, ShareMember
