@@ -14,7 +14,6 @@ from barnabas.broker.apis.offset_commit import joined, refuse_missing
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.transaction_verification import (
-    NO_COORDINATOR,
     Errors,
     add_or_verify,
     client_error,
@@ -71,7 +70,10 @@ async def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest
     producer = (request.producer_id, request.producer_epoch)
     errors = await _add_or_verify(ctx, request, producer)
     for code in errors.values():
-        raise KafkaError(_offsets_error(code, ctx.api_version))
+        adds, knows = ctx.api_version >= FIRST_OFFSETS_THAT_ADD, ctx.api_version >= FIRST_OFFSETS_WITH_ABORTABLE
+        # The error is about the transaction's coordinator, which the client has not asked.
+        retriable = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        raise KafkaError(client_error(code, retriable, adds=adds, knows_abortable=knows))
     future: Future[OffsetCommitResponse] = Future()
     client = client_of(ctx)
     ctx.broker.group_coordinators.handle(
@@ -93,13 +95,6 @@ async def _add_or_verify(ctx: RequestContext, request: TxnOffsetCommitRequest, p
     if not (adds or broker.config[TRANSACTION_PARTITION_VERIFICATION_ENABLE]):
         return {}
     return await add_or_verify(broker, request.transactional_id, producer, [(GROUP_METADATA_TOPIC, index)], adds=adds)
-
-
-def _offsets_error(code: ErrorCode, api_version: int) -> ErrorCode:
-    must_wait = code == ErrorCode.CONCURRENT_TRANSACTIONS and api_version < FIRST_OFFSETS_THAT_ADD
-    if code in NO_COORDINATOR or must_wait:
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # a retry: the error is about the transaction's coordinator
-    return client_error(code, knows_abortable=api_version >= FIRST_OFFSETS_WITH_ABORTABLE)
 
 
 def _as_commit(request: TxnOffsetCommitRequest) -> OffsetCommitRequest:
