@@ -8,13 +8,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.pipeline.artifacts import move_artifacts
+from barnabas.spark.session.artifacts import move_artifacts
 from compat.jars import jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-POM = Path(__file__).resolve().parents[2] / "barnabas" / "pipeline" / "pom.xml"
+POM = Path(__file__).resolve().parents[2] / "barnabas" / "spark" / "session" / "pom.xml"
 
 
 def spark_session(name: str = "compat", **settings: str) -> SparkSession:

@@ -18,7 +18,7 @@ import pytest
 
 from barnabas.broker.config.load import load
 from barnabas.broker.ready import announce, entrances
-from barnabas.cli.configured_address import configured_address
+from barnabas.cli.connect.configured_address import configured_address
 from barnabas.client.cluster import Cluster
 from bench.ports import free_port
 from tests.forwarder import Forwarder

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from barnabas.cluster.plan import OUR_CONTROLLER, broker_keys, replication_defaults
+from barnabas.supervise.plan import OUR_CONTROLLER, broker_keys, replication_defaults
 from bench.ports import free_port
 from bench.servers import Server
 from tests.cluster.in_process import Host, LocalNode

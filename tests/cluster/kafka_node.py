@@ -12,7 +12,7 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
-from barnabas.cluster import kafka_controllers
+from barnabas.supervise import kafka_controllers
 from bench.real_kafka import API_VERSIONS_V0
 from bench.servers import STOP_TIMEOUT_S, Server
 from compat.jars import fetch, jars

@@ -9,8 +9,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from barnabas.cluster import kafka_controllers
-from barnabas.cluster.plan import KAFKA_CONTROLLERS, OUR_CONTROLLER, Controller, controller_keys
+from barnabas.supervise import kafka_controllers
+from barnabas.supervise.plan import KAFKA_CONTROLLERS, OUR_CONTROLLER, Controller, controller_keys
 from bench.ports import free_port
 from bench.servers import Server
 from compat.jars import fetch

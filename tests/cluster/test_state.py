@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cluster import control, recovery, state
-from barnabas.cluster.members import Members
-from barnabas.cluster.options import KAFKA, OURS, ClusterOptions
-from barnabas.cluster.plan import PlanError
-from barnabas.cluster.state import ClusterState, NodeState
 from barnabas.storage.files import File, Files
 from barnabas.storage.meta_properties import MetaProperties, write_meta_properties
+from barnabas.supervise import control, recovery, state
+from barnabas.supervise.members import Members
+from barnabas.supervise.options import KAFKA, OURS, ClusterOptions
+from barnabas.supervise.plan import PlanError
+from barnabas.supervise.state import ClusterState, NodeState
 from tests.support.cases import for_each
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"

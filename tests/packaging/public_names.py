@@ -149,7 +149,7 @@ def config_keys() -> str:
     """Every config key of brokers, topics, groups and client metrics, and of the pipeline's files."""
     from barnabas.broker.config.keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS
     from barnabas.broker.config.keys.resources import GROUP_KEYS
-    from barnabas.pipeline.jobs import NAMES, find_job
+    from barnabas.spark.jobs import NAMES, find_job
     from barnabas.storage.topic_keys import TOPIC_KEYS
 
     tables = {"broker": BROKER_KEYS, "dynamic": DYNAMIC_ONLY_KEYS, "topic": TOPIC_KEYS, "group": GROUP_KEYS}

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from tests.support.forking import ForkServer, read_at_start
 
 FORKS = ForkServer(
-    *("barnabas.cli.app", "barnabas.cli.consume_run", "barnabas.cli.produce_run"),
-    *("barnabas.client.admin", "barnabas.client.security"),
-    *("barnabas.cli.serve", "barnabas.broker.server"),
+    *("barnabas.cli.app", "barnabas.cli.records.consume_run", "barnabas.cli.records.produce_run"),
+    *("barnabas.client.admin.topics", "barnabas.client.security"),
+    *("barnabas.cli.serve.run", "barnabas.broker.server"),
 )
 
 

@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = Path(__file__).resolve().parent / "spark_workers"
-POM = ROOT / "barnabas" / "pipeline" / "pom.xml"
+POM = ROOT / "barnabas" / "spark" / "session" / "pom.xml"
 MARKS = [
     pytest.mark.spark,
     pytest.mark.jvm,
@@ -59,7 +59,7 @@ def spark_jars() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def spark_session(spark_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The session."""
-    from barnabas.pipeline.spark import session
+    from barnabas.spark.session.spark import session
 
     where = tmp_path_factory.mktemp("spark")
     settings = {"spark.local.dir": str(where / "local"), "spark.sql.warehouse.dir": str(where / "warehouse")}
