@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,6 @@ from barnabas.storage.cleaning.cleaner import Cleaner
 from barnabas.storage.cleaning.key_map import KEY_BYTES
 from barnabas.storage.cleaning.selection import CleanerLimits
 from barnabas.storage.damage import DamagedLog
-from barnabas.storage.files import UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.wire.errors import KafkaError
 from tests.storage.cleaning_driver import (
@@ -29,6 +29,7 @@ from tests.storage.cleaning_driver import (
 )
 from tests.storage.log_driver import open_log, records_from
 from tests.support.cases import for_each
+from tests.support.failing_files import FailingFiles
 
 
 @pytest.fixture
@@ -139,15 +140,10 @@ def test_damaged_batch_ends_the_pass_and_leaves_the_log(log: Log) -> None:
 
 
 def test_full_disk_leaves_the_log_and_no_file_behind(tmp_path: Path) -> None:
-    class Full(UnsyncedFiles):
-        room = 100_000
 
-        def write_at(self, file: object, data: object, position: int) -> None:
-            if file.path.endswith(".cleaned"):  # type: ignore[attr-defined]
-                raise OSError(28, "No space left on device")
-            super().write_at(file, data, position)  # type: ignore[arg-type]
-
-    log = open_log(tmp_path, compacted(), Full())
+    log = open_log(
+        tmp_path, compacted(), FailingFiles(is_synced=False, errors={"write": errno.ENOSPC}, errors_in=".cleaned")
+    )
     put(log, (b"a", b"1"))
     put(log, (b"a", b"2"))
     close_segment(log)

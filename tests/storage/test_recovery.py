@@ -29,6 +29,7 @@ from tests.storage.log_driver import (
     small_config,
     values_from,
 )
+from tests.support.failing_files import FailingFiles
 from tests.support.volume import first_seed
 
 
@@ -300,11 +301,7 @@ def test_flush_that_finds_no_descriptor_leaves_no_temporary_file(tmp_path: Path)
     assert job is not None
     assert any(name.endswith(".tmp") for name in names_in(log))
 
-    class NoDescriptors(UnsyncedFiles):
-        def open(self, path: str) -> File:
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
-
-    job._files = NoDescriptors()
+    job._files = FailingFiles(is_synced=False, errors={"open": errno.EMFILE})
     with pytest.raises(OSError, match="open files"):
         job.run()
     assert [name for name in names_in(log) if name.endswith(".tmp")] == []

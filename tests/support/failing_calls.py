@@ -33,7 +33,7 @@ _BY_DESCRIPTOR = ("write", "fsync")
 _ALWAYS = ("memfd_create", "copy_file_range")
 
 
-class FailingFiles:
+class FailingCalls:
     """A context in which the operation `number` (from 1) below `folder` fails with `code`; 0: none does.
 
     Operations named in `but`, such as `stat .lock`, do not count: somebody else does them at any time.
@@ -52,7 +52,7 @@ class FailingFiles:
         """Whether there were so many operations."""
         return 0 < self._number <= len(self.counted)
 
-    def __enter__(self) -> FailingFiles:
+    def __enter__(self) -> FailingCalls:
         for name in (*_BY_PATH, *_BY_DESCRIPTOR, *_ALWAYS, "close"):
             if hasattr(os, name):
                 self._real[name] = getattr(os, name)
