@@ -1,4 +1,4 @@
-"""`docs/pipeline-keys.md`: every key of every job's file, generated from its declarations."""
+"""`docs/reference/pipeline-keys.md`: every key of every job's file, generated from its declarations."""
 
 from __future__ import annotations
 

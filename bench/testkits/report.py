@@ -1,4 +1,4 @@
-"""The tables as Markdown, and their place in docs/comparison.md."""
+"""The tables as Markdown, and their place in docs/evidence/comparison.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.testkits.behaviours import Behaviour, Outcome
 from bench.testkits.measure import Figures
 from bench.testkits.product import Product
 
-PAGE = ROOT / "docs" / "comparison.md"
+PAGE = ROOT / "docs" / "evidence" / "comparison.md"
 COLUMNS = {"start s": "start, s", "isolation ms": "isolation, ms", "test ms": "whole test, ms", "memory MB": "MB"}
 NOT_TRIED = Outcome(False, "")
 

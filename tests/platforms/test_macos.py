@@ -1,6 +1,6 @@
 """Barnabas without what only Linux has (`darwin/sitecustomize.py`): a broker, its clients, and tests of its parts.
 
-That is as far as macOS can be tried on Linux. kqueue and APFS are not tried (docs/platforms.md).
+That is as far as macOS can be tried on Linux. kqueue and APFS are not tried (docs/compatibility.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Writes docs/proof.md from the record: figures, the newest proof of each part, open failures, and anomalies found.
+"""Writes docs/evidence/proof.md from the record.
+
+The page has figures, the newest proof of each part, open failures, and anomalies found.
 
 The page follows from the record and the parts alone, so that it is fresh or not on every machine: its version of the
 product is that of the newest call, and parts that were never run are not on it.
@@ -15,7 +17,7 @@ from tests.soak.parts import FIGURES, Figure
 from tests.soak.records import ROOT, Call, open_failures
 from tests.soak.run import counted
 
-PAGE = ROOT / "docs" / "proof.md"
+PAGE = ROOT / "docs" / "evidence" / "proof.md"
 HERE = Path(__file__).parent
 
 

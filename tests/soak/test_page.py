@@ -1,4 +1,4 @@
-"""docs/proof.md is what the record gives: figures of the newest version and of all, newest proofs, open failures."""
+"""docs/evidence/proof.md follows from the record: figures, newest proofs, open failures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATES = part("crash-states")
 
 def test_the_page_is_fresh() -> None:
     assert PAGE.read_text() == page(Records().calls, all_parts()), (
-        "docs/proof.md is stale: run `python -m tests.soak --page-only`"
+        "docs/evidence/proof.md is stale: run `python -m tests.soak --page-only`"
     )
 
 
