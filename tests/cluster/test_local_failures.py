@@ -23,7 +23,7 @@ from tests.cluster.in_process import LocalNode
 from tests.cluster.quorums import IN_PROCESS
 from tests.cluster.test_failover import MORE, checked_work, in_sync
 from tests.cluster.work import create_topic
-from tests.support.failing_files import FailingFiles
+from tests.support.disks.failing_files import FailingFiles
 from tests.support.waiting import ANY_ERROR, wait_for
 
 pytestmark = pytest.mark.timeout(300)

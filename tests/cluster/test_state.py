@@ -17,7 +17,7 @@ from barnabas.cluster.state import ClusterState, NodeState
 from barnabas.storage.files import Files
 from barnabas.storage.meta_properties import MetaProperties, write_meta_properties
 from tests.support.cases import for_each
-from tests.support.failing_files import FailingFiles
+from tests.support.disks.failing_files import FailingFiles
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 DAMAGED = [

@@ -21,7 +21,7 @@ from barnabas.cluster.members import Members
 from barnabas.cluster.options import ClusterOptions
 from barnabas.cluster.supervisor import SAVE_AGAIN_S, Supervisor
 from tests.cli.conftest import COMMAND, Ran, call_command, clean_environment, run_command
-from tests.support.failing_files import FailingFiles
+from tests.support.disks.failing_files import FailingFiles
 from tests.support.waiting import ANY_ERROR, wait_for
 
 END_S = 60.0

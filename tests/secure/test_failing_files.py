@@ -18,7 +18,7 @@ from barnabas.secure.folder import SecureFolder
 from barnabas.secure.start import prepare
 from barnabas.wire.configdef import ConfigError
 from tests.support.cases import for_each
-from tests.support.failing_calls import FailingCalls
+from tests.support.disks.failing_calls import FailingCalls
 
 Act = Callable[[SecureFolder], object]
 ADDRESS = "localhost:9092"

@@ -15,7 +15,9 @@ from barnabas.storage.cleaning.selection import CleanerLimits
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.log import Log
 from barnabas.wire.errors import KafkaError
-from tests.storage.cleaning_driver import (
+from tests.support.cases import for_each
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.logs.cleaning_driver import (
     AMPLE,
     batches_of,
     clean,
@@ -27,9 +29,7 @@ from tests.storage.cleaning_driver import (
     stored,
     task_for,
 )
-from tests.storage.log_driver import open_log, records_from
-from tests.support.cases import for_each
-from tests.support.failing_files import FailingFiles
+from tests.support.logs.log_driver import open_log, records_from
 
 
 @pytest.fixture

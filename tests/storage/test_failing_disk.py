@@ -11,9 +11,9 @@ import pytest
 from barnabas.storage.files import Buffer, File, UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.storage.log_driver import append, batch_of, kill, open_log, restart, small_config, values_from
 from tests.support.cases import for_each
-from tests.support.failing_files import FailingFiles
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.logs.log_driver import append, batch_of, kill, open_log, restart, small_config, values_from
 
 
 class ShortWriteFiles(UnsyncedFiles):

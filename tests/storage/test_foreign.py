@@ -11,9 +11,9 @@ import pytest
 from barnabas.storage.files import Files
 from barnabas.storage.foreign import is_of_partition
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.storage.dirs_driver import OTHER_ID, append_batches, log_dirs, open_log, opened_dirs
 from tests.support.cases import for_each
-from tests.support.failing_files import FailingFiles
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.logs.dirs_driver import OTHER_ID, append_batches, log_dirs, open_log, opened_dirs
 
 UNIQUE = "0123456789abcdef" * 2
 

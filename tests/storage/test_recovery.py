@@ -16,7 +16,8 @@ from barnabas.storage.files import File, UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.storage.producer_snapshot import encode_snapshot
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.storage.log_driver import (
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.logs.log_driver import (
     EXAMPLES,
     PROPERTY,
     TOPIC_ID,
@@ -29,7 +30,6 @@ from tests.storage.log_driver import (
     small_config,
     values_from,
 )
-from tests.support.failing_files import FailingFiles
 from tests.support.volume import first_seed
 
 

@@ -17,8 +17,8 @@ from barnabas.storage.files import ReadOnlyFiles, UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.storage.log_dirs import LogDirs
 from barnabas.wire.errors import KafkaError
-from tests.storage.log_driver import TOPIC_ID, append, append_marker, batch_of, small_config, values_from
-from tests.support.failing_files import FailingFiles
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.logs.log_driver import TOPIC_ID, append, append_marker, batch_of, small_config, values_from
 from tests.support.volume import for_each_seed, seeds
 
 END = 30

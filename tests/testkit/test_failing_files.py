@@ -21,7 +21,7 @@ from barnabas.control.errors import ControlError, NotFoundError
 from barnabas.control.opening import Opening
 from barnabas.control.operations import perform
 from barnabas.control.virtual_cluster import VirtualCluster
-from tests.support.failing_calls import FailingCalls
+from tests.support.disks.failing_calls import FailingCalls
 
 CODES = [errno.EIO, errno.ENOSPC]
 VALUE = "eA=="

@@ -15,7 +15,7 @@ from barnabas.control import memory_files
 from barnabas.control.memory_files import MemoryFiles
 from barnabas.storage.files import File, Files, UnsyncedFiles
 from tests.support.cases import for_each
-from tests.support.failing_calls import FailingCalls
+from tests.support.disks.failing_calls import FailingCalls
 
 STEPS = 300
 

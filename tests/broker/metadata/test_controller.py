@@ -33,8 +33,8 @@ from barnabas.wire.messages.configs import (
 )
 from barnabas.wire.messages.topics import DeleteTopicsRequest
 from barnabas.wire.types import ONE_UUID
-from tests.broker.memory_broker import Flushes, MemoryBroker
-from tests.support.failing_files import FailingFiles
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.memory.broker import Flushes, MemoryBroker
 
 R = TypeVar("R")
 ids = count(1)

@@ -36,9 +36,9 @@ from barnabas.wire.messages.topics import (
     DeleteTopicsResponse,
 )
 from tests.broker.groups.test_groups_runtime import find
-from tests.broker.memory_broker import Client, Clock, Flushes, MemoryBroker, batch
 from tests.broker.produce.test_produce import produce, to
-from tests.support.failing_files import FailingFiles
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.memory.broker import Client, Clock, Flushes, MemoryBroker, batch
 
 WAITS = frozenset({"sync", "sync_dir", "sync_file_system", "remove_tree", "mkdirs"})
 """What may take long on a disk."""

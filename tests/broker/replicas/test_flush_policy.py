@@ -35,9 +35,9 @@ from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsRespo
 from tests.broker.fetch.test_fetch import at, fetch, values
 from tests.broker.groups.test_groups_runtime import commit, find, join_request, member_id_of, sync_request
 from tests.broker.groups.test_groups_runtime import fetch as fetch_committed
-from tests.broker.memory_broker import Client, MemoryBroker, batch
 from tests.broker.produce.test_produce import answers, init, produce, to
-from tests.support.failing_files import FailingFiles
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.memory.broker import Client, MemoryBroker, batch
 
 ALWAYS = {"barnabas.log.sync": "always", "offsets.topic.num.partitions": "1"}
 
