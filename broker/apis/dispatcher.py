@@ -26,8 +26,8 @@ from barnabas.broker.net.connection import SMALL_SLICE_BYTES
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.net.encoded_response import EncodedResponse
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.codec.runtime import unknown_tags
 from barnabas.wire.errors import KafkaError, ProtocolError, TooManyElements
-from barnabas.wire.runtime import unknown_tags
 
 if TYPE_CHECKING:
     from collections.abc import Callable

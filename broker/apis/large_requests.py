@@ -12,8 +12,8 @@ from barnabas.broker.apis.sliced_response import in_steps, respond_in_steps
 from barnabas.broker.guarded import answer_for
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.codec.runtime import unknown_tags
 from barnabas.wire.errors import ProtocolError, TooManyElements
-from barnabas.wire.runtime import unknown_tags
 
 if TYPE_CHECKING:
     from collections.abc import Generator

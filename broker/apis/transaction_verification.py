@@ -15,7 +15,7 @@ from barnabas.broker.config.keys.general import (
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS,
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS,
 )
-from barnabas.storage.producer_entry import NO_OFFSET
+from barnabas.storage.producers.producer_entry import NO_OFFSET
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

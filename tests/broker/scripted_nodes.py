@@ -15,8 +15,8 @@ from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.outgoing import Outgoing
 from barnabas.broker.net.reactor import Reactor
 from barnabas.broker.steps import StepRunner
-from barnabas.wire.connection import Connection as Protocol
-from barnabas.wire.connection import ConnectionClosed, NeedData, RequestReceived
+from barnabas.wire.clients.connection import Connection as Protocol
+from barnabas.wire.clients.connection import ConnectionClosed, NeedData, RequestReceived
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.registry import message_for

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.client.doctor import Doctor
-from barnabas.wire.connection import Connection, RequestReceived
+from barnabas.wire.clients.connection import Connection, RequestReceived
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResponse, DescribeConfigsResult
 from barnabas.wire.messages.fetch import FetchRequest

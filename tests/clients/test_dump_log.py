@@ -15,9 +15,9 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.storage.log_config import LogConfig
-from barnabas.wire.compression import compress
-from barnabas.wire.crc import crc32c
-from barnabas.wire.records import HEADER_SIZE, build_batch
+from barnabas.wire.batches.compression import compress
+from barnabas.wire.batches.crc import crc32c
+from barnabas.wire.batches.records import HEADER_SIZE, build_batch
 from tests.clients.dump_tools import both_agree, files_of, kafkas_dump, our_dump
 from tests.support.logs.written_log import open_log, write_log
 from tests.support.processes.kafka import KafkaServer

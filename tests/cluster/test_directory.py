@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.cluster.directory import take_directory
 from barnabas.cluster.plan import PlanError
-from barnabas.storage.log_dirs import DataDirMismatch
+from barnabas.storage.directories.log_dirs import DataDirMismatch
 from tests.cluster.test_state import a_state, identify, state
 from tests.support.cases import for_each
 from tests.support.logs.dirs_driver import append_batches, log_dirs, open_log, opened_dirs

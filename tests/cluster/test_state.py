@@ -14,8 +14,8 @@ from barnabas.cluster.members import Members
 from barnabas.cluster.options import KAFKA, OURS, ClusterOptions
 from barnabas.cluster.plan import PlanError
 from barnabas.cluster.state import ClusterState, NodeState
+from barnabas.storage.directories.meta_properties import MetaProperties, write_meta_properties
 from barnabas.storage.files import Files
-from barnabas.storage.meta_properties import MetaProperties, write_meta_properties
 from tests.support.cases import for_each
 from tests.support.disks.failing_files import FailingFiles
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from barnabas.storage.directories.log_dirs import LogDirs
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_dirs import LogDirs
 from tests.crash.ledger import Durable, Identified, Key, Ledger, Promise, Recovered
 from tests.support.disks.disk import RecordingDisk
 

@@ -18,7 +18,7 @@ from barnabas.storage.cleaning.replacement import Replacement
 from barnabas.storage.cleaning.selection import cleanable, cleaning_task
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
-from barnabas.wire.records import BatchBuilder, iter_batches, iter_records
+from barnabas.wire.batches.records import BatchBuilder, iter_batches, iter_records
 from tests.support.disks.disk import Image, Note, RecordingDisk
 from tests.support.disks.survivors import Kind, Survivors
 from tests.support.logs.cleaning_driver import AMPLE, DELETE_RETENTION_MS, NOW_MS, compacted

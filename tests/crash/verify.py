@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 
 from barnabas.storage.log import Log
-from barnabas.storage.producer_entry import ProducerEntry
+from barnabas.storage.producers.producer_entry import ProducerEntry
 from barnabas.wire.steps import result_of
 from tests.crash.host import Host, is_compacted
 from tests.crash.ledger import Batch, Ledger, PartitionLedger

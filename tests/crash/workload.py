@@ -10,13 +10,14 @@ from collections.abc import Callable
 from random import Random
 from typing import TypeVar
 
-from barnabas.storage import layout, retention
+from barnabas.storage import layout
+from barnabas.storage.append.flush_job import FlushJob
+from barnabas.storage.cleaning import retention
 from barnabas.storage.cleaning.cleaner import Cleaner
 from barnabas.storage.cleaning.replacement import Replacement
 from barnabas.storage.cleaning.selection import CleanerLimits, cleanable, cleaning_task
-from barnabas.storage.flush_job import FlushJob
 from barnabas.storage.log import Log
-from barnabas.storage.truncation import Truncation
+from barnabas.storage.recover.truncation import Truncation
 from tests.crash.appends import Appender
 from tests.crash.host import Counters, Host, Setup, is_compacted
 from tests.crash.ledger import (

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.wire.batches.records import build_batch
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from barnabas.wire.records import build_batch
 from tests.support.processes.warm_server import WarmServer
 from tests.support.requests.raw_client import RawClient
 

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.storage import layout
 from barnabas.storage.log import Log
-from barnabas.storage.txn_index import AbortedTransaction
+from barnabas.storage.segments.txn_index import AbortedTransaction
 from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.support.disks.broken import require
 from tests.support.disks.faulty_disk import OPERATIONS, Fault, FaultyDisk

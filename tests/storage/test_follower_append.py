@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.storage.follower_append import UnexpectedOffset
+from barnabas.storage.append.follower_append import UnexpectedOffset
 from barnabas.storage.log import Log
-from barnabas.storage.truncation import Truncation
+from barnabas.storage.recover.truncation import Truncation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.storage.producer_driver import full_replay, snapshot_fields
 from tests.support.logs.log_driver import (

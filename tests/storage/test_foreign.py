@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.storage.directories.foreign import is_of_partition
 from barnabas.storage.files import Files
-from barnabas.storage.foreign import is_of_partition
 from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.support.cases import for_each
 from tests.support.disks.failing_files import FailingFiles

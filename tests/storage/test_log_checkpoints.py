@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.storage import layout
+from barnabas.storage.directories.log_dirs import LogDir
 from barnabas.storage.files import UnsyncedFiles
-from barnabas.storage.log_dirs import LogDir
 from tests.support.logs.dirs_driver import CHECKPOINTS, OTHER_ID, append_batches, open_log, opened_dirs
 from tests.support.logs.log_driver import append, batch_of, values_from
 

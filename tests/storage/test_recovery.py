@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from barnabas.storage.files import File, UnsyncedFiles
 from barnabas.storage.log import Log
-from barnabas.storage.producer_snapshot import encode_snapshot
+from barnabas.storage.producers.producer_snapshot import encode_snapshot
 from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.support.disks.failing_files import FailingFiles
 from tests.support.logs.log_driver import (

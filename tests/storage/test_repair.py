@@ -13,9 +13,9 @@ import pytest
 from barnabas.storage import layout
 from barnabas.storage.checking.check import check_directory
 from barnabas.storage.checking.repair import Repair
+from barnabas.storage.directories.log_dirs import LogDirs
 from barnabas.storage.files import ReadOnlyFiles, UnsyncedFiles
 from barnabas.storage.log import Log
-from barnabas.storage.log_dirs import LogDirs
 from barnabas.wire.errors import KafkaError
 from tests.support.disks.failing_files import FailingFiles
 from tests.support.logs.log_driver import TOPIC_ID, append, append_marker, batch_of, small_config, values_from

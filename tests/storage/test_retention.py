@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.storage import layout, retention
+from barnabas.storage import layout
+from barnabas.storage.cleaning import retention
+from barnabas.storage.directories.log_dirs import LogDirs
 from barnabas.storage.files import UnsyncedFiles
 from barnabas.storage.log import Log
-from barnabas.storage.log_dirs import LogDirs
 from tests.support.logs.log_driver import (
     PROPERTY,
     TOPIC_ID,

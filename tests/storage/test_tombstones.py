@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.storage.cleaning.selection import CleanerLimits
 from barnabas.storage.log import Log
-from barnabas.wire.records import DELETE_HORIZON_BIT, BatchBuilder, iter_records
+from barnabas.wire.batches.records import DELETE_HORIZON_BIT, BatchBuilder, iter_records
 from tests.support.cases import for_each
 from tests.support.logs.cleaning_driver import (
     DELETE_RETENTION_MS,

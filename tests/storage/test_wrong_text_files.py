@@ -12,10 +12,10 @@ import pytest
 from barnabas.storage import layout
 from barnabas.storage.checking.check import check_directory
 from barnabas.storage.checking.repair import Repair
-from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
+from barnabas.storage.directories.checkpoints import CorruptCheckpoint
+from barnabas.storage.directories.log_dirs import DataDirMismatch
 from barnabas.storage.files import Files, ReadOnlyFiles
-from barnabas.storage.log_dirs import DataDirMismatch
 from tests.support.cases import for_each
 from tests.support.logs.dirs_driver import append_batches, log_dirs, open_log, opened_dirs
 

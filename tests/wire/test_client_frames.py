@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.wire.api_keys import ApiKey
-from barnabas.wire.connection import Connection, RequestReceived, ResponseReceived
+from barnabas.wire.clients.connection import Connection, RequestReceived, ResponseReceived
 from barnabas.wire.frame import (
     SIZE,
     api_versions_response_version,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.wire.codec.json_form import from_json, json_name, to_json
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.json_form import from_json, json_name, to_json
 from barnabas.wire.messages.api_versions import ApiVersionsResponse
 from barnabas.wire.messages.fetch import FetchRequest
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.codec.fields import Field, StructBase, parse_versions
+from barnabas.wire.codec.json_form import json_name
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
-from barnabas.wire.fields import Field, StructBase, parse_versions
-from barnabas.wire.json_form import json_name
 from barnabas.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest
 from barnabas.wire.registry import FAMILIES, all_messages, message_for, message_named
@@ -178,7 +178,7 @@ def test_importing_declarations_imports_neither_construct_nor_other_families() -
     code = (
         "import sys; import barnabas.wire.frame, barnabas.wire.messages.produce\n"
         "heavy = {'construct', 'dataclasses', 'inspect', 'json', 'barnabas.wire.messages.acls'}\n"
-        "heavy.add('barnabas.wire.composites')\n"
+        "heavy.add('barnabas.wire.codec.composites')\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     root = Path(__file__).parent.parent.parent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from barnabas.wire.codec.vectors import check_line
 from barnabas.wire.registry import all_messages
-from barnabas.wire.vectors import check_line
 from tests.support.requests.recorded import vectors
 
 

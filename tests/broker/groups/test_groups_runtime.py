@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.broker.steps import run_in_place
 from barnabas.storage.log_config import LogConfig
+from barnabas.wire.batches.records import iter_batches
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import offsets as o
@@ -16,7 +17,6 @@ from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsResponse,
 )
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
-from barnabas.wire.records import iter_batches
 from tests.support.cases import for_each
 from tests.support.memory.broker import MemoryBroker
 
@@ -336,7 +336,7 @@ class TestTheLog:
         find(client)
         assert commit(client, "t", 7) == {0}
         partition = offsets_partition(memory)
-        from barnabas.wire.records import BatchBuilder
+        from barnabas.wire.batches.records import BatchBuilder
 
         builder = BatchBuilder()
         builder.append(1, b"\0\1\0\x7f", b"")

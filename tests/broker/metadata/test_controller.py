@@ -23,7 +23,7 @@ from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.coord.cluster.node_records import BOOTSTRAP_FEATURES, SUPPORTED_FEATURES
-from barnabas.storage.log_dirs import LogDirs
+from barnabas.storage.directories.log_dirs import LogDirs
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.broker.steps import run_in_place
+from barnabas.wire.batches.records import BatchBuilder, Codec
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.produce import (
     InitProducerIdRequest,
@@ -15,7 +16,6 @@ from barnabas.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from barnabas.wire.records import BatchBuilder, Codec
 from tests.support.cases import for_each
 from tests.support.logs.raw_batches import raw_batch, record
 from tests.support.memory.broker import START_MS, Client, MemoryBroker, batch

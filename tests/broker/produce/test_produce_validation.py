@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.storage.batch_content import IN_PLACE_UNITS, MOST_RECORDS_TO_COMPACT, OPENED_UNITS
-from barnabas.wire import record_check
-from barnabas.wire.compression import compress
+from barnabas.wire.batches import record_check
+from barnabas.wire.batches.compression import compress
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import configs as c
 from barnabas.wire.messages.produce import (

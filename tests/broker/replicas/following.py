@@ -15,7 +15,7 @@ from barnabas.broker.replicas.fetchers.fetcher import Fetcher
 from barnabas.broker.replicas.partition import Partition
 from barnabas.broker.steps import StepRunner
 from barnabas.coord.cluster.topic_image import UNASSIGNED_DIRECTORY, PartitionImage
-from barnabas.storage.deletions import Deletions
+from barnabas.storage.directories.deletions import Deletions
 from barnabas.storage.files import UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.wire.errors import ErrorCode, KafkaError

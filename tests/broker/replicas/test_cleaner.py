@@ -21,8 +21,8 @@ from barnabas.broker.replicas.cleaner_process import CleanerLost, CleanerProcess
 from barnabas.broker.replicas.cleaner_worker import Throttle
 from barnabas.storage import layout
 from barnabas.storage.cleaning.task import CleanedGroup, CleaningDone
+from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.messages import topics as t
-from barnabas.wire.records import BatchBuilder
 from barnabas.wire.schema import Message
 from tests.support.logs.cleaning_driver import compacted, keys_and_values, task_for
 from tests.support.logs.log_driver import append, batch_of, open_log

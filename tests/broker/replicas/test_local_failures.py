@@ -14,8 +14,8 @@ from barnabas.broker.exhausted_dirs import PAUSE_S
 from barnabas.broker.metadata.directory_assignments import LOST_AGAIN_S
 from barnabas.broker.replicas.partition import Partition
 from barnabas.coord.cluster.topic_image import LOST_DIRECTORY, PartitionImage
+from barnabas.storage.directories.log_dir import LogDir
 from barnabas.storage.files import Files
-from barnabas.storage.log_dir import LogDir
 from barnabas.wire.messages.log_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,

@@ -423,7 +423,7 @@ def transactional(queue, *values, producer_id=0):
 
 
 def end_transaction(queue, *, commit, producer_id=0):
-    from barnabas.wire.records import end_txn_marker
+    from barnabas.wire.batches.records import end_txn_marker
 
     marker = end_txn_marker(
         producer_id=producer_id, producer_epoch=0, timestamp_ms=queue.clock.now_ms, coordinator_epoch=0, commit=commit

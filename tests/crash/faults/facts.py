@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
+from barnabas.wire.batches.records import iter_batches, iter_records
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages.configs import (
     DescribeConfigsRequest,
@@ -23,7 +24,6 @@ from barnabas.wire.messages.offsets import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
-from barnabas.wire.records import iter_batches, iter_records
 from tests.broker.fetch.test_fetch import at, fetch
 from tests.crash.faults.session import Session
 from tests.crash.faults.sharing import TOPIC, ShareMember

@@ -10,8 +10,8 @@ from barnabas.storage.cleaning.selection import CleanerLimits, cleanable, cleani
 from barnabas.storage.cleaning.task import CleanedGroup, CleaningDone, CleaningTask
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.producer_entry import ProducerEntry
-from barnabas.wire.records import BatchBuilder, BatchView, Record, iter_batches, iter_records
+from barnabas.storage.producers.producer_entry import ProducerEntry
+from barnabas.wire.batches.records import BatchBuilder, BatchView, Record, iter_batches, iter_records
 from tests.support.logs.log_driver import append, small_config
 
 COMPACT = frozenset({"compact"})

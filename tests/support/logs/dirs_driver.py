@@ -6,9 +6,9 @@ import itertools
 from pathlib import Path
 
 from barnabas.storage import layout
+from barnabas.storage.directories.log_dirs import LogDirs
 from barnabas.storage.files import UnsyncedFiles
 from barnabas.storage.log import Log
-from barnabas.storage.log_dirs import LogDirs
 from tests.support.logs.log_driver import TOPIC_ID, append, batch_of, small_config
 
 CHECKPOINTS = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)

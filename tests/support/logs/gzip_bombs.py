@@ -7,10 +7,10 @@ import struct
 
 import zstandard
 
-from barnabas.wire.batch_builder import encode_batch
-from barnabas.wire.batch_format import CREATE_TIME
-from barnabas.wire.compression import Codec
-from barnabas.wire.records import build_batch
+from barnabas.wire.batches.batch_builder import encode_batch
+from barnabas.wire.batches.batch_format import CREATE_TIME
+from barnabas.wire.batches.compression import Codec
+from barnabas.wire.batches.records import build_batch
 from barnabas.wire.varint import encode_varint
 from tests.support.requests.random_batches import sealed
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from hypothesis import settings
 
-from barnabas.storage.append import AppendInfo
+from barnabas.storage.append.offset_assignment import AppendInfo
 from barnabas.storage.files import Files, UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.log_state import LogState
-from barnabas.wire.records import BatchBuilder, Record, end_txn_marker, iter_batches, iter_records
+from barnabas.wire.batches.records import BatchBuilder, Record, end_txn_marker, iter_batches, iter_records
 from tests.support.volume import how_many
 
 TOPIC_ID = bytes(range(16))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from barnabas.wire.compression import compress
-from barnabas.wire.crc import crc32c
-from barnabas.wire.records import CRC_START, HEADER, HEADER_SIZE, BatchBuilder
+from barnabas.wire.batches.compression import compress
+from barnabas.wire.batches.crc import crc32c
+from barnabas.wire.batches.records import CRC_START, HEADER, HEADER_SIZE, BatchBuilder
 from barnabas.wire.varint import encode_varint
 
 BASE_MS = 1_000

@@ -8,7 +8,7 @@ from pathlib import Path
 from barnabas.storage.files import Files
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
-from barnabas.wire.records import BatchBuilder, Codec, end_txn_marker
+from barnabas.wire.batches.records import BatchBuilder, Codec, end_txn_marker
 
 NOW_MS = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))

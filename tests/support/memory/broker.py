@@ -15,10 +15,10 @@ from barnabas.broker.context import Broker
 from barnabas.broker.net.connection import Connection
 from barnabas.broker.net.frame_buffers import FrameBuffers
 from barnabas.storage.files import Files
+from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.errors import ProtocolError
 from barnabas.wire.frame import api_versions_response_version, encode_request, parse_response_header
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.wire.records import BatchBuilder
 from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from barnabas.broker.apis.registry import BROKER_APIS, served_versions
-from barnabas.wire.fields import Field, StructBase, parse_versions
+from barnabas.wire.codec.fields import Field, StructBase, parse_versions
 from barnabas.wire.frame import message_for
 from barnabas.wire.messages.cluster import UpdateFeaturesRequest
 from barnabas.wire.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import crc32c
 
-from barnabas.wire.records import BatchBuilder
+from barnabas.wire.batches.records import BatchBuilder
 
 CLIENT_ID = b"bench"
 FETCH_MAX_BYTES = 50 << 20

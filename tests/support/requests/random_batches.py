@@ -7,10 +7,10 @@ from functools import cache
 from random import Random
 from typing import TYPE_CHECKING
 
-from barnabas.wire.batch_builder import encode_batch
-from barnabas.wire.compression import Codec
-from barnabas.wire.crc import crc32c
-from barnabas.wire.records import build_batch
+from barnabas.wire.batches.batch_builder import encode_batch
+from barnabas.wire.batches.compression import Codec
+from barnabas.wire.batches.crc import crc32c
+from barnabas.wire.batches.records import build_batch
 
 if TYPE_CHECKING:
     from tests.support.requests.absurd_values import Learned

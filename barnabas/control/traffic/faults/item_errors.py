@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from barnabas.broker.net.delayed_response import Outcome
     from barnabas.control.traffic.faults.rules import Wanted
     from barnabas.coord.cluster.image import ClusterImage
-    from barnabas.wire.fields import Field, StructBase
+    from barnabas.wire.codec.fields import Field, StructBase
     from barnabas.wire.schema import Message
 
 CHANGES: Final = frozenset(
@@ -134,7 +134,7 @@ class ItemErrors:
 
     def _exists(self, field: Field) -> bool:
         """Whether the version of the response has a field."""
-        from barnabas.wire.fields import parse_versions
+        from barnabas.wire.codec.fields import parse_versions
 
         return self._route.api_version in parse_versions(field.versions)
 

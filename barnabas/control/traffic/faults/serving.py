@@ -18,9 +18,9 @@ from barnabas.control.traffic.faults.item_errors import ItemErrors
 from barnabas.control.traffic.faults.rules import AFTER, BEFORE
 from barnabas.control.traffic.recorder import api_name
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.codec.json_form import to_json
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.frame import encode_response
-from barnabas.wire.json_form import to_json
 from barnabas.wire.types import chunk_bytes
 
 if TYPE_CHECKING:
