@@ -68,7 +68,7 @@ LATE: Final = (
     "broker.security.client_quotas",
     "broker.security.ip_rates",
 )
-"""What functions of the modules that a start has imported import; `tests/broker/test_warm_up.py` compares it."""
+"""What functions of the modules that a start has imported import; `tests/broker/server/test_warm_up.py` compares it."""
 LATE_OF_CONTROLLER: Final = (
     *("wire.versioned", "wire.codec", "storage.recovery", "storage.swap"),
     *("coord.cluster.image_records", "broker.config.config_schema", "broker.metadata.controller_requests"),

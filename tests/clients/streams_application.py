@@ -11,7 +11,6 @@ import struct
 import subprocess
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from threading import Condition, Thread
 
@@ -20,18 +19,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat.kafka_streams import program
 from compat.secure import ClientSettings
+from tests.support.waiting import wait_for
 
 DEADLINE_S = 120.0
 CREATION_S = 30.0
 WORDS = ("the", "cat", "sat", "on", "mat", "and", "saw", "nine", "more", "cats")
-
-
-def wait_for(condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
-    """Wait until the condition is true."""
-    deadline = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.1)
 
 
 class Instance:
@@ -204,7 +196,7 @@ class Application:
             last.update(self.counts())
             return all(last.get(word, [0])[-1] >= count for word, count in self.written.items())
 
-        wait_for(is_counted, f"not counted in time: {last} of {self.written}")
+        wait_for(is_counted, f"not counted in time: {last} of {self.written}", DEADLINE_S)
         return last
 
     def check_exactly_once(self) -> None:

@@ -23,10 +23,10 @@ from barnabas.wire.messages.configs import (
 )
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from bench.servers import BarnabasServer
+from tests.broker.fetch.test_fetch import at, fetch, values
 from tests.broker.memory_broker import batch
+from tests.broker.produce.test_produce import produce, to
 from tests.broker.raw_client import RawClient
-from tests.broker.test_fetch import at, fetch, values
-from tests.broker.test_produce import produce, to
 from tests.support.waiting import wait_for
 from tests.support.warm_server import WarmServer
 

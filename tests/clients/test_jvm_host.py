@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from compat.jvm import host
 from compat.kafka_tools import class_path
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.jvm
 WAIT_S = 60.0
@@ -152,7 +152,4 @@ def test_processes_share_the_jvm_and_it_ends_after_the_last(classes: list[Path])
         assert sorted(told) == sorted(["7\nset()\n", starter])
         pid = int(starter.split("{")[1].rstrip("}\n"))
         assert Path(f"/proc/{pid}").exists()
-    deadline = time.monotonic() + WAIT_S
-    while Path(f"/proc/{pid}").exists():
-        assert time.monotonic() < deadline, "the JVM does not end"
-        time.sleep(0.1)
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the end of the JVM", WAIT_S)

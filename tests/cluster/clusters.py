@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +16,6 @@ from tests.cluster.in_process import Host, LocalNode
 from tests.cluster.kafka_node import KafkaNode
 from tests.cluster.links import Links
 from tests.cluster.quorums import HOST, IN_PROCESS, Quorum, node_command
-from tests.support import waiting
 from tests.support.warm_server import WarmServer
 
 T = TypeVar("T")
@@ -46,11 +45,6 @@ class BrokerNode(WarmServer):
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
         return node_command(self, super()._command(), self._cluster_id)
-
-
-def wait_for(condition: Callable[[], T], what: waiting.What, patience_s: float = PATIENCE_S) -> T:
-    """Wait until the condition holds; errors of what it asks count as no. Its value."""
-    return waiting.wait_for(condition, what, patience_s, errors=(Exception,))
 
 
 class Cluster:

@@ -32,7 +32,7 @@ from barnabas.wire.messages.topics import (
 )
 from barnabas.wire.schema import Message
 from tests.broker.memory_broker import Client, MemoryBroker, batch
-from tests.broker.test_produce import answers, produce, to
+from tests.broker.produce.test_produce import answers, produce, to
 from tests.crash.broker_promises import GROUP, Promises, read_all
 from tests.crash.disk import RecordingDisk
 

@@ -24,7 +24,7 @@ AT_LEAST = {
     ("meta.properties", "no-utf8"), ("recovery-point-offset-checkpoint", "zeros"),
     ("log-start-offset-checkpoint", "digits"), ("meta.properties", "empty"),
 }  # fmt: skip
-"""Each file and each damage once; `tests/broker/test_wrong_files.py` has them all in one process."""
+"""Each file and each damage once; `tests/broker/server/test_wrong_files.py` has them all in one process."""
 CASES = [
     pytest.param(name, damage, id=f"{how}-{name}", marks=[] if (name, how) in AT_LEAST else [pytest.mark.soak])
     for name in SMALL_FILES

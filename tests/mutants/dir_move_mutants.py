@@ -6,8 +6,8 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-_ALTER = "tests/broker/test_alter_log_dirs.py"
-_EDGES = "tests/broker/test_dir_moves.py"
+_ALTER = "tests/broker/replicas/test_alter_log_dirs.py"
+_EDGES = "tests/broker/replicas/test_dir_moves.py"
 _CRASHES = "tests/crash/test_broker_crashes.py::test_moves_between_log_directories_lose_nothing_in_any_crash"
 _MOVE = "broker/replicas/dir_move.py"
 _MOVES = "broker/replicas/dir_moves.py"

@@ -99,7 +99,7 @@ DISK_FAULTS = (
         "broker/replicas/partitions.py",
         '            partition.report_failure("deletion", failure)\n',
         "            raise\n",
-        "tests/broker/test_metadata_changes.py::test_a_partition_that_cannot_be_renamed_does_not_keep_the_others",
+        "tests/broker/metadata/test_metadata_changes.py::test_a_partition_that_cannot_be_renamed_does_not_keep_the_others",
     ),
     Mutant(
         "lack-of-memory-for-a-request-not-handled",

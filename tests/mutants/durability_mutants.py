@@ -100,7 +100,7 @@ DURABILITY = (
         "broker/metadata/metadata_log.py",
         "self.image, delta, partial_ok=True)",
         "self.image, delta)",
-        "tests/broker/test_controller.py::test_a_log_is_replayed_wherever_a_read_ends",
+        "tests/broker/metadata/test_controller.py::test_a_log_is_replayed_wherever_a_read_ends",
     ),
     Mutant(
         "truncated-segment-trusted-after-a-crash",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _OPEN = "tests/storage/test_open_files.py::"
-_WRONG = "tests/broker/test_wrong_files.py::"
+_WRONG = "tests/broker/server/test_wrong_files.py::"
 
 FILES = (
     Mutant(
@@ -90,21 +90,21 @@ FILES = (
         "storage/log.py",
         "if self.checks_reads and read.slice is not None:",
         "if False:",
-        "tests/broker/test_check_on_reads.py::test_a_batch_with_a_wrong_crc_fails_only_the_reads_that_cross_it",
+        "tests/broker/fetch/test_check_on_reads.py::test_a_batch_with_a_wrong_crc_fails_only_the_reads_that_cross_it",
     ),
     Mutant(
         "only-the-first-batch-of-a-read-checked",
         "storage/read_check.py",
         "        at = end\n",
         "        break\n",
-        "tests/broker/test_check_on_reads.py::test_a_batch_with_a_wrong_crc_fails_only_the_reads_that_cross_it",
+        "tests/broker/fetch/test_check_on_reads.py::test_a_batch_with_a_wrong_crc_fails_only_the_reads_that_cross_it",
     ),
     Mutant(
         "topics-created-without-descriptors",
         "broker/apis/topics.py",
         "    if not ctx.broker.log_dirs.has_descriptors():\n",
         "    if False:\n",
-        "tests/broker/test_few_descriptors.py::test_topics_are_refused_before_the_last_descriptor",
+        "tests/broker/server/test_few_descriptors.py::test_topics_are_refused_before_the_last_descriptor",
     ),
     Mutant(
         "log-removed-for-a-wrong-log-start",

@@ -17,7 +17,7 @@ from barnabas.broker.security.token_file import CHECK_S, TokenFile
 from barnabas.broker.steps import StepRunner
 from barnabas.wire.configdef import ConfigError
 from tests.broker.secure_broker import SecureBroker
-from tests.broker.test_oauthbearer import KEYS, URL, accepted, refused
+from tests.broker.security.test_oauthbearer import KEYS, URL, accepted, refused
 from tests.broker.token_issuer import jwk, signed, write_jwks
 from tests.failing_files import FailingFiles
 from tests.security.test_tls_identity import CA, SERVER, InPlace, Node

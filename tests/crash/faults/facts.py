@@ -24,7 +24,7 @@ from barnabas.wire.messages.offsets import (
     OffsetFetchResponse,
 )
 from barnabas.wire.records import iter_batches, iter_records
-from tests.broker.test_fetch import at, fetch
+from tests.broker.fetch.test_fetch import at, fetch
 from tests.crash.broken import require
 from tests.crash.faults.session import Session
 from tests.crash.faults.sharing import TOPIC, ShareMember

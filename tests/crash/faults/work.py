@@ -40,7 +40,7 @@ from barnabas.wire.messages.topics import (
 )
 from barnabas.wire.messages.transactions import EndTxnRequest, EndTxnResponse
 from barnabas.wire.records import BatchBuilder
-from tests.broker.test_produce import produce, to
+from tests.broker.produce.test_produce import produce, to
 from tests.crash.broken import require
 from tests.crash.faults.facts import Facts, Place, Sent, Transaction, read_once
 from tests.crash.faults.session import Session
