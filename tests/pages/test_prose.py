@@ -12,7 +12,7 @@ from tests.support.cases import for_each
 COLUMNS = 3
 OTHERWISE = {"ARCHITECTURE.md": "it is being rewritten"}
 """Pages in another form, each with the reason."""
-ABBREVIATIONS = ("part.", "conn.", "cons.")
+ABBREVIATIONS = ("part.", "conn.", "cons.", "prod.", "rec.")
 
 
 def cells_with_sentences(page: str) -> list[str]:
