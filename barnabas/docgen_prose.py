@@ -17,7 +17,8 @@ WIDTH: Final = 120
 _WHOLE: Final = re.compile(r"`+[^`]*`+|!?\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?")
 """What stays in one line: code and links."""
 _END: Final = re.compile(r"[.!?][\"')*]*\s+(?=[A-Z`\[*\"(\0])")
-_ABBREVIATION: Final = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|No)\.|\.\.\.)\s+$")
+_NOT_AN_END: Final = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|No)\.|\.\.\.|^\*\*\w+\.)\s+$")
+"""Abbreviations, dots, and the number of a rule: `**R1. `."""
 _LIKE_MARKUP: Final = re.compile(r"(?:[-+*>#|]|\d+[.)])(?:\s|$)")
 """The beginning of a line that Markdown would take for a list, a quotation or a heading."""
 _ITEM: Final = re.compile(r" *(?:[-*+]|\d+\.) +")
@@ -31,7 +32,7 @@ def sentences(text: str) -> Iterator[str]:
     masked = _WHOLE.sub(lambda match: "\0" * len(match[0]), text)
     start = 0
     for end in _END.finditer(masked):
-        if not _ABBREVIATION.search(masked[start : end.end()]):
+        if not _NOT_AN_END.search(masked[start : end.end()]):
             yield text[start : end.end()].strip()
             start = end.end()
     if text[start:].strip():

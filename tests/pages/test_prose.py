@@ -87,6 +87,7 @@ of. Two lines -->
             ["One.", "Two!", "`Three.` [Four. Five](x) (Six.)", "Seven"],
         ),
         ("It is 1.5 s, e.g. Monday ... Then", ["It is 1.5 s, e.g. Monday ... Then"]),
+        ("**R1. One.** Two", ["**R1. One.**", "Two"]),
         (f"{'a' * 70}, {'b' * 30} {'c' * 30}", ["a" * 70 + ",", f"{'b' * 30} {'c' * 30}"]),
         (f"{'a' * 110} - {'b' * 30}", ["a" * 110 + " -", "b" * 30]),
         (f"{'a' * 130} b", ["a" * 130, "b"]),
