@@ -22,7 +22,7 @@ test: $(VENV)/.installed-test
 	@./scripts/jars $(BIN)
 	PATH="$(CURDIR)/$(BIN):$$PATH" ./check
 
-# Proof by volume, recorded in docs/proof.md: the parts whose newest proof is oldest, with new seeds, for so many minutes.
+# Proof by volume, recorded in docs/evidence/proof.md: the parts whose newest proof is oldest, with new seeds, for so many minutes.
 # The same command goes on after an interruption.
 MINUTES ?= 10
 

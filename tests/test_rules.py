@@ -1,4 +1,4 @@
-"""docs/rules.md is complete: every rule number cited in the repository is on it, and every test it names exists."""
+"""docs/contributing/rules.md has every rule number that the repository cites, and every test it names exists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.structure.statements import statements
 from tests.support.cases import for_each
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "contributing" / "rules.md").read_text(encoding="utf-8")
 RULE = re.compile(r"^\*\*([RLITG]\d+)\. .*?(?=^\*\*|^## |\Z)", re.MULTILINE | re.DOTALL)
 RULES = {found[1]: found[0] for found in RULE.finditer(PAGE)}
 LIKE_A_RULE = re.compile(r"[RLITG]\d{1,2}(?!\d)")
@@ -65,7 +65,7 @@ def test_every_cited_rule_is_on_the_page() -> None:
         for rule in cited_rules(text)
         if rule not in RULES
     ]
-    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")):
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
         text = path.read_text(encoding="utf-8")
         unknown += [(path.name, rule) for rule in cited_rules(text) if rule not in RULES]
     assert unknown == []

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from barnabas.storage.checkpoints import replace_file
+from barnabas.storage.directories.checkpoints import replace_file
 from barnabas.storage.files import Files
 from barnabas.supervise.balance import Assignment
 from barnabas.supervise.state import ClusterState, NoCluster, Unreadable

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.storage import layout
-from barnabas.storage.checkpoints import CorruptCheckpoint
+from barnabas.storage.directories.checkpoints import CorruptCheckpoint
+from barnabas.storage.directories.foreign import is_known_of_partition
+from barnabas.storage.directories.meta_properties import DataDirMismatch, read_meta_properties
 from barnabas.storage.files import ReadOnlyFiles
-from barnabas.storage.foreign import is_known_of_partition
-from barnabas.storage.meta_properties import DataDirMismatch, read_meta_properties
 from barnabas.supervise.lock import node_directories
 from barnabas.supervise.options import KAFKA, OURS
 from barnabas.supervise.plan import PlanError

@@ -12,10 +12,10 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from compat.jars import ROOT, jars
 from compat.kafka.programs import run_program
+from tests.support.jvm.jars import ROOT, jars
 
-TABLE = ROOT / "barnabas" / "kit" / "traffic" / "releases.json"
+TABLE = ROOT / "barnabas" / "control" / "traffic" / "releases.json"
 FIRST_WITH_KRAFT: Final = (3, 3)
 RELEASES: Final = (
     "2.0.1", "2.1.1", "2.4.1", "2.8.2", "3.0.2", "3.3.2", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.1", "4.0.0", "4.1.0",

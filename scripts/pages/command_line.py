@@ -1,4 +1,7 @@
-"""`docs/cli.md`: every command with its options, from click and the parsers of Kafka's tools, and tables by task."""
+"""`docs/reference/commands.md`: every command with its options, from click and the parsers of Kafka's tools.
+
+Tables by task come first.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,8 @@ HEAD = """\
 0 ok, 1 failed, 2 usage, 3 not found or not ready, 4 timeout, 5 not authorized, 130 interrupted.
 
 Every command that talks to a broker has `-b/--bootstrap HOST:PORT` (or `BARNABAS_BOOTSTRAP_SERVERS`), `--profile NAME`,
-`--command-config FILE`, `-X KEY=VALUE` and `--timeout SECONDS`, which are left out below. [profiles.md](profiles.md)
-says how they take TLS and SASL."""
+`--command-config FILE`, `-X KEY=VALUE` and `--timeout SECONDS`, which are left out below.
+[command-line.md](../command-line.md) says how they take TLS and SASL."""
 
 SIDE_BY_SIDE = """\
 `-b` and `--bootstrap-server` are left out. Kafka's tools are those of its `bin` directory; those of this page are also

@@ -1,4 +1,4 @@
-"""The generated page `docs/security.md`: what decides who may do what, and a table of it."""
+"""The generated page `docs/reference/access.md`: what decides who may do what, and a table of it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ def page(generated: str, table: Table) -> str:
 
 
 _GUIDES = """\
-[securing.md](securing.md) is the way from nothing to a secured broker, step by step. [threat-model.md](threat-model.md)
-says what is protected, from whom, and what is not. This page says who may do what."""
+[securing.md](../securing.md) is the way from nothing to a secured broker, step by step.
+[threat-model.md](../evidence/threat-model.md) says what is protected, from whom, and what is not.
+This page says who may do what."""
 
 _AUTHORIZATION = """\
 ## Authorization
@@ -53,7 +54,7 @@ without `::`, as Java does: `2001:db8:0:0:0:0:0:1`. Ranges need the metadata ver
 DELETE or ALTER may DESCRIBE; who may ALTER_CONFIGS may DESCRIBE_CONFIGS. A denial denies nothing but its operation.
 
 `barnabas serve --secure` sets all this up for one broker: TLS, a CA, a super user, and the authorizer
-([operations.md](operations.md#tls-users-and-acls-in-one-step)).
+([operations.md](../operations.md#tls-users-and-acls-in-one-step)).
 
 Who connects without authentication is `User:ANONYMOUS`. The brokers and the controllers of a cluster use each other's
 listeners too: their principals must be super users, or be allowed CLUSTER_ACTION on the cluster. What a client asks

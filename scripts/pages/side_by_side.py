@@ -1,4 +1,4 @@
-"""The tables of docs/cli.md: task by task, the command of Barnabas, rpk, kcat and Kafka's tools.
+"""The tables of docs/reference/commands.md: task by task, the command of Barnabas, rpk, kcat and Kafka's tools.
 
 A test checks that every command of Barnabas named here exists, with the options that are named. rpk's commands are
 those of its documentation (26.1), kcat's those of kcat 1.7, Kafka's those of 4.3.1. An empty cell: there is none.

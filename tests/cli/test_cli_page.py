@@ -1,4 +1,4 @@
-"""docs/cli.md: every command and every option that its tables name exists."""
+"""docs/reference/commands.md: every command and every option that its tables name exists."""
 
 from __future__ import annotations
 

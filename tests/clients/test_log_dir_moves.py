@@ -22,9 +22,10 @@ from barnabas.wire.messages.log_dirs import (
     DescribeLogDirsRequest,
 )
 from barnabas.wire.schema import Message
-from compat.kafka_tools import Tools
-from tests.broker.raw_client import RawClient
 from tests.clients.test_disk_faults import SeveralDirs
+from tests.support.jvm.kafka_tools import Tools
+from tests.support.requests.raw_client import RawClient
+from tests.support.waiting import wait_for
 
 WAIT_S = 60.0
 MAX_WAITING = 10_000
@@ -76,10 +77,7 @@ class Mover:
         return target
 
     def until_moved(self, topic: str, target: str) -> None:
-        deadline = time.monotonic() + WAIT_S
-        while self.where(topic) != [(target, False)]:
-            assert time.monotonic() < deadline, self.where(topic)
-            time.sleep(0.02)
+        wait_for(lambda: self.where(topic) == [(target, False)], lambda: f"{target}, not {self.where(topic)}", WAIT_S)
 
 
 class Load:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.jars import JarsUnavailableError, fetch
+from tests.support.jvm.jars import JarsUnavailableError, fetch
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "compat" / "spark" / "log_report.py"
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.jvm, pytest.mark.
 @pytest.fixture(scope="module", autouse=True)
 def _connector():
     try:
-        jars = fetch(ROOT / "barnabas" / "spark" / "session" / "pom.xml")
+        jars = fetch(ROOT / "barnabas" / "pipeline" / "pom.xml")
     except JarsUnavailableError as why:
         pytest.skip(str(why))
     with pytest.MonkeyPatch.context() as patch:

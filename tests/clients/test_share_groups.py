@@ -9,7 +9,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -35,23 +34,15 @@ from barnabas.wire.messages.share_groups import (  # noqa: E402
     ShareGroupDescribeRequest,
 )
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest  # noqa: E402
-from compat.kafka_tools import output  # noqa: E402
-from tests.broker.raw_client import RawClient, coordinator_client  # noqa: E402
 from tests.clients.dump_tools import kafkas_dump  # noqa: E402
+from tests.support.jvm.kafka_tools import output  # noqa: E402
+from tests.support.requests.raw_client import RawClient, coordinator_client  # noqa: E402
+from tests.support.waiting import wait_for  # noqa: E402
 
 DEADLINE_S = 120.0
 GROUP_RESOURCE = 32
 
 pytestmark = pytest.mark.timeout(600)
-
-
-def wait_until(holds, what):
-    """Call `holds()` until its result is true, and return the result."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not (found := holds()):
-        assert time.monotonic() < deadline, f"timed out waiting for: {what() if callable(what) else what}"
-        time.sleep(0.05)
-    return found
 
 
 def ask(bootstrap, request, version):
@@ -98,7 +89,7 @@ def poll(consumer, count):
         found.extend(message for message in consumer.poll(0.5) if message.error() is None)
         return len(found) >= count
 
-    wait_until(enough, lambda: f"{count} records, only {[message.value() for message in found]}")
+    wait_for(enough, lambda: f"{count} records, only {[message.value() for message in found]}", DEADLINE_S)
     return found
 
 
@@ -179,24 +170,26 @@ def test_records_of_a_killed_member_are_delivered_to_others(broker, topic, start
     prepare(broker.bootstrap, topic, topic)
     options = {"bootstrap": broker.bootstrap, "group": topic, "topic": topic}
     holder = start_member(**options, hold=3600)
-    wait_until(lambda: len(describe(broker.bootstrap, topic).members) == 1, "a member")
+    wait_for(lambda: len(describe(broker.bootstrap, topic).members) == 1, "a member", DEADLINE_S)
     produce(broker.bootstrap, topic, [f"a{n}" for n in range(20)])
-    wait_until(lambda: holder.values("got"), "the first member has acquired records")
+    wait_for(lambda: holder.values("got"), "the first member has acquired records", DEADLINE_S)
     others = [start_member(**options) for _ in range(2)]
-    wait_until(lambda: len(describe(broker.bootstrap, topic).members) == 3, "three members")
+    wait_for(lambda: len(describe(broker.bootstrap, topic).members) == 3, "three members", DEADLINE_S)
     produce(broker.bootstrap, topic, [f"b{n}" for n in range(20)])
-    wait_until(
+    wait_for(
         lambda: (
             {f"b{n}" for n in range(20)}
             <= {v for member in others for v in member.values("accepted")} | set(holder.values("got"))
         ),
         "everything is given out",
+        DEADLINE_S,
     )
     holder.kill()
     everything = {f"{letter}{n}" for letter in "ab" for n in range(20)}
-    wait_until(
+    wait_for(
         lambda: {value for member in others for value in member.values("accepted")} == everything,
         lambda: sorted(everything - {value for member in others for value in member.values("accepted")}),
+        DEADLINE_S,
     )
     accepted = Counter(value for member in others for value in member.values("accepted"))
     assert set(accepted.values()) == {1}, accepted.most_common(3)
@@ -209,13 +202,14 @@ def test_accepted_records_survive_a_kill_of_the_broker(start_broker, topic, star
     prepare(server.bootstrap, topic, topic, partitions=3)
     member = start_member(bootstrap=server.bootstrap, group=topic, topic=topic)
     produce(server.bootstrap, topic, [f"a{n}" for n in range(50)])
-    wait_until(lambda: len(member.values("accepted")) >= 50, "the first records are accepted")
+    wait_for(lambda: len(member.values("accepted")) >= 50, "the first records are accepted", DEADLINE_S)
     server.kill9()
     server.restart()
     produce(server.bootstrap, topic, [f"b{n}" for n in range(50)])
-    wait_until(
+    wait_for(
         lambda: {f"b{n}" for n in range(50)} <= set(member.values("accepted")),
         lambda: (len(member.values("accepted")), member.events("error")[-3:]),
+        DEADLINE_S,
     )
     accepted = Counter(member.values("accepted"))
     assert len(accepted) == 100
@@ -252,14 +246,14 @@ def test_kafkas_consumer_and_tools(broker, topic):
     assert len(acknowledged) == len(set(acknowledged)) == 100
 
     # A list lacks groups whose coordinator is moving: no broker that is asked leads their partition at that time.
-    wait_until(lambda: [group] in share_tool(bootstrap, "--list"), "the group is listed")
+    wait_for(lambda: [group] in share_tool(bootstrap, "--list"), "the group is listed", DEADLINE_S)
     described = share_tool(bootstrap, "--describe", "--group", group)
     assert described[0] == ["GROUP", "TOPIC", "PARTITION", "START-OFFSET", "LAG"]
 
     def lags():
         return [line[4] for line in share_tool(bootstrap, "--describe", "--group", group)[1:]]
 
-    wait_until(lambda: lags() == ["0", "0"], lags)  # partitions whose state has no leader are left out
+    wait_for(lambda: lags() == ["0", "0"], lags, DEADLINE_S)  # partitions whose state has no leader are left out
     reset = share_tool(bootstrap, "--reset-offsets", "--group", group, "--topic", topic, "--to-earliest", "--execute")
     assert sorted(line[1:] for line in reset[1:]) == [[topic, "0", "0"], [topic, "1", "0"]]
     assert sum(map(int, lags())) == 100
@@ -303,7 +297,9 @@ def test_a_group_reads_again_after_its_offset_is_reset(broker, topic):
         assert {message.value() for message in poll(consumer, len(expected))} == expected
         assert set(consumer.commit_sync(30).values()) == {None}
         consumer.close()
-        wait_until(lambda: describe(broker.bootstrap, topic).group_state == "Empty", "the group has no members")
+        wait_for(
+            lambda: describe(broker.bootstrap, topic).group_state == "Empty", "the group has no members", DEADLINE_S
+        )
         if offset is not None:
             partition = AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=offset)
             asked = AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=[partition])

@@ -13,8 +13,9 @@ from barnabas.client.admin.configs import SET, ConfigChange, alter_config
 from barnabas.coord.partitioning import coordinator_partition
 from barnabas.coord.share_state.key import SharePartitionKey
 from tests.cluster.asking import client, is_in_sync, leader, partitions
-from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.clusters import Cluster
 from tests.cluster.work import create_topic
+from tests.support.waiting import ANY_ERROR, wait_for
 
 OFFSETS, TRANSACTIONS, STATE = "__consumer_offsets", "__transaction_state", "__share_group_state"
 PARTITIONS = 3
@@ -40,7 +41,11 @@ def killed(cluster: Cluster, broker: int) -> Iterator[None]:
         node.restart()
         for internal in (OFFSETS, TRANSACTIONS, STATE):
             if _exists(cluster, internal):
-                wait_for(lambda name=internal: is_in_sync(cluster.bootstrap, name, 3), f"replicas of {internal}")
+                wait_for(
+                    lambda name=internal: is_in_sync(cluster.bootstrap, name, 3),
+                    f"replicas of {internal}",
+                    errors=ANY_ERROR,
+                )
 
 
 def _exists(cluster: Cluster, topic: str) -> bool:
@@ -87,7 +92,7 @@ class Reader:
             self.consumer.commit(asynchronous=False)
             return True
 
-        wait_for(attempt, "a commit")
+        wait_for(attempt, "a commit", errors=ANY_ERROR)
 
 
 @pytest.mark.parametrize("protocol", [pytest.param("classic", marks=pytest.mark.soak), "consumer"])

@@ -12,10 +12,11 @@ from confluent_kafka import KafkaError, KafkaException
 
 from barnabas.client.admin.configs import SET, ConfigChange, alter_config
 from tests.cluster.asking import client, is_in_sync, leader, partitions
-from tests.cluster.clusters import Cluster, cluster_of, wait_for
+from tests.cluster.clusters import Cluster, cluster_of
 from tests.cluster.conftest import KINDS, WITH_MIXED
 from tests.cluster.replicas import differences
 from tests.cluster.work import Work, create_topic
+from tests.support.waiting import ANY_ERROR, wait_for
 
 LONG_SESSION = {"broker.session.timeout.ms": "600000"}
 RATE = 200
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.timeout(300)
 
 def in_sync(cluster: Cluster, topic: str) -> None:
     """Wait until every partition has three replicas in sync."""
-    wait_for(lambda: is_in_sync(cluster.bootstrap, topic, 3), f"three replicas of {topic} in sync")
+    wait_for(lambda: is_in_sync(cluster.bootstrap, topic, 3), f"three replicas of {topic} in sync", errors=ANY_ERROR)
 
 
 def is_made(cluster: Cluster, topic: str) -> bool:
@@ -46,6 +47,7 @@ def same_bytes(cluster: Cluster, topic: str) -> None:
     wait_for(
         lambda: not differences(dirs, [topic]),
         lambda: f"replicas with the same bytes: {differences(dirs, [topic])}",
+        errors=ANY_ERROR,
     )
 
 
@@ -77,7 +79,7 @@ def elr_that_ends(cluster: Cluster, topic: str, dead: int) -> Iterator[None]:
     def is_without() -> bool:
         return all(len(one.isr_nodes) == 2 for one in partitions(others, topic).values())
 
-    wait_for(is_without, f"an ISR of {topic} without the broker that was killed")
+    wait_for(is_without, f"an ISR of {topic} without the broker that was killed", errors=ANY_ERROR)
     with client(others) as asking:
         alter_config(asking, "topic", topic, [ConfigChange("min.insync.replicas", SET, "1")])
 
@@ -131,7 +133,7 @@ def test_the_brokers_go_on_without_a_controller_and_find_it_again(
         work.go_on(MORE)
         active.restart()
         other = topic_name("after")
-        wait_for(lambda: is_made(cluster, other), "a topic after the controller has come back")
+        wait_for(lambda: is_made(cluster, other), "a topic after the controller has come back", errors=ANY_ERROR)
         victim = cluster.brokers[leader(cluster.bootstrap, topic)]
         victim.kill9()
         work.go_on(MORE)

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.cli.serve import UsageError
 from barnabas.cli.serve.cluster import cluster_options
-from barnabas.cli.serve.run import parser
+from barnabas.cli.serve.run import UsageError, parser
 from barnabas.supervise import drains, plan, state
 from barnabas.supervise.balance import Assignment, Impossible, Placed, drain, rebalance
 from barnabas.supervise.members import Members

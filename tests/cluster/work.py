@@ -21,7 +21,8 @@ from compat.checker.finding import Finding
 from compat.checker.history import Writer, read
 from compat.exactly_once import confluent_client
 from compat.exactly_once.processes import Progress, Slot
-from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.clusters import Cluster
+from tests.support.waiting import ANY_ERROR, wait_for
 
 PARTITIONS = 3
 READ_TIMEOUT_S = 120.0
@@ -145,9 +146,14 @@ class Work:
         """Wait until so many further records are acknowledged; the seconds until the first of them."""
         began = time.monotonic()
         target = self.acknowledged() + 1
-        wait_for(lambda: self.acknowledged() >= target, "a further acknowledgement", patience_s)
+        wait_for(lambda: self.acknowledged() >= target, "a further acknowledgement", patience_s, errors=ANY_ERROR)
         first = time.monotonic() - began
-        wait_for(lambda: self.acknowledged() >= target + records - 1, f"{records} acknowledgements", patience_s)
+        wait_for(
+            lambda: self.acknowledged() >= target + records - 1,
+            f"{records} acknowledgements",
+            patience_s,
+            errors=ANY_ERROR,
+        )
         return first
 
     def finish(self) -> list[Finding]:

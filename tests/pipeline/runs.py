@@ -16,7 +16,7 @@ from barnabas.spark.jobs import find_job
 from barnabas.spark.main import execute
 from barnabas.spark.run import Run, run_job
 from barnabas.spark.settings.config import read_config
-from bench.servers import Server
+from tests.support.processes.server import Server
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 240.0

@@ -14,7 +14,7 @@ from barnabas.spark.jobs.analytics import CHANGES, AnalyticsConfig, state_of, ti
 from barnabas.spark.progress import read_batch
 from barnabas.spark.report.results import as_json_records, show, table_text
 from tests.pipeline.records import mistake, records
-from tests.support.spark import frame_of
+from tests.support.spark.session import frame_of
 
 FIELDS = "at STRING, who STRING, amount DOUBLE"
 

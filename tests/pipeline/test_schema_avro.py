@@ -12,7 +12,7 @@ from barnabas.spark.errors import MistakeError
 from barnabas.spark.frames.schema import declared_types, fitting, parsed
 from barnabas.spark.settings.config import Schema
 from tests.pipeline.records import plain, records
-from tests.support.spark import frame_of
+from tests.support.spark.session import frame_of
 
 SCHEMA = {
     "type": "record",

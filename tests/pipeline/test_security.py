@@ -16,8 +16,8 @@ from barnabas.spark.jobs import find_job
 from barnabas.spark.settings.config import read_config, read_security
 from barnabas.spark.settings.security import SECRETS, SecurityTable, checked, secured_broker, security_of
 from barnabas.spark.topics.broker import Broker, Security
-from tests.security.certificates import Authority
 from tests.support.cases import for_each
+from tests.support.security.certificates import Authority
 
 SECRET = "a-secret"
 SCRAM = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}

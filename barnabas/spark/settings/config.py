@@ -1,7 +1,7 @@
 """The keys of a job's TOML file, with their documentation. Keys and values are checked before Spark starts.
 
 Each job has a subclass of `JobConfig` with its tables. `read_config` reports the first mistake in one sentence.
-`docs/pipeline-keys.md` is generated from these declarations.
+`docs/reference/pipeline-keys.md` is generated from these declarations.
 """
 
 from __future__ import annotations
