@@ -1,12 +1,12 @@
 """The header of a record batch in the log: unpacked once, then used by checks, producer state and segment.
 
-Unlike `wire.records.BatchView`, where the format is described, it keeps no buffer and has a position in a file; an
+Unlike `BatchView` of `wire.batches`, where the format is described, it keeps no buffer and has a position in a file; an
 append updates it when it assigns offsets.
 """
 
 from __future__ import annotations
 
-from barnabas.wire.records import HEADER, LOG_OVERHEAD, MAX_INT32
+from barnabas.wire.batches.records import HEADER, LOG_OVERHEAD, MAX_INT32
 
 
 class BatchHeader:

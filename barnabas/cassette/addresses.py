@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from barnabas.wire.fields import StructBase
+    from barnabas.wire.codec.fields import StructBase
 
 Address: TypeAlias = tuple[str, int]
 

@@ -10,8 +10,8 @@ import struct
 from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.wire.batch_builder import BatchBuilder
-from barnabas.wire.batch_format import (
+from barnabas.wire.batches.batch_builder import BatchBuilder
+from barnabas.wire.batches.batch_format import (
     LOG_APPEND_TIME,
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
@@ -19,10 +19,10 @@ from barnabas.wire.batch_format import (
     NO_SEQUENCE,
     Record,
 )
-from barnabas.wire.batch_view import BatchView, iter_batches
-from barnabas.wire.compression import Codec
+from barnabas.wire.batches.batch_view import BatchView, iter_batches
+from barnabas.wire.batches.compression import Codec
+from barnabas.wire.batches.record_reader import iter_records
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.record_reader import iter_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,9 +9,9 @@ from bisect import bisect_right, insort
 from collections import defaultdict
 from typing import Any, NamedTuple, TypeAlias
 
-from barnabas.wire.batch_format import Record
-from barnabas.wire.record_reader import iter_records
-from barnabas.wire.records import iter_batches
+from barnabas.wire.batches.batch_format import Record
+from barnabas.wire.batches.record_reader import iter_records
+from barnabas.wire.batches.records import iter_batches
 from barnabas.wire.types import chunk_bytes, uuid_to_text
 
 Place: TypeAlias = tuple[str, int]

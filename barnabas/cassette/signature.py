@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.cassette.secrets import without_secrets
-from barnabas.wire.json_form import to_json
+from barnabas.wire.codec.json_form import to_json
 
 if TYPE_CHECKING:
     from barnabas.wire.schema import Message

@@ -16,8 +16,8 @@ from barnabas.cassette.batches import closed, opened
 from barnabas.cassette.exchange import Exchange, request_version
 from barnabas.cassette.secrets import without_secrets
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.codec.json_form import from_json, json_name, to_json
 from barnabas.wire.errors import KafkaError, ProtocolError
-from barnabas.wire.json_form import from_json, json_name, to_json
 from barnabas.wire.registry import message_for
 
 if TYPE_CHECKING:

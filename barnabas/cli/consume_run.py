@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from barnabas.cli.consume_source import Source, TopicPartition
     from barnabas.cli.record_filter import Filter, Matches
     from barnabas.terminal.progress import Show
-    from barnabas.wire.records import Record
+    from barnabas.wire.batches.records import Record
 
 Render = Callable[["TopicPartition", "Record"], bytes]
 SHOW_EVERY_S = 0.1

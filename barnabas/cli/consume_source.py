@@ -17,7 +17,7 @@ from barnabas.cli.regex import compile_regex
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
     from barnabas.client.group_consumer import GroupConsumer, Resolve
-    from barnabas.wire.records import Record
+    from barnabas.wire.batches.records import Record
 
 TopicPartition = tuple[str, int]
 NAMED = 3

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from barnabas.wire.records import Record
+    from barnabas.wire.batches.records import Record
 
 Verb = Callable[["tuple[str, int]", "Record"], bytes]
 Show = Callable[[bytes], bytes]

@@ -190,7 +190,7 @@ def _timestamp(text: str) -> int:
 
 def partitioner_maker(name: str, batch_bytes: int) -> MakePartitioner:
     """A factory of the partitioner with this name."""
-    from barnabas.wire.partitioners import LoadAware, Murmur2, RoundRobin, Sticky
+    from barnabas.wire.clients.partitioners import LoadAware, Murmur2, RoundRobin, Sticky
 
     makers: dict[str, MakePartitioner] = {
         "murmur2": lambda count: Murmur2(count, randrange),

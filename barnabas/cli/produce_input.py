@@ -17,7 +17,7 @@ from barnabas.cli.escapes import unescape
 from barnabas.cli.record_json import ParsedRecord, parse_record
 
 if TYPE_CHECKING:
-    from barnabas.wire.records import Header
+    from barnabas.wire.batches.records import Header
 
 CHUNK_BYTES = 1 << 18
 

@@ -20,7 +20,7 @@ from barnabas.cli.regex import compile_regex
 from barnabas.terminal.suggestion import suggestion
 
 if TYPE_CHECKING:
-    from barnabas.wire.records import Record
+    from barnabas.wire.batches.records import Record
 
 Matches = Callable[["tuple[str, int]", "Record"], bool]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from barnabas.terminal.suggestion import suggestion
 
 if TYPE_CHECKING:
-    from barnabas.wire.records import Header, Record
+    from barnabas.wire.batches.records import Header, Record
 
 FIELDS = ("topic", "partition", "offset", "timestamp", "key", "key_base64", "value", "value_base64", "headers")
 MAX_INT32, MAX_INT64 = 2**31 - 1, 2**63 - 1

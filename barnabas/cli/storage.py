@@ -10,9 +10,9 @@ import click
 from barnabas.cli.help_pages import Group
 from barnabas.cli.parameters import output_option
 from barnabas.storage import layout
+from barnabas.storage.directories.foreign import partition_in, refuse_cluster
+from barnabas.storage.directories.meta_properties import DataDirMismatch
 from barnabas.storage.files import File, Files, ReadOnlyFiles
-from barnabas.storage.foreign import partition_in, refuse_cluster
-from barnabas.storage.meta_properties import DataDirMismatch
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import Row, is_document, show, show_rows
 

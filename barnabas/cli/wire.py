@@ -1,7 +1,7 @@
 """`barnabas wire`: protocol messages as hex and as JSON, for authors of clients.
 
-The JSON has the form of Kafka's JsonConverters (`wire/json_form.py`). The bytes are a message's body, without header
-and size.
+The JSON has the form of Kafka's JsonConverters (`wire/codec/json_form.py`). The bytes are a message's body, without
+header and size.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def wire() -> None:
 @click.option("--indent", type=click.IntRange(0, 8), default=None, help="Spaces of indentation [default: one line].")
 def decode(message: type[Message], version: int, data: str | None, indent: int | None) -> None:
     """Convert the hex of a message (the argument, or stdin) to JSON."""
+    from barnabas.wire.codec.json_form import to_json
     from barnabas.wire.errors import KafkaError, ProtocolError
-    from barnabas.wire.json_form import to_json
 
     try:
         source = bytes.fromhex("".join(_input(data).split()))
@@ -67,8 +67,8 @@ def decode(message: type[Message], version: int, data: str | None, indent: int |
 @click.argument("value", required=False, metavar="[JSON]")
 def encode(message: type[Message], version: int, value: str | None) -> None:
     """Convert the JSON of a message (the argument, or stdin) to hex."""
+    from barnabas.wire.codec.json_form import from_json
     from barnabas.wire.errors import KafkaError
-    from barnabas.wire.json_form import from_json
 
     try:
         encoded = from_json(message, json.loads(_input(value)), version).encode(version)
@@ -87,7 +87,7 @@ def check(path: str) -> None:
     A line of the file is {"message": ..., "version": ..., "value": ..., "hex": ...}. The last line printed is
     "N differ"; the exit code is 0 when N is 0, otherwise 1.
     """
-    from barnabas.wire.vectors import check_line
+    from barnabas.wire.codec.vectors import check_line
 
     differing = 0
     with open(path, encoding="utf-8", errors="replace") as lines:

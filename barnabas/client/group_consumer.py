@@ -15,8 +15,8 @@ from barnabas.client.group_member import CLOSE_S, GroupMember
 from barnabas.client.groups import committed_offsets
 from barnabas.client.offsets import TopicPartition
 from barnabas.client.reader import WAIT_S, Reader
+from barnabas.wire.batches.records import Record
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.records import Record
 
 COMMIT_S = 5.0
 TICK_S = 0.5

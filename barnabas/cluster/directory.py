@@ -1,7 +1,7 @@
 """The directory of a cluster, as its supervisor takes it: made, locked, and not that of one broker.
 
 A log directory of one broker has `meta.properties`, or partitions. `barnabas serve` refuses a cluster's in turn
-(`storage.foreign`).
+(`storage.directories.foreign`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 from barnabas.cluster.lock import ClusterLock
 from barnabas.cluster.plan import PlanError
 from barnabas.storage import layout
+from barnabas.storage.directories.foreign import partition_in
 from barnabas.storage.files import Files
-from barnabas.storage.foreign import partition_in
 from barnabas.terminal.notes import note
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from barnabas.cluster.balance import Assignment
 from barnabas.cluster.state import ClusterState, NoCluster, Unreadable
-from barnabas.storage.checkpoints import replace_file
+from barnabas.storage.directories.checkpoints import replace_file
 from barnabas.storage.files import Files
 
 

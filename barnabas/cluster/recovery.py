@@ -15,10 +15,10 @@ from barnabas.cluster.plan import PlanError
 from barnabas.cluster.state import ClusterState, NodeState
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.storage import layout
-from barnabas.storage.checkpoints import CorruptCheckpoint
+from barnabas.storage.directories.checkpoints import CorruptCheckpoint
+from barnabas.storage.directories.foreign import is_known_of_partition
+from barnabas.storage.directories.meta_properties import DataDirMismatch, read_meta_properties
 from barnabas.storage.files import ReadOnlyFiles
-from barnabas.storage.foreign import is_known_of_partition
-from barnabas.storage.meta_properties import DataDirMismatch, read_meta_properties
 
 LOGS = "logs"
 """The log directory of one of Kafka's controllers, below the node's."""

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from barnabas.storage.checkpoints import replace_file
+from barnabas.storage.directories.checkpoints import replace_file
 from barnabas.storage.files import Files
 from barnabas.storage.layout import CLUSTER_STATE
 

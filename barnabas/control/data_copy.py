@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.control.errors import ControlError
 from barnabas.storage import layout
-from barnabas.storage.checkpoints import OffsetCheckpoint
+from barnabas.storage.directories.checkpoints import OffsetCheckpoint
 from barnabas.storage.files import UnsyncedFiles
 
 if TYPE_CHECKING:
+    from barnabas.storage.directories.log_dirs import LogDirs
     from barnabas.storage.log import Log
-    from barnabas.storage.log_dirs import LogDirs
 
 _UNFINISHED: Final = (layout.DELETED_SUFFIX, layout.CLEANED_SUFFIX, layout.SWAP_SUFFIX, layout.TEMPORARY_SUFFIX)
 

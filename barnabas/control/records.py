@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import trio
 
-from barnabas.wire.record_reader import iter_records
-from barnabas.wire.records import iter_batches
+from barnabas.wire.batches.record_reader import iter_records
+from barnabas.wire.batches.records import iter_batches
 
 if TYPE_CHECKING:
     from barnabas.broker.replicas.partition import Partition
     from barnabas.control.virtual_cluster import VirtualCluster
-    from barnabas.wire.batch_format import Record
-    from barnabas.wire.batch_view import BatchView
+    from barnabas.wire.batches.batch_format import Record
+    from barnabas.wire.batches.batch_view import BatchView
 
 READ_BYTES: Final = 1024 * 1024
 STEP_RECORDS: Final = 500

@@ -8,7 +8,7 @@ from barnabas.broker.apis.registry import BROKER_APIS
 from barnabas.control.errors import ControlError
 from barnabas.control.operations import operation
 from barnabas.wire.api_keys import ApiKey
-from barnabas.wire.json_form import from_json, to_json
+from barnabas.wire.codec.json_form import from_json, to_json
 from barnabas.wire.registry import message_for
 
 if TYPE_CHECKING:

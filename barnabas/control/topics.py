@@ -11,6 +11,8 @@ from barnabas.control.errors import ControlError, NotFoundError
 from barnabas.control.operations import operation
 from barnabas.control.records import Found, TopicReader, matches, offsets
 from barnabas.control.values import Values
+from barnabas.wire.batches.records import Header, build_batch
+from barnabas.wire.clients.partitioners import partition_for_key
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.metadata import (
     MetadataRequest,
@@ -34,8 +36,6 @@ from barnabas.wire.messages.topics import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from barnabas.wire.partitioners import partition_for_key
-from barnabas.wire.records import Header, build_batch
 
 if TYPE_CHECKING:
     from barnabas.control.virtual_cluster import VirtualCluster

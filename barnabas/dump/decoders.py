@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from barnabas.dump.item import Decoded, Decoder, Fields
+from barnabas.wire.batches.records import ControlRecordType, Record
+from barnabas.wire.codec.json_form import to_json
 from barnabas.wire.errors import KafkaError, ProtocolError
-from barnabas.wire.json_form import to_json
-from barnabas.wire.records import ControlRecordType, Record
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -11,7 +11,7 @@ from typing import BinaryIO
 from barnabas.dump.item import Item, Options, Problems, UnreadableError
 from barnabas.dump.log_file import base_offset
 from barnabas.storage.layout import LOG_SUFFIX
-from barnabas.wire.records import HEADER_SIZE, BatchView
+from barnabas.wire.batches.records import HEADER_SIZE, BatchView
 
 OFFSET_ENTRY = Struct(">ii")
 TIME_ENTRY = Struct(">qi")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from barnabas.wire.records import Record
+    from barnabas.wire.batches.records import Record
 
 Fields = dict[str, object]
 Decoded = tuple[object, object]

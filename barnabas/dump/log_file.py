@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from barnabas.dump.item import Fields, Item, Options, Problems, UnreadableError, java_text, line
 from barnabas.storage.layout import LOG_SUFFIX, offset_of
-from barnabas.wire.records import (
+from barnabas.wire.batches.records import (
     HEADER_SIZE,
     LOG_OVERHEAD,
     BatchView,

@@ -8,7 +8,7 @@ from struct import Struct
 
 from barnabas.dump.item import Fields, Item, Options, Problems, UnreadableError
 from barnabas.dump.log_file import base_offset
-from barnabas.wire.crc import crc32c
+from barnabas.wire.batches.crc import crc32c
 
 _SNAPSHOT_HEAD = Struct(">hIi")
 _SNAPSHOT_ENTRY = Struct(">qhiqiqiq")

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from barnabas.storage import layout
-from barnabas.storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint, read_partition_metadata
+from barnabas.storage.append.leader_epochs import LeaderEpochCache
+from barnabas.storage.directories.checkpoints import CorruptCheckpoint, OffsetCheckpoint, read_partition_metadata
+from barnabas.storage.directories.foreign import is_of_partition, partition_in, refuse_cluster
+from barnabas.storage.directories.meta_properties import DataDirMismatch, MetaProperties, read_meta_properties
 from barnabas.storage.files import ReadOnlyFiles
-from barnabas.storage.foreign import is_of_partition, partition_in, refuse_cluster
-from barnabas.storage.leader_epochs import LeaderEpochCache
-from barnabas.storage.meta_properties import DataDirMismatch, MetaProperties, read_meta_properties
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

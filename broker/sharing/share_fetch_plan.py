@@ -15,8 +15,8 @@ from barnabas.broker.sharing.share_sessions import SharedPartition
 from barnabas.coord.share_partitions.acquisition import AcquireRequest
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.storage.files import FileSlice
-from barnabas.storage.slice_scan import batches_of
-from barnabas.wire.batch_format import CONTROL_BIT, TRANSACTIONAL_BIT
+from barnabas.storage.read.slice_scan import batches_of
+from barnabas.wire.batches.batch_format import CONTROL_BIT, TRANSACTIONAL_BIT
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.share_groups import AcquiredRecords, ShareFetchResponsePartitionData
 

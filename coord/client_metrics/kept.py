@@ -23,7 +23,7 @@ from barnabas.coord.timers import Timers
 
 if TYPE_CHECKING:
     from barnabas.coord.client_metrics.matching import ClientAttributes
-    from barnabas.wire.otlp import Point
+    from barnabas.wire.clients.otlp import Point
 
 SERIES_BYTES: Final = 300
 """The memory that a series takes beside its labels, and a metric or a client beside its name; rounded up."""

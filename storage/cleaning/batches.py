@@ -16,12 +16,11 @@ from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.cleaning.key_map import DEAD
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import Files
-from barnabas.storage.segment import Segment
-from barnabas.wire.compression import compress, decompress
-from barnabas.wire.crc import crc32c
-from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.record_scan import ScannedKeys, rebase_timestamps, record_starts, scan_keys, timestamp_deltas
-from barnabas.wire.records import (
+from barnabas.storage.segments.segment import Segment
+from barnabas.wire.batches.compression import compress, decompress
+from barnabas.wire.batches.crc import crc32c
+from barnabas.wire.batches.record_scan import ScannedKeys, rebase_timestamps, record_starts, scan_keys, timestamp_deltas
+from barnabas.wire.batches.records import (
     CODEC_MASK,
     CONTROL_BIT,
     CRC_START,
@@ -33,6 +32,7 @@ from barnabas.wire.records import (
     TRANSACTIONAL_BIT,
     encode_batch,
 )
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 class Batch(BatchHeader):

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from barnabas.storage import layout
+from barnabas.storage.append.flush_job import FlushJob
 from barnabas.storage.cleaning.batches import Batch
 from barnabas.storage.files import Files
-from barnabas.storage.flush_job import FlushJob
-from barnabas.storage.segment import Segment
-from barnabas.storage.txn_index import AbortedTransaction
-from barnabas.wire.records import NO_TIMESTAMP
+from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.txn_index import AbortedTransaction
+from barnabas.wire.batches.records import NO_TIMESTAMP
 
 SYNC_EVERY = 16 << 20
 _WRITE_FROM = 256 << 10

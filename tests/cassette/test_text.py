@@ -16,8 +16,9 @@ from barnabas.cassette.secrets import SECRET
 from barnabas.cassette.text import HEADER, CassetteError, name_of, read, text_of
 from barnabas.dump.secrets import HIDDEN
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.batches.records import Codec, ControlRecordType, build_batch, control_batch
+from barnabas.wire.codec.json_form import from_json, json_name, to_json
 from barnabas.wire.frame import api_versions_response_version, parse_request_header, parse_response_header
-from barnabas.wire.json_form import from_json, json_name, to_json
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
@@ -37,11 +38,10 @@ from barnabas.wire.messages.sasl import (
     ScramCredentialUpsertion,
 )
 from barnabas.wire.messages.tokens import RenewDelegationTokenRequest, RenewDelegationTokenResponse
-from barnabas.wire.records import Codec, ControlRecordType, build_batch, control_batch
 from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
 from tests.support.cases import for_each
-from tests.wire import recorded
+from tests.support.requests import recorded
 
 WHOLE = build_batch([(1, b"k", b"v")])
 

@@ -17,7 +17,7 @@ from barnabas.cli.consume_run import Limits, Run
 from barnabas.cli.duration import Duration
 from barnabas.cli.record_filter import Filter
 from barnabas.client.errors import TimedOut
-from barnabas.wire.records import Record
+from barnabas.wire.batches.records import Record
 from tests.support.cases import for_each
 
 from .conftest import COMMAND, run_command

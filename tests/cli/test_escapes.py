@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.cli.consume import json_line
 from barnabas.cli.escapes import compile_format, unescape
-from barnabas.wire.records import Record
+from barnabas.wire.batches.records import Record
 from tests.support.cases import for_each
 
 RECORD = Record(7, 1763715600000, b"key", b"value", [("a", b"1"), ("b", None)])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.wire.partitioners import partition_for_key
+from barnabas.wire.clients.partitioners import partition_for_key
 
 from .conftest import COMMAND
 

@@ -19,15 +19,15 @@ from typing import Any
 
 import pytest
 
-from barnabas.wire.batch_view import BatchView
+from barnabas.wire.batches.batch_view import BatchView
 from barnabas.wire.messages.fetch import (
     FetchRequest,
     FetchRequestFetchPartition,
     FetchRequestFetchTopic,
     FetchResponse,
 )
-from bench.servers import Server
 from tests.clients.new_topics import wait_for_leaders
+from tests.support.processes.server import Server
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import Producer  # noqa: E402

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.wire.batches.records import build_batch
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from barnabas.wire.records import build_batch
 from tests.hostile.attacker import Attacker
 from tests.hostile.conftest import module_victim, new_victim
 from tests.hostile.harness import Victim

@@ -131,7 +131,7 @@ DIR_MOVES: Final = (
     ),
     Mutant(
         "offsets-of-a-copy-that-was-given-up",
-        "storage/future_logs.py",
+        "storage/directories/future_logs.py",
         "        future.stale_checkpoints = stale\n",
         "",
         _EDGES + "::test_the_offsets_of_a_copy_that_was_given_up_are_not_those_of_the_next",

@@ -21,7 +21,7 @@ HOSTILE = (
     ),
     Mutant(
         "another-list-encoded-as-the-one-before",
-        "wire/emit.py",
+        "wire/codec/emit.py",
         '        with self.block(f"if {items} is not seen.get({items!r}):"):\n',
         '        with self.block(f"if {items!r} not in seen:"):\n',
         "tests/wire/test_build_in_steps.py::test_a_list_that_structs_share_is_encoded_once",
@@ -43,7 +43,7 @@ HOSTILE = (
     ),
     Mutant(
         "elements-of-nested-arrays-not-counted",
-        "wire/emit.py",
+        "wire/codec/emit.py",
         '            self.line(f"budget -= {count}")\n',
         "            pass\n",
         "tests/wire/test_element_budget.py::"
@@ -51,14 +51,14 @@ HOSTILE = (
     ),
     Mutant(
         "unknown-tagged-fields-not-counted",
-        "wire/structs.py",
+        "wire/codec/structs.py",
         '                    reader.line(f"budget -= len({owner}.unknown_tagged_fields)")\n',
         "                    pass\n",
         "tests/wire/test_element_budget.py::test_unknown_tagged_fields_are_counted",
     ),
     Mutant(
         "budget-of-a-section-of-tagged-fields-not-returned",
-        "wire/structs.py",
+        "wire/codec/structs.py",
         '            reader.line(f"return pos{budget}")\n',
         '            reader.line("return pos, budget + count" if budget else "return pos")\n',
         "tests/wire/test_element_budget.py::"
@@ -88,14 +88,14 @@ HOSTILE = (
     ),
     Mutant(
         "bytes-after-the-last-record-accepted",
-        "wire/record_check.py",
+        "wire/batches/record_check.py",
         "        if reader.pos < len(reader.data):\n",
         "        if False:\n",
         "tests/broker/produce/test_produce_validation.py::test_nonsense_is_refused_and_leaves_no_trace",
     ),
     Mutant(
         "offset-deltas-of-a-run-not-compared",
-        "wire/record_runs.py",
+        "wire/batches/record_runs.py",
         "    if data[at + 1 : end + 1 : size] != second[phase : phase + count]:\n",
         "    if False:\n",
         "tests/wire/test_record_check.py::test_a_change_in_a_long_run_is_noticed",
@@ -123,28 +123,28 @@ HOSTILE = (
     ),
     Mutant(
         "large-record-held-in-memory",
-        "wire/record_check.py",
+        "wire/batches/record_check.py",
         "(size is not None and size > STEP_BYTES and not is_whole)",
         "False",
         "tests/wire/test_record_check.py::test_steps_and_memory_are_bounded",
     ),
     Mutant(
         "last-record-skipped-by-its-length",
-        "wire/record_lengths.py",
+        "wire/batches/record_lengths.py",
         " and plain_record_end(data, pos, count - 1) == len(data)\n",
         " and pos <= len(data)\n",
         "tests/broker/produce/test_produce_validation.py::test_nonsense_is_refused_and_leaves_no_trace",
     ),
     Mutant(
         "lookup-by-timestamp-in-one-step",
-        "storage/timestamps.py",
+        "storage/read/timestamps.py",
         "        yield from _spend(log, segment, budget, search.units - counted)\n",
         "        pass\n",
         "tests/broker/fetch/test_list_offsets.py::test_a_lookup_in_a_large_batch_is_done_between_the_turns",
     ),
     Mutant(
         "segment-read-that-was-removed-between-two-steps",
-        "storage/timestamps.py",
+        "storage/read/timestamps.py",
         "        if not _has(log.segments, segment):\n            raise _SegmentGone\n",
         "",
         "tests/storage/test_timestamp_lookup.py::test_a_lookup_starts_again_when_its_segment_is_gone",
@@ -261,8 +261,8 @@ HOSTILE = (
     Mutant(
         "long-request-handled-in-one-turn",
         "broker/apis/parts.py",
-        "        if index:\n            yield\n",
-        "        if index < 0:\n            yield\n",
+        "            if index:\n                await pause()\n",
+        "            if index < 0:\n                await pause()\n",
         "tests/broker/waiting/test_parts.py::test_a_part_takes_a_bounded_number_of_items_and_has_its_own_error",
     ),
     Mutant(

@@ -110,7 +110,7 @@ METADATA_CHANGES = (
     ),
     Mutant(
         "leader-epoch-synced-in-the-loop",
-        "storage/leader_epochs.py",
+        "storage/append/leader_epochs.py",
         "        if self._put(epoch, start_offset):\n            self._version += 1\n",
         "        if self._put(epoch, start_offset):\n            self._version += 1\n            self.save()\n",
         _T + "test_the_first_records_of_many_partitions_wait_for_no_disk_in_the_loop",

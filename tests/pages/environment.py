@@ -37,7 +37,7 @@ def install_wheel(shared: Path) -> Path:
 
     The first call does it; calls of other test processes wait.
     """
-    from tests.packaging.trees import copy_tree
+    from tests.support.trees import copy_tree
 
     shared.mkdir(parents=True, exist_ok=True)
     installed = shared / "installed"

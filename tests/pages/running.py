@@ -22,10 +22,10 @@ from typing import Any
 
 import yaml
 
-from bench.ports import free_port
-from tests.pages.blocks import Block, PageError
 from tests.pages.environment import ROOT, SHARED, PageEnvironment
 from tests.pages.outputs import matches
+from tests.support.blocks import Block, PageError
+from tests.support.processes.ports import free_port
 
 PORTS = ("9092", "9093", "9094", "19092")
 BLOCK_TIMEOUT_S = 400.0

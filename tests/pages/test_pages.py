@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from compat.jars import fetch
-from tests.packaging.trees import copy_tree
-from tests.pages.blocks import parse_blocks
 from tests.pages.environment import ROOT, PageEnvironment
 from tests.pages.running import NOT_RUN, Follower
+from tests.support.blocks import parse_blocks
 from tests.support.cases import for_each
+from tests.support.jvm.jars import fetch
+from tests.support.trees import copy_tree
 
 pytestmark = pytest.mark.timeout(900)
 

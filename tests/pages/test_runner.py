@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tests.pages.blocks import PageError, parse_blocks
 from tests.pages.environment import PageEnvironment, _closure
 from tests.pages.outputs import matches
 from tests.pages.running import Follower
+from tests.support.blocks import PageError, parse_blocks
 from tests.support.cases import for_each
 
 FENCE = "```"

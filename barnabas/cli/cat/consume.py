@@ -19,7 +19,7 @@ from barnabas.cli.record_json import shown_json
 from barnabas.client.errors import NotFound
 from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, list_offsets
 from barnabas.client.reader import Position, Reader
-from barnabas.wire.records import Record
+from barnabas.wire.batches.records import Record
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster

@@ -25,7 +25,7 @@ from barnabas.cli.kafka_tools.formatters import PREFIX, Formatter, Message, form
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
     from barnabas.client.offsets import TopicPartition
-    from barnabas.wire.records import Record
+    from barnabas.wire.batches.records import Record
 
 CONFIG = {"auto.offset.reset", "group.id", "group.instance.id", "isolation.level", "enable.auto.commit"}
 _TIMESTAMP_TYPES: dict[str, str] = {}

@@ -63,7 +63,7 @@ PARSER = Parser(
 def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
     from barnabas.client.producer import Producer
-    from barnabas.wire.partitioners import Sticky
+    from barnabas.wire.clients.partitioners import Sticky
 
     options = PARSER.parse(arguments)
     options.require("topic")

@@ -16,7 +16,7 @@ from barnabas.cli.kafka_tools.console_consumer import consumer_config, matching,
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
-    from barnabas.wire.records import Record
+    from barnabas.wire.batches.records import Record
 
 MIB = 1024 * 1024
 HEAD = "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec"

@@ -18,7 +18,7 @@ from barnabas.cli.perf.histogram import Histogram
 from barnabas.cli.produce import ACKS
 from barnabas.client.errors import TimedOut
 from barnabas.terminal.progress import progress
-from barnabas.wire.partitioners import RoundRobin
+from barnabas.wire.clients.partitioners import RoundRobin
 
 if TYPE_CHECKING:
     from barnabas.client.producer import Producer

@@ -18,7 +18,7 @@ from barnabas.terminal.tables import is_document, show, show_rows
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
-    from barnabas.wire.records import BatchView
+    from barnabas.wire.batches.records import BatchView
 
 TopicPartition = tuple[str, int]
 SIZES = ("p25", "p50", "p75", "p99", "max")
@@ -36,7 +36,7 @@ class Sample:
 
     def add(self, batch: BatchView) -> None:
         """Count a batch."""
-        from barnabas.wire.records import Codec
+        from barnabas.wire.batches.records import Codec
 
         self.sizes.append(batch.size)
         self.records += batch.record_count

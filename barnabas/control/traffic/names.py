@@ -14,7 +14,7 @@ from barnabas.wire.types import ZERO_UUID, uuid_to_text
 
 if TYPE_CHECKING:
     from barnabas.coord.cluster.image import ClusterImage
-    from barnabas.wire.fields import StructBase
+    from barnabas.wire.codec.fields import StructBase
 
 TOPIC: Final = "topicName"
 TOPIC_ID: Final = "topicId"

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.control.traffic.details import of_request, of_response
 from barnabas.control.traffic.names import Named, named_by, places
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.codec.json_form import json_name
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.json_form import json_name
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker, RequestContext

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.storage.timestamps import IN_PLACE_UNITS
+from barnabas.storage.read.timestamps import IN_PLACE_UNITS
+from barnabas.wire.batches.records import HEADER_SIZE
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchResponse
 from barnabas.wire.messages.list_offsets import (
@@ -31,11 +32,10 @@ from barnabas.wire.messages.transactions import (
     DescribeProducersRequestTopicRequest,
     DescribeProducersResponse,
 )
-from barnabas.wire.records import HEADER_SIZE
 from tests.broker.fetch.test_fetch import append, at, fetch
-from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
-from tests.raw_batches import BASE_MS, bomb, raw_batch
 from tests.support.cases import for_each
+from tests.support.logs.raw_batches import BASE_MS, bomb, raw_batch
+from tests.support.memory.broker import START_MS, Client, MemoryBroker, batch
 
 
 @pytest.fixture

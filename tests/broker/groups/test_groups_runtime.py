@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.broker.steps import run_in_place
 from barnabas.storage.log_config import LogConfig
+from barnabas.wire.batches.records import iter_batches
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import offsets as o
@@ -16,9 +17,8 @@ from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsResponse,
 )
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
-from barnabas.wire.records import iter_batches
-from tests.broker.memory_broker import MemoryBroker
 from tests.support.cases import for_each
+from tests.support.memory.broker import MemoryBroker
 
 OFFSETS = "__consumer_offsets"
 FEW_PARTITIONS = {"offsets.topic.num.partitions": "4"}  # the default of 50 would slow the tests down
@@ -336,7 +336,7 @@ class TestTheLog:
         find(client)
         assert commit(client, "t", 7) == {0}
         partition = offsets_partition(memory)
-        from barnabas.wire.records import BatchBuilder
+        from barnabas.wire.batches.records import BatchBuilder
 
         builder = BatchBuilder()
         builder.append(1, b"\0\1\0\x7f", b"")

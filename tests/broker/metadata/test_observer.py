@@ -11,8 +11,9 @@ import pytest
 
 from barnabas.coord.cluster.checkpoint import checkpoint_name
 from barnabas.coord.cluster.metadata_batches import build_metadata_batch
+from barnabas.storage.append.follower_append import append_as_follower
 from barnabas.storage.files import File, Files
-from barnabas.storage.follower_append import append_as_follower
+from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.metadata_records import (
     AbortTransactionRecord,
@@ -23,11 +24,10 @@ from barnabas.wire.messages.metadata_records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from barnabas.wire.records import BatchBuilder
 from barnabas.wire.schema import Message
 from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum, Member
-from tests.broker.memory_broker import START_MS
 from tests.broker.scripted_nodes import Wire
+from tests.support.memory.broker import START_MS
 
 
 def topic(name: str, number: int, partitions: int = 1) -> list[Message]:

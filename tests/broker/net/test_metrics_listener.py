@@ -22,9 +22,9 @@ from barnabas.broker.metrics.exposition import (
 from barnabas.broker.net.acceptor import bind
 from barnabas.broker.net.log_ins import LogIns
 from barnabas.coord.client_metrics.kept import KeptMetrics
-from barnabas.wire.broker_load import BrokerLoad
+from barnabas.wire.clients.broker_load import BrokerLoad
+from barnabas.wire.clients.otlp import Point
 from barnabas.wire.configdef import ConfigError
-from barnabas.wire.otlp import Point
 from tests.support.cases import for_each
 
 GET = b"GET /metrics HTTP/1.1\r\nHost: broker\r\n\r\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.broker.steps import run_in_place
+from barnabas.wire.batches.records import BatchBuilder, Codec
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.produce import (
     InitProducerIdRequest,
@@ -15,10 +16,9 @@ from barnabas.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from barnabas.wire.records import BatchBuilder, Codec
-from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
-from tests.raw_batches import raw_batch, record
 from tests.support.cases import for_each
+from tests.support.logs.raw_batches import raw_batch, record
+from tests.support.memory.broker import START_MS, Client, MemoryBroker, batch
 
 
 def produce(*data: PartitionProduceData, topic: str = "t", topic_id: bytes = bytes(16), **options) -> ProduceRequest:

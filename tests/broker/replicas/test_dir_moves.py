@@ -10,7 +10,8 @@ import pytest
 from barnabas.broker.coordinators.replay import RECORD_COST, replay_log
 from barnabas.broker.replicas.dir_moves import TELL_AGAIN_S
 from barnabas.storage import layout
-from barnabas.storage.checkpoints import OffsetCheckpoint
+from barnabas.storage.directories.checkpoints import OffsetCheckpoint
+from barnabas.wire.batches.records import RecordFields
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages.log_dirs import (
     AlterReplicaLogDir,
@@ -19,12 +20,11 @@ from barnabas.wire.messages.log_dirs import (
     AlterReplicaLogDirTopic,
 )
 from barnabas.wire.messages.produce import ProduceResponse
-from barnabas.wire.records import RecordFields
 from tests.broker.fetch.test_fetch import append
-from tests.broker.memory_broker import batch
 from tests.broker.moving import Moving
 from tests.broker.produce.test_produce import answers, produce, to
-from tests.storage.cleaning_driver import clean, close_segment, put
+from tests.support.logs.cleaning_driver import clean, close_segment, put
+from tests.support.memory.broker import batch
 
 ALWAYS = {"barnabas.log.sync": "always"}
 

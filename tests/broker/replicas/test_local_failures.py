@@ -14,8 +14,8 @@ from barnabas.broker.exhausted_dirs import PAUSE_S
 from barnabas.broker.metadata.directory_assignments import LOST_AGAIN_S
 from barnabas.broker.replicas.partition import Partition
 from barnabas.coord.cluster.topic_image import LOST_DIRECTORY, PartitionImage
+from barnabas.storage.directories.log_dir import LogDir
 from barnabas.storage.files import Files
-from barnabas.storage.log_dir import LogDir
 from barnabas.wire.messages.log_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
@@ -32,8 +32,8 @@ from barnabas.wire.messages.metadata_records import (
 )
 from barnabas.wire.types import Uuid, uuid_from_text
 from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum, Member
-from tests.broker.memory_broker import batch
 from tests.broker.scripted_nodes import Wire
+from tests.support.memory.broker import batch
 
 OTHERS = Uuid(b"directory of two")
 TOPIC = Uuid(b"the id of topic ")

@@ -19,7 +19,7 @@ from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
 from barnabas.coord.cluster.metadata_batches import build_metadata_batch, replay_batches
 from barnabas.coord.cluster.topic_image import NO_LEADER
 from barnabas.coord.groups.committed_offset import decoded
-from barnabas.storage.log_dirs import DataDirMismatch
+from barnabas.storage.directories.log_dirs import DataDirMismatch
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.metadata_records import (
@@ -31,8 +31,8 @@ from barnabas.wire.messages.metadata_records import (
 )
 from barnabas.wire.schema import Message
 from barnabas.wire.types import uuid_from_text
-from tests.archives import unpack
-from tests.broker.memory_broker import MemoryBroker
+from tests.support.archives import unpack
+from tests.support.memory.broker import MemoryBroker
 
 ARCHIVE = Path(__file__).resolve().parents[2] / "data" / "kafka-4.4.0-directory.tar.gz"
 METADATA = "__cluster_metadata-0"

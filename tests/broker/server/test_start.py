@@ -22,7 +22,7 @@ NOT_NEEDED = {
     *("lz4", "mmh3", "re2", "snappy", "xxhash", "zstandard"),
     *("barnabas.cli.app", "barnabas.client", "barnabas.docgen", "barnabas.dump", "barnabas.pipeline"),
     *("barnabas.secure", "barnabas.cli.serve_secure", "cryptography"),
-    *("barnabas.broker.config.config_schema", "barnabas.broker.replicas.cleaner", "barnabas.storage.recovery"),
+    *("barnabas.broker.config.config_schema", "barnabas.broker.replicas.cleaner", "barnabas.storage.recover.recovery"),
     *("barnabas.broker.apis.fetch", "barnabas.broker.apis.metadata", "barnabas.broker.apis.produce"),
     *("barnabas.coord.groups.coordinator", "barnabas.coord.share_state.coordinator"),
 }

@@ -7,8 +7,8 @@ import pytest
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.errors import KafkaError
-from tests.broker.memory_broker import batch
 from tests.broker.share_member import ACCEPT, REJECT, RELEASE, RENEW, Member, Queue, acquired, partitions_of, values
+from tests.support.memory.broker import batch
 
 
 @pytest.fixture
@@ -423,7 +423,7 @@ def transactional(queue, *values, producer_id=0):
 
 
 def end_transaction(queue, *, commit, producer_id=0):
-    from barnabas.wire.records import end_txn_marker
+    from barnabas.wire.batches.records import end_txn_marker
 
     marker = end_txn_marker(
         producer_id=producer_id, producer_epoch=0, timestamp_ms=queue.clock.now_ms, coordinator_epoch=0, commit=commit

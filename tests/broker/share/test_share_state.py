@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.wire.batches.records import iter_batches
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import share_state as s
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
-from barnabas.wire.records import iter_batches
 from barnabas.wire.types import uuid_to_text
-from tests.broker.memory_broker import MemoryBroker
 from tests.support.cases import for_each
+from tests.support.memory.broker import MemoryBroker
 
 FEW = {"share.coordinator.state.topic.num.partitions": "3"}
 

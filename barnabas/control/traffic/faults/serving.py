@@ -18,15 +18,16 @@ from barnabas.control.traffic.faults.item_errors import ItemErrors
 from barnabas.control.traffic.faults.rules import AFTER, BEFORE
 from barnabas.control.traffic.recorder import api_name
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.codec.json_form import to_json
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.frame import encode_response
-from barnabas.wire.json_form import to_json
 from barnabas.wire.types import chunk_bytes
 
 if TYPE_CHECKING:
-    from barnabas.broker.apis.registry import Handler, Route
+    from barnabas.broker.apis.registry import Route
     from barnabas.broker.context import RequestContext
     from barnabas.broker.net.delayed_response import Outcome
+    from barnabas.control.traffic.faults.item_errors import Answering
     from barnabas.control.traffic.faults.rules import Faults, Rule
     from barnabas.control.traffic.names import Named
     from barnabas.wire.schema import Message
@@ -42,7 +43,7 @@ class Serving:
     """One request, and the rules that may concern it."""
 
     def __init__(
-        self, faults: Faults, route: Route, handler: Handler, ctx: RequestContext, request: Message, named: Named
+        self, faults: Faults, route: Route, handler: Answering, ctx: RequestContext, request: Message, named: Named
     ) -> None:
         self._faults = faults
         self._route = route
