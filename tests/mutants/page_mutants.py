@@ -10,8 +10,8 @@ PAGES = (
     Mutant(
         "blocks-of-pages-may-fail",
         "tests/pages/running.py",
-        "        if process.returncode:\n",
-        "        if process.returncode > 100:\n",
+        "        if bool(process.returncode) !=",
+        "        if bool(process.returncode > 100) !=",
         _FOUND,
     ),
     Mutant(
