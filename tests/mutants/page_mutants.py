@@ -10,8 +10,8 @@ PAGES = (
     Mutant(
         "blocks-of-pages-may-fail",
         "tests/pages/running.py",
-        "        if bool(process.returncode) !=",
-        "        if bool(process.returncode > 100) !=",
+        '        if bool(process.returncode) != (block.how == "fails"):\n',
+        '        if process.returncode > 100 and block.how != "fails":\n',
         _FOUND,
     ),
     Mutant(
