@@ -55,6 +55,9 @@ goes on. Three
 of. Two lines -->
 | a. B |
 [label]: a. B
+
+    code. Of
+    two lines
 """
     assert (
         format_page(page)
@@ -75,6 +78,9 @@ Three
 of. Two lines -->
 | a. B |
 [label]: a. B
+
+    code. Of
+    two lines
 """
     )
 
