@@ -32,8 +32,8 @@ from barnabas.wire.messages.metadata_records import (
 )
 from barnabas.wire.types import Uuid, uuid_from_text
 from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum, Member
-from tests.broker.memory_broker import batch
 from tests.broker.scripted_nodes import Wire
+from tests.support.memory.broker import batch
 
 OTHERS = Uuid(b"directory of two")
 TOPIC = Uuid(b"the id of topic ")

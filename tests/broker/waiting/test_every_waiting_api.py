@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.waiting import Future
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import offsets as o
@@ -21,9 +22,9 @@ from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest,
 from barnabas.wire.schema import Message
 from tests.broker.fetch.test_fetch import at, fetch
 from tests.broker.groups.test_groups_runtime import commit, find, join_request, member_id_of, stable
-from tests.broker.memory_broker import Client, MemoryBroker, batch
 from tests.broker.transactions.test_transactions import FEW, TransactionalClient, marker
 from tests.support.cases import for_each
+from tests.support.memory.broker import Client, MemoryBroker, batch
 
 MEMBER = "A" * 22
 SETS = {**FEW, "share.coordinator.state.topic.num.partitions": "3", "barnabas.log.sync": "always"}
@@ -310,9 +311,16 @@ def test_a_failure_before_the_answer_is_the_answer(
 
         return guard(delayed, fail)
 
+    complete = Future.complete
+
+    def complete_failing(future: Future[Any], outcome: object = None) -> None:
+        failed.append(outcome)
+        complete(future, error)
+
     client = case.client
     with monkeypatch.context() as patch:
         patch.setattr(DelayedResponse, "guard", guard_failing)
+        patch.setattr(Future, "complete", complete_failing)
         client.send(request, version)
         (answer,) = _answers(case, client)
     assert failed, "nothing of this request is called later"
