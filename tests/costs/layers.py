@@ -29,6 +29,7 @@ _RULES: tuple[tuple[str, str, str], ...] = (
     ("broker/net/channel.py", "", "send"),
     ("broker/net/page_cache.py", "", "send"),
     ("broker/net/delayed_response.py", "", "wait"),
+    ("broker/waiting.py", "", "wait"),
     ("broker/net/", "", "turn"),
     ("broker/disk_threads.py", "", "flush"),
     ("broker/loop.py", "", "turn"),

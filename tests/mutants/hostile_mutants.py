@@ -261,8 +261,8 @@ HOSTILE = (
     Mutant(
         "long-request-handled-in-one-turn",
         "broker/apis/parts.py",
-        "        if index:\n            yield\n",
-        "        if index < 0:\n            yield\n",
+        "            if index:\n                await pause()\n",
+        "            if index < 0:\n                await pause()\n",
         "tests/broker/waiting/test_parts.py::test_a_part_takes_a_bounded_number_of_items_and_has_its_own_error",
     ),
     Mutant(

@@ -10,8 +10,8 @@ PAGES = (
     Mutant(
         "blocks-of-pages-may-fail",
         "tests/pages/running.py",
-        "        if process.returncode:\n",
-        "        if process.returncode > 100:\n",
+        '        if bool(process.returncode) != (block.how == "fails"):\n',
+        '        if process.returncode > 100 and block.how != "fails":\n',
         _FOUND,
     ),
     Mutant(

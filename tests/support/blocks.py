@@ -7,6 +7,7 @@ A marker is an HTML comment right above a block, which readers do not see: `<!--
     same as PATH        has the content of that file of the repository
     output              is the output of the block before, with `...` for any lines or any text in a line
     prints TEXT         this is in the output of the block
+    fails TEXT          the block ends with another exit code than 0, and this is in its output
     steps               YAML of a CI service: its shell steps are run
     targets REASON      make's targets: they exist, and are not run because of the reason
     soak REASON         is run by a test marked `soak` only, because of the reason
@@ -27,7 +28,7 @@ from markdown_it.token import Token
 RUN = {"sh", "console", "python"}
 PARSED = {"toml", "yaml", "json", "mermaid"}
 """Mermaid's diagrams are on generated pages only, next to the tables that they are made from."""
-WITH_ARGUMENT = {"file", "same", "prints", "targets", "soak", "skip"}
+WITH_ARGUMENT = {"file", "same", "prints", "fails", "targets", "soak", "skip"}
 WITHOUT_ARGUMENT = {"background", "output", "steps", "setup"}
 _COMMENT = re.compile(r"<!-- test: (\w+)(.*?)-->", re.DOTALL)
 

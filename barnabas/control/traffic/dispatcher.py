@@ -14,6 +14,7 @@ from barnabas.broker.apis.registry import CONTROLLER, Route, Routes
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.net.network_client import SOFTWARE_NAME
 from barnabas.broker.replicas.fetch_sessions import replica_of
+from barnabas.broker.waiting import as_delayed
 from barnabas.control.traffic.decoding import decoded
 from barnabas.control.traffic.recorder import Recorder
 from barnabas.wire.api_keys import ApiKey
@@ -21,7 +22,7 @@ from barnabas.wire.api_keys import ApiKey
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from barnabas.broker.apis.registry import Handler
+    from barnabas.broker.apis.registry import Handler, HandlerOutcome
     from barnabas.broker.context import Broker, RequestContext
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.delayed_response import Outcome
@@ -58,21 +59,27 @@ class Traffic:
             return Dispatcher(broker, listener)
         return ControlledDispatcher(broker, listener, ControlledRoutes(listener, self))
 
-    def serve(
-        self, route: Route, handler: Handler, ctx: RequestContext, request: Message
-    ) -> DelayedResponse | Message | None:
+    def serve(self, route: Route, handler: Handler, ctx: RequestContext, request: Message) -> HandlerOutcome:
         """Handle a request: what a handler returns. Errors as those of the handler."""
         if _is_of_broker(ctx, request):
             return handler(ctx, request)
         entry, named = self.recorder.begin(ctx, request)
         outcome: DelayedResponse | Outcome
+
+        def answering(ctx: RequestContext, request: Message) -> DelayedResponse | Outcome:
+            outcome = handler(ctx, request)
+            delayed: DelayedResponse | Outcome = as_delayed(
+                ctx.broker.loop.slices, outcome, send_before_close=route.send_before_close
+            )
+            return delayed
+
         try:
             if self._faults is None or self._faults.is_empty:
-                outcome = handler(ctx, request)
+                outcome = answering(ctx, request)
             else:
                 from barnabas.control.traffic.faults.serving import Serving
 
-                outcome = Serving(self._faults, route, handler, ctx, request, named).start()
+                outcome = Serving(self._faults, route, answering, ctx, request, named).start()
             if isinstance(outcome, Exception):
                 raise outcome
         except Exception as error:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.waiting import Future
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import offsets as o
@@ -310,9 +311,16 @@ def test_a_failure_before_the_answer_is_the_answer(
 
         return guard(delayed, fail)
 
+    complete = Future.complete
+
+    def complete_failing(future: Future[Any], outcome: object = None) -> None:
+        failed.append(outcome)
+        complete(future, error)
+
     client = case.client
     with monkeypatch.context() as patch:
         patch.setattr(DelayedResponse, "guard", guard_failing)
+        patch.setattr(Future, "complete", complete_failing)
         client.send(request, version)
         (answer,) = _answers(case, client)
     assert failed, "nothing of this request is called later"

@@ -15,6 +15,7 @@ from barnabas.broker.apis.parts import Parts, divide, in_parts, join
 from barnabas.broker.context import RequestContext
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.replicas.fetch_sessions import FetchPartition
+from barnabas.broker.waiting import outcome_of, start
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResponse
@@ -205,19 +206,17 @@ def test_a_part_takes_a_bounded_number_of_items_and_has_its_own_error(memory: Me
     ctx = RequestContext(memory.broker, connection, ApiKey.OFFSET_COMMIT, 9, 1, None, memory.clock.now)
     partitions = [OffsetCommitRequestPartition(partition_index=index) for index in range(45)]
     request = OffsetCommitRequest(topics=[OffsetCommitRequestTopic(name="t", partitions=partitions)])
-    delayed = handle(ctx, request)
-    assert isinstance(delayed, DelayedResponse)
+    outcomes: list[Any] = []
+    task = start(outcome_of(handle(ctx, request)), memory.broker.loop.slices, outcomes.append)
+    assert task is not None
     assert handler.sizes == [10]  # the others between the next turns
     memory.advance(0)
     assert handler.sizes == [10, 10, 10, 10, 5]
     for one, response in reversed(handler.waiting):
         one.resolve(response)
-    outcomes: list[object] = []
-    delayed.attach(outcomes.append)
     memory.advance(0)
-    (encoded,) = outcomes
-    answer = OffsetCommitResponse.decode(b"".join(encoded.chunks), 9)  # type: ignore[attr-defined]
-    (topic,) = answer.topics
+    assert task.has_paused  # so that the response is encoded between the turns too
+    ((topic,),) = [answer.topics for answer in outcomes]
     assert [one.partition_index for one in topic.partitions] == list(range(45))
     error = int(ErrorCode.NOT_COORDINATOR)
     assert [one.error_code for one in topic.partitions] == [0] * 20 + [error] * 10 + [0] * 15
@@ -229,11 +228,15 @@ def test_a_client_that_disconnects_has_no_further_part_handled(memory: MemoryBro
     connection = memory.client().connection
     ctx = RequestContext(memory.broker, connection, ApiKey.OFFSET_COMMIT, 9, 1, None, memory.clock.now)
     topics = [OffsetCommitRequestTopic(name="t", partitions=[OffsetCommitRequestPartition()])] * 10
-    delayed = handle(ctx, OffsetCommitRequest(topics=topics))
-    assert isinstance(delayed, DelayedResponse)
-    delayed.cancel()
+    outcomes: list[Any] = []
+    task = start(
+        outcome_of(handle(ctx, OffsetCommitRequest(topics=topics))), memory.broker.loop.slices, outcomes.append
+    )
+    assert task is not None
+    task.cancel()
     memory.advance(0)
     assert len(handler.sizes) == 1
+    assert not outcomes
 
 
 def test_a_name_that_is_repeated_is_answered_once(client: Client, memory: MemoryBroker) -> None:

@@ -21,13 +21,16 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.topics import ElectLeadersRequest, ElectLeadersRequestTopicPartitions
 
 if TYPE_CHECKING:
-    from barnabas.broker.apis.registry import Handler, Route
+    from barnabas.broker.apis.registry import Route
     from barnabas.broker.context import RequestContext
     from barnabas.broker.net.delayed_response import Outcome
     from barnabas.control.traffic.faults.rules import Wanted
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.wire.codec.fields import Field, StructBase
     from barnabas.wire.schema import Message
+
+    Answering = Callable[[RequestContext, Any], DelayedResponse | Outcome]
+    """A handler whose coroutine is a delayed response."""
 
 CHANGES: Final = frozenset(
     {
@@ -90,7 +93,7 @@ class ItemErrors:
         self._wanted = wanted
         self._code = code
 
-    def instead_of(self, handler: Handler, request: Any) -> DelayedResponse | Outcome:
+    def instead_of(self, handler: Answering, request: Any) -> DelayedResponse | Outcome:
         """The outcome of a request with the error in it."""
         if self._is_whole():
             return self._whole()
@@ -175,7 +178,7 @@ class ItemErrors:
 
     # -- requests that change something
 
-    def _without_failed(self, handler: Handler, request: Any) -> DelayedResponse | Outcome:
+    def _without_failed(self, handler: Answering, request: Any) -> DelayedResponse | Outcome:
         rest, failed = self._divided(request)
         failures = _answer_to(failed, self._route.response_class, self._exists, self._fail)
         if not _has_items(rest):

@@ -24,9 +24,10 @@ from barnabas.wire.frame import encode_response
 from barnabas.wire.types import chunk_bytes
 
 if TYPE_CHECKING:
-    from barnabas.broker.apis.registry import Handler, Route
+    from barnabas.broker.apis.registry import Route
     from barnabas.broker.context import RequestContext
     from barnabas.broker.net.delayed_response import Outcome
+    from barnabas.control.traffic.faults.item_errors import Answering
     from barnabas.control.traffic.faults.rules import Faults, Rule
     from barnabas.control.traffic.names import Named
     from barnabas.wire.schema import Message
@@ -42,7 +43,7 @@ class Serving:
     """One request, and the rules that may concern it."""
 
     def __init__(
-        self, faults: Faults, route: Route, handler: Handler, ctx: RequestContext, request: Message, named: Named
+        self, faults: Faults, route: Route, handler: Answering, ctx: RequestContext, request: Message, named: Named
     ) -> None:
         self._faults = faults
         self._route = route
