@@ -79,7 +79,7 @@ async def refuse(
 def _answer_token(broker: Broker, connection: Connection, authenticator: SaslAuthenticator, token: bytes) -> None:
     """Answer a token that came without a header (SaslHandshake v0)."""
     try:
-        answer = authenticator.token(token)
+        response = authenticator.token(token)
     except AuthenticationRefused:
 
         def close(_: object) -> None:
@@ -91,5 +91,5 @@ def _answer_token(broker: Broker, connection: Connection, authenticator: SaslAut
         task.send_before_close = True
         connection.delayed = task
         return
-    connection.out.append(SIZE.pack(len(answer)) + answer)
-    connection.out_bytes += SIZE.size + len(answer)
+    connection.out.append(SIZE.pack(len(response)) + response)
+    connection.out_bytes += SIZE.size + len(response)

@@ -48,7 +48,7 @@ FIRST_ELECTION_WITH_ERROR = 1
 @api(BrokerRegistrationRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION, send_before_close=True)
 @api(ListPartitionReassignmentsRequest, requires=Operation.DESCRIBE, send_before_close=True)
 @api(UnregisterBrokerRequest, listener=CONTROLLER, requires=Operation.ALTER, send_before_close=True)
-async def answer(ctx: RequestContext, request: Message) -> Any:
+async def answer_by_controller(ctx: RequestContext, request: Message) -> Any:
     """Have the controller of this process answer."""
     return await ask_controller(ctx, request)
 

@@ -1,7 +1,7 @@
 """DescribeConfigs (32), AlterConfigs (33), IncrementalAlterConfigs (44), ListConfigResources (74).
 
 KIP-133, KIP-226, KIP-339, KIP-412, KIP-569, KIP-1142. The configs of topics, brokers, groups and client metrics
-subscriptions belong to the controller; those of broker loggers are in `broker_loggers`.
+subscriptions belong to the controller; log levels of this broker are in `broker_loggers`.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ A = TypeVar(
 
 def _distinct(resources: list[DescribeConfigsResource]) -> list[DescribeConfigsResource]:
     """Each resource once, with all keys that are requested of it."""
-    found: dict[tuple[int, str], DescribeConfigsResource] = {}
+    distinct: dict[tuple[int, str], DescribeConfigsResource] = {}
     for resource in resources:
-        first = found.setdefault((resource.resource_type, resource.resource_name), resource)
+        first = distinct.setdefault((resource.resource_type, resource.resource_name), resource)
         if first is not resource and first.configuration_keys is not None:
             keys = resource.configuration_keys
             if keys is None:
                 first.configuration_keys = None
             else:
                 first.configuration_keys += keys
-    return list(found.values())
+    return list(distinct.values())
 
 
 @api(DescribeConfigsRequest, parts=Parts("resources", "results", size=4, distinct=_distinct))

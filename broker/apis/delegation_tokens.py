@@ -82,13 +82,13 @@ async def change(ctx: RequestContext, request: Message) -> Message:
         from barnabas.coord.cluster.local_controller import Outcome
 
         image = broker.image
-        asked = Asked(ctx.principal, broker.loop.now_ms(), image.metadata_version)
+        origin = Asked(ctx.principal, broker.loop.now_ms(), image.metadata_version)
         if isinstance(request, CreateDelegationTokenRequest):
-            return Outcome(*create_token(settings, request, asked, lambda: uuid_to_text(broker.log_dirs.new_id())))
+            return Outcome(*create_token(settings, request, origin, lambda: uuid_to_text(broker.log_dirs.new_id())))
         if isinstance(request, RenewDelegationTokenRequest):
-            return Outcome(*renew_token(settings, image.tokens, request, asked))
+            return Outcome(*renew_token(settings, image.tokens, request, origin))
         assert isinstance(request, ExpireDelegationTokenRequest)
-        return Outcome(*expire_token(settings, image.tokens, request, asked))
+        return Outcome(*expire_token(settings, image.tokens, request, origin))
 
     return await change_metadata(ctx, validate)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.apis.authorized_operations import cluster_operations, topic_operations
 from barnabas.broker.apis.missing_topics import missing_topic_error
@@ -66,23 +66,25 @@ async def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataRes
     to_create, errors = _to_create(ctx, request)
     if to_create:
         errors = {**await _create(ctx, to_create), **errors}
-    # The image and ACLs are read from here on, also in each step: both may have changed meanwhile.
+    # The image and ACLs are read from here on, and again after each pause: both may have changed meanwhile.
     topics: list[MetadataResponseTopic] = []
     view = ReplicaView(ctx, lists_listener_errors=ctx.api_version >= FIRST_VERSION_WITH_LISTENER_ERRORS)
-    if request.topics is None or (ctx.api_version == 0 and not request.topics):
-        described = (_describe_if_allowed(ctx, view, topic, request) for topic in [*ctx.broker.image.topics.values()])
-    else:
-        described = (_answer(ctx, view, request, topic, errors) for topic in request.topics)
+    describes_all = request.topics is None or (ctx.api_version == 0 and not request.topics)
+    requested: list[Any] = list(ctx.broker.image.topics) if describes_all else request.topics  # type: ignore[assignment]
     budget = PARTITIONS_OF_A_STEP
-    topic: MetadataResponseTopic | None
-    for topic in described:
+    for topic in requested:
         if budget <= 0:
             budget = PARTITIONS_OF_A_STEP
             await pause()
+            view = ReplicaView(ctx, lists_listener_errors=ctx.api_version >= FIRST_VERSION_WITH_LISTENER_ERRORS)
         budget -= TOPIC_IN_PARTITIONS
-        if topic is not None:
-            topics.append(topic)
-            budget -= len(topic.partitions)
+        if describes_all:
+            described = _describe_if_allowed(ctx, view, topic, request)
+        else:
+            described = _answer(ctx, view, request, topic, errors)
+        if described is not None:
+            topics.append(described)
+            budget -= len(described.partitions)
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node_id, host=host, port=port, rack=rack)
@@ -169,10 +171,11 @@ def _answer(
 
 
 def _describe_if_allowed(
-    ctx: RequestContext, view: ReplicaView, topic: TopicImage, request: MetadataRequest
+    ctx: RequestContext, view: ReplicaView, name: str, request: MetadataRequest
 ) -> MetadataResponseTopic | None:
-    """Describe a topic that the request does not name; None if the client may not describe it."""
-    if not ctx.is_allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.name, logs_denied=False):
+    """Describe a topic that the request does not name; None if the client may not describe it, or it was deleted."""
+    topic = ctx.broker.image.topics.get(name)
+    if topic is None or not ctx.is_allowed(Operation.DESCRIBE, ResourceType.TOPIC, name, logs_denied=False):
         return None
     return _describe(ctx, view, topic, request)
 

@@ -84,7 +84,7 @@ def describe_quorum(ctx: RequestContext, request: DescribeQuorumRequest) -> Desc
 
 
 def _unknown(request: DescribeQuorumRequest) -> list[DescribeQuorumResponseTopicData]:
-    """The answer for partitions that are not the metadata's."""
+    """The results of partitions that are not the metadata's."""
     return [
         DescribeQuorumResponseTopicData(
             topic_name=topic.topic_name,

@@ -219,9 +219,9 @@ def _refused_deletions(ctx: RequestContext, request: DeleteTopicsRequest) -> lis
         return []
     image = ctx.broker.image
     by_ids = {
-        state.topic_id: found.name
+        state.topic_id: topic.name
         for state in request.topics
-        if state.name is None and (found := image.topic_by_id(state.topic_id)) is not None
+        if state.name is None and (topic := image.topic_by_id(state.topic_id)) is not None
     }
     by_names = [state.name for state in request.topics if state.name is not None and state.topic_id == NO_TOPIC_ID]
     names = {*_named_once([*request.topic_names, *by_names]), *by_ids.values()}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.apis import log_dirs
+from barnabas.broker.apis import log_dirs, metadata
 from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.coord.security.acls import Operation, Permission, ResourceType
 from barnabas.wire.clients.broker_load import TAG, BrokerLoad
@@ -280,6 +280,24 @@ def test_a_topic_that_is_denied_while_it_is_created_by_a_metadata_request(
     create(*held.pop())
     (answer,) = client.answers()
     assert [topic.error_code for topic in answer.topics] == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+
+
+def test_topics_and_brokers_that_change_while_all_topics_are_described(
+    memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata, "PARTITIONS_OF_A_STEP", 1)
+    for name in ("t", "u", "v"):
+        memory.create_topic(name)
+    client = client_of(memory)
+    client.send(MetadataRequest(topics=None), 12)
+    assert client.answers() == []
+    memory.client().ask(DeleteTopicsRequest(topic_names=["u"]), 5, DeleteTopicsResponse)
+    memory.broker.controller.commit(lambda: Outcome([MemoryCluster.registration(2)], None), lambda _: None)
+    deny(memory, ResourceType.TOPIC, "v")
+    memory.advance(0)
+    (answer,) = client.answers()
+    assert [topic.name for topic in answer.topics] == ["t"]
+    assert [broker.node_id for broker in answer.brokers] == [1, 2]
 
 
 def test_a_broker_that_comes_while_the_load_is_measured(memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:
