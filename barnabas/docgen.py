@@ -42,6 +42,7 @@ from barnabas.coord.groups.share import states as share_group_states
 from barnabas.coord.groups.streams import states as streams_states
 from barnabas.coord.share_partitions import states as share_states
 from barnabas.coord.transactions import states as transaction_states
+from barnabas.docgen_prose import format_page
 from barnabas.security_keys import rows as security_rows
 from barnabas.storage.topic_keys import TOPIC_KEYS
 from barnabas.wire.api_keys import ApiKey
@@ -83,19 +84,19 @@ def configuration() -> str:
         + ". So is the replication factor in a client's request to create a topic.",
     ]
     if OWN_KEYS:
-        parts += ["## Keys of Barnabas", _key_table(OWN_KEYS.values())]
-    parts += ["## Authorizer", authorizer.__doc__ or "", _key_table(AUTHORIZER_KEYS.values())]
+        parts += ["## Keys of Barnabas", _key_list(OWN_KEYS.values())]
+    parts += ["## Authorizer", authorizer.__doc__ or "", _key_list(AUTHORIZER_KEYS.values())]
     for area in AREAS:
         used = [key for key in _keys_of(area) if key.used]
         if used:
-            parts += [f"## {_title(area)}", _purpose(area), _key_table(used)]
-    parts += ["## Topics", _key_table(key for key in TOPIC_KEYS.values() if key.used)]
-    parts += ["## Group configs", _GROUPS_HEAD, _group_table()]
+            parts += [f"## {_title(area)}", _purpose(area), _key_list(used)]
+    parts += ["## Topics", _key_list(key for key in TOPIC_KEYS.values() if key.used)]
+    parts += ["## Group configs", _GROUPS_HEAD, _group_list()]
     parts += ["## Security and limits", _SECURITY_HEAD, _table(("area", "keys", "what they do here"), security_rows())]
     parts += ["## Kafka's keys without effect", _UNUSED_HEAD]
     parts += [f"**{_title(area)}:** {_names(_keys_of(area))}" for area in AREAS]
     parts.append(f"**Topics:** {_names(TOPIC_KEYS.values())}")
-    return "\n\n".join(parts) + "\n"
+    return format_page("\n\n".join(parts) + "\n")
 
 
 _CONFIGURATION_HEAD = """\
@@ -151,31 +152,36 @@ def _names(keys: Iterable[Key]) -> str:
     return ", ".join(f"`{key.name}`" for key in keys if not key.used) + "."
 
 
-def _key_table(keys: Iterable[Key]) -> str:
-    rows = [
-        (f"`{key.name}`", key.type.lower(), _default_of(key), _valid_of(key), key.dynamic, key.doc)
+def _key_list(keys: Iterable[Key]) -> str:
+    return "\n".join(
+        _key(key, f"default {_default_of(key)}", _valid_of(key), f"{key.dynamic}")
         for key in sorted(keys, key=lambda key: key.name)
-    ]
-    return _table(("key", "type", "default", "valid", "update", "what it does"), rows)
+    )
 
 
-def _group_table() -> str:
-    rows = []
+def _group_list() -> str:
+    items = []
     for name, key in sorted(GROUP_KEYS.items()):
         limits = LIMITS.get(name)
-        default = _default_of(key) if limits is None else f"`{limits.default.name}`"
+        default = _default_of(key) if limits is None else f"that of `{limits.default.name}`"
         bounds = [bound for bound in limits[1:] if bound is not None] if limits is not None else []
-        rows.append((f"`{name}`", key.type.lower(), default, " ".join(f"`{bound.name}`" for bound in bounds), key.doc))
-    return _table(("key", "type", "default", "bounds", "what it does"), rows)
+        within = "within " + " and ".join(f"`{bound.name}`" for bound in bounds) if bounds else ""
+        items.append(_key(key, f"default {default}", within))
+    return "\n".join(items)
+
+
+def _key(key: Key, *facts: str) -> str:
+    """One item of a list: name, type and facts, then what the key does."""
+    return f"- `{key.name}`: {', '.join(fact for fact in (key.type.lower(), *facts) if fact)}. {key.doc}"
 
 
 def _default_of(key: Key) -> str:
     text = key.format(key.default)
-    return "" if text is None else f"`{text}`" if text else "empty"
+    return "none" if text is None else f"`{text}`" if text else "empty"
 
 
 def _valid_of(key: Key) -> str:
-    return key.valid.replace("|", "\\|")
+    return f"valid `{key.valid}`" if key.valid.startswith("[") else key.valid
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -227,7 +233,7 @@ def compatibility() -> str:
         f"## Not served: {len(missing)} APIs",
         ", ".join(missing) + ".",
     ]
-    return "\n\n".join(parts) + "\n"
+    return format_page("\n\n".join(parts) + "\n")
 
 
 def _api_name(class_name: str) -> str:
@@ -267,7 +273,7 @@ def state_machines() -> str:
         parts += [f"## {title}", (inspect.getdoc(declared) or "").strip(), _diagram(predecessors)]
         for state, text in _documented(declared).items():
             parts += [f"### {state}", text]
-    return "\n\n".join(parts) + "\n"
+    return format_page("\n\n".join(parts) + "\n")
 
 
 def _diagram(predecessors: dict[Any, frozenset[Any]]) -> str:
@@ -302,26 +308,26 @@ refused before anything starts. In TOML, keys of the file must be above all `[ta
 
 def pipeline_keys() -> str:
     """`docs/reference/pipeline-keys.md`: every key of every job's file. Needs the pipeline's packages."""
-    from barnabas.pipeline.keys import HEAD, sections
+    from barnabas.pipeline.keys import sections
 
     parts = ["# Keys of the pipeline", GENERATED, _PIPELINE_KEYS_HEAD]
     for title, text, rows in sections():
-        parts += [title, text, _table(HEAD, rows) if rows else ""]
-    return "\n\n".join(part for part in parts if part) + "\n"
+        parts += [title, text, "\n".join(rows)]
+    return format_page("\n\n".join(part for part in parts if part) + "\n")
 
 
 def command_line() -> str:
     """`docs/reference/commands.md`: every command with its options, and tables by task. Needs click."""
     from barnabas.docgen_cli import page
 
-    return page(GENERATED)
+    return format_page(page(GENERATED))
 
 
 def security_page() -> str:
     """`docs/reference/access.md`: who may do what."""
     from barnabas.security_page import page
 
-    return page(GENERATED, _table)
+    return format_page(page(GENERATED, _table))
 
 
 PAGES: Final = {
@@ -336,12 +342,19 @@ PAGES: Final = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the pages with `--write`; otherwise list stale pages, with exit code 1 if there are any."""
+    """Write the pages with `--write`; otherwise list stale pages, with exit code 1 if there are any.
+
+    A page that needs packages which are not installed stays as it is: the pipeline's keys need pydantic.
+    """
     docs = Path(__file__).parent.parent / "docs"
     is_stale = False
     for name, make in PAGES.items():
         page = docs / name
-        text = make()
+        try:
+            text = make()
+        except ModuleNotFoundError as error:
+            print(f"{page} is left as it is: there is no {error.name}")
+            continue
         if page.exists() and page.read_text(encoding="utf-8") == text:
             continue
         if "--write" in arguments:

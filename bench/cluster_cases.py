@@ -20,10 +20,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.reassignments import reassign
-from bench import frames
 from bench.case import Case, Figures, Goal, Group, Mode, Scale
-from bench.clusters import BarnabasCluster, KafkaCluster
 from bench.target import Target
+from tests.support.processes.served_cluster import BarnabasCluster, KafkaCluster
+from tests.support.requests import frames
 
 SESSION_MS = 3000
 SETTINGS = {

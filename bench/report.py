@@ -18,7 +18,7 @@ import psutil
 
 from bench.case import KINDS, Case, Group
 from bench.noise import Noise
-from bench.real_kafka import VERSION as KAFKA_VERSION
+from tests.support.processes.kafka import VERSION as KAFKA_VERSION
 
 HEADINGS = ("case", "figure", "{}", "{}", "ratio", "goal", "", "load", "steal", "idle")
 WIDTHS = (44, 13, 11, 11, 7, 16, 5, 5, 6, 5)

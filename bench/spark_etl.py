@@ -18,12 +18,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import frames
 from bench.case import Case, Figures, Goal, Group, Mode, Scale
-from bench.servers import ROOT
 from bench.target import Target
-from compat.jars import fetch
-from compat.spark.session import POM
+from tests.support.jvm.jars import fetch
+from tests.support.processes.server import ROOT
+from tests.support.requests import frames
+from tests.support.spark.connector_session import POM
 
 PARTITIONS = 4
 IN_BATCH = 1000

@@ -14,13 +14,11 @@ from pydantic.fields import FieldInfo
 from barnabas.pipeline.config import JobConfig, Start
 from barnabas.pipeline.jobs import NAMES, find_job
 
-Row = tuple[str, str, str, str]
-HEAD: Row = ("key", "type", "default", "what it does")
 NAMED: dict[Any, str] = {str: "text", int: "integer", float: "number", bool: "boolean", datetime: "time"}
 
 
-def sections() -> Iterator[tuple[str, str, list[Row]]]:
-    """Title, text and rows of each section: the keys of every file, the jobs, the tables shared by several jobs."""
+def sections() -> Iterator[tuple[str, str, list[str]]]:
+    """Title, text and items of each section: the keys of every file, the jobs, the tables shared by several jobs."""
     jobs = {name: find_job(name) for name in NAMES}
     users: dict[type[BaseModel], list[str]] = {}
     for name, job in jobs.items():
@@ -29,20 +27,20 @@ def sections() -> Iterator[tuple[str, str, list[Row]]]:
     shared = {
         table: key for job in jobs.values() for key, table in _tables(job.config).items() if len(users[table]) > 1
     }
-    yield "## Every job", "", _rows(JobConfig, shared)
+    yield "## Every job", "", _items(JobConfig, shared)
     for name, job in jobs.items():
         yield (
             f"## {name}",
             job.summary,
-            [row for row in _rows(job.config, shared) if row not in _rows(JobConfig, shared)],
+            [item for item in _items(job.config, shared) if item not in _items(JobConfig, shared)],
         )
         for key, table in _tables(job.config).items():
             if table not in shared:
-                yield f"### {name}: [{key}]", _text(table), _rows(table, {})
+                yield f"### {name}: [{key}]", _text(table), _items(table, {})
     yield "## Tables that several jobs have", "", []
     for table, key in shared.items():
         used = "every job" if len(users[table]) == len(jobs) else ", ".join(users[table])
-        yield f"### [{key}]", f"{_text(table)} In {used}.", _rows(table, {})
+        yield f"### [{key}]", f"{_text(table)} In {used}.", _items(table, {})
 
 
 def _tables(kind: type[BaseModel]) -> dict[str, type[BaseModel]]:
@@ -51,21 +49,18 @@ def _tables(kind: type[BaseModel]) -> dict[str, type[BaseModel]]:
     return {key: type_ for key, type_ in found.items() if isinstance(type_, type) and issubclass(type_, BaseModel)}
 
 
-def _rows(kind: type[BaseModel], shared: Mapping[type[BaseModel], str]) -> list[Row]:
-    """A row for each key; keys first, as in a file, then tables."""
-    rows = [_row(field.alias or name, field, shared) for name, field in kind.model_fields.items()]
-    return sorted(rows, key=lambda row: row[0].startswith("`["))
+def _items(kind: type[BaseModel], shared: Mapping[type[BaseModel], str]) -> list[str]:
+    """An item of a list for each key; keys first, as in a file, then tables."""
+    items = [_item(field.alias or name, field, shared) for name, field in kind.model_fields.items()]
+    return sorted(items, key=lambda item: item.startswith("- `["))
 
 
-def _row(key: str, field: FieldInfo, shared: Mapping[type[BaseModel], str]) -> Row:
+def _item(key: str, field: FieldInfo, shared: Mapping[type[BaseModel], str]) -> str:
     is_table = _name(field.annotation).startswith("table")
     type_ = f"[table](#{key})" if field.annotation in shared else _type(field)
-    return (
-        f"`[{key}]`" if is_table else f"`{key}`",
-        type_,
-        _default(field),
-        (field.description or "").replace("|", "\\|"),
-    )
+    name = f"`[{key}]`" if is_table else f"`{key}`"
+    facts = ", ".join(fact for fact in (type_, _default(field)) if fact)
+    return f"- {name}: {facts}. {field.description or ''}".rstrip()
 
 
 def _text(kind: type[BaseModel]) -> str:
@@ -78,7 +73,7 @@ def _default(field: FieldInfo) -> str:
     value = field.default
     if value in (None, "", [], {}) or isinstance(value, BaseModel):
         return ""
-    return f"`{json.dumps(value)}`"
+    return f"default `{json.dumps(value)}`"
 
 
 def _type(field: FieldInfo) -> str:

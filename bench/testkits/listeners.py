@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench import secured
-from bench.real_kafka import KafkaServer
 from bench.testkits.product import Place, Setup
+from tests.support.processes.kafka import KafkaServer
 
 LOG_IN = {
     "security.protocol": "SASL_PLAINTEXT",

@@ -12,8 +12,8 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from compat.jars import ROOT, jars
 from compat.kafka.programs import run_program
+from tests.support.jvm.jars import ROOT, jars
 
 TABLE = ROOT / "barnabas" / "control" / "traffic" / "releases.json"
 FIRST_WITH_KRAFT: Final = (3, 3)

@@ -15,7 +15,7 @@ from barnabas.wire.errors import CorruptRecord, KafkaError
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
 from tests.broker.fetch.test_fetch import append, at, fetch, values
-from tests.broker.memory_broker import MemoryBroker
+from tests.support.memory.broker import MemoryBroker
 
 TOPICS = ("t", "u")
 VALUES = [b"v%d" % number for number in range(12)]

@@ -41,7 +41,7 @@ from barnabas.wire.messages.tokens import RenewDelegationTokenRequest, RenewDele
 from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
 from tests.support.cases import for_each
-from tests.wire import recorded
+from tests.support.requests import recorded
 
 WHOLE = build_batch([(1, b"k", b"v")])
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from barnabas.cli import main
-from bench.servers import TEST_VARIABLES
-from tests.support.commands import run_barnabas
+from tests.support.processes.commands import run_barnabas
+from tests.support.processes.server import TEST_VARIABLES
 
 COMMAND = [sys.executable, "-m", "barnabas"]
 

@@ -14,8 +14,8 @@ import pytest
 
 import barnabas
 from barnabas.cli.app import COMMANDS
-from bench.ports import free_port
 from tests.support.cases import for_each
+from tests.support.processes.ports import free_port
 
 from .conftest import run_command
 

@@ -20,9 +20,9 @@ from barnabas.broker.config.load import load
 from barnabas.broker.ready import announce, entrances
 from barnabas.cli.configured_address import configured_address
 from barnabas.client.cluster import Cluster
-from bench.ports import free_port
-from tests.forwarder import Forwarder
 from tests.support.cases import for_each
+from tests.support.processes.forwarder import Forwarder
+from tests.support.processes.ports import free_port
 
 from .conftest import run_command
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.servers import ROOT
+from tests.support.processes.server import ROOT
 
 from .conftest import COMMAND, clean_environment
 from .test_container import Image
@@ -26,7 +26,7 @@ UNSHARE = ["unshare", "--user", "--map-root-user", "--net"]
 PUBLISH = f"""
 import sys, time
 sys.path.insert(0, {str(ROOT)!r})
-from tests.forwarder import Forwarder
+from tests.support.processes.forwarder import Forwarder
 with Forwarder(({CONTAINER!r}, 9092), 9092):
     print("published", flush=True)
     sys.stdin.read()

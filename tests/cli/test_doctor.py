@@ -25,8 +25,8 @@ from barnabas.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from barnabas.wire.schema import Message
-from bench.ports import free_port
-from tests.forwarder import Forwarder
+from tests.support.processes.forwarder import Forwarder
+from tests.support.processes.ports import free_port
 
 from .conftest import Ran, run_command
 

@@ -17,7 +17,7 @@ from barnabas.storage.layout import segment_name
 from barnabas.wire.batches.records import BatchBuilder, build_batch, control_batch
 from barnabas.wire.configdef import PASSWORD
 from tests.support.cases import for_each
-from tests.written_log import write_log
+from tests.support.logs.written_log import write_log
 
 NOW_MS = 1_700_000_000_000
 FIRST_LOG = segment_name(0, ".log")

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.ports import free_port
-from bench.servers import BarnabasServer
+from tests.support.processes.ports import free_port
+from tests.support.processes.server import BarnabasServer
 
 from .conftest import run_command
 

@@ -6,8 +6,8 @@ import signal
 from pathlib import Path
 
 from barnabas.wire.messages.metadata import DescribeClusterRequest, MetadataRequest, MetadataRequestTopic
-from tests.broker.raw_client import RawClient
 from tests.support.cases import for_each
+from tests.support.requests.raw_client import RawClient
 
 from .conftest import run_command
 from .test_serve import Serving

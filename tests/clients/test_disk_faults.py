@@ -22,13 +22,13 @@ from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from bench.servers import BarnabasServer
 from tests.broker.fetch.test_fetch import at, fetch, values
-from tests.broker.memory_broker import batch
 from tests.broker.produce.test_produce import produce, to
-from tests.broker.raw_client import RawClient
+from tests.support.memory.broker import batch
+from tests.support.processes.server import BarnabasServer
+from tests.support.processes.warm_server import WarmServer
+from tests.support.requests.raw_client import RawClient
 from tests.support.waiting import wait_for
-from tests.support.warm_server import WarmServer
 
 WAIT_S = 60.0
 Mount = Callable[..., Path]

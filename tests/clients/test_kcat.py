@@ -26,8 +26,8 @@ from barnabas.wire.messages.fetch import (
     FetchRequestFetchTopic,
     FetchResponse,
 )
-from bench.servers import Server
 from tests.clients.new_topics import wait_for_leaders
+from tests.support.processes.server import Server
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import Producer  # noqa: E402

@@ -22,9 +22,9 @@ from barnabas.wire.messages.log_dirs import (
     DescribeLogDirsRequest,
 )
 from barnabas.wire.schema import Message
-from compat.kafka_tools import Tools
-from tests.broker.raw_client import RawClient
 from tests.clients.test_disk_faults import SeveralDirs
+from tests.support.jvm.kafka_tools import Tools
+from tests.support.requests.raw_client import RawClient
 from tests.support.waiting import wait_for
 
 WAIT_S = 60.0

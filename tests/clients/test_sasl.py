@@ -20,11 +20,11 @@ from confluent_kafka.admin import (
 )
 
 from barnabas.wire.messages.metadata import MetadataRequest
-from bench.servers import Server
-from tests.broker.raw_client import RawClient
-from tests.broker.secure_broker import PLAIN_USERS
-from tests.broker.token_issuer import jwk, private_key, write_jwks
 from tests.support.lazy import lazy, skip_without
+from tests.support.memory.secure_broker import PLAIN_USERS
+from tests.support.processes.server import Server
+from tests.support.requests.raw_client import RawClient
+from tests.support.security.token_issuer import jwk, private_key, write_jwks
 
 skip_without("kafka")
 kafka = lazy("kafka")
@@ -38,7 +38,7 @@ def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """A broker whose listener has all mechanisms, with alice in each of them."""
     if request.config.getoption("--against") == "kafka":
         pytest.skip("Kafka's users of SCRAM are made when a directory is formatted")
-    from bench.servers import BarnabasServer
+    from tests.support.processes.server import BarnabasServer
 
     folder = tmp_path_factory.mktemp("sasl")
     config = {

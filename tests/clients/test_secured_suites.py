@@ -18,11 +18,11 @@ from barnabas.client.users import list_credentials
 from barnabas.wire.errors import ErrorCode, KafkaError
 from compat import suite
 from compat.go_program import has_go
-from compat.secure import EVERY, OF_CLIENT, ClientSettings, Combination, Security, combination
 from tests.cli.conftest import run_command
-from tests.clients.secured_broker import ASK_TIMEOUT_S, SecuredBroker
 from tests.clients.test_kcat import KCAT
 from tests.support.cases import for_each
+from tests.support.processes.secured_broker import ASK_TIMEOUT_S, SecuredBroker
+from tests.support.processes.security import EVERY, OF_CLIENT, ClientSettings, Combination, Security, combination
 
 RUN_TIMEOUT_S = 280
 SLOW = [

@@ -34,9 +34,9 @@ from barnabas.wire.messages.share_groups import (  # noqa: E402
     ShareGroupDescribeRequest,
 )
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest  # noqa: E402
-from compat.kafka_tools import output  # noqa: E402
-from tests.broker.raw_client import RawClient, coordinator_client  # noqa: E402
 from tests.clients.dump_tools import kafkas_dump  # noqa: E402
+from tests.support.jvm.kafka_tools import output  # noqa: E402
+from tests.support.requests.raw_client import RawClient, coordinator_client  # noqa: E402
 from tests.support.waiting import wait_for  # noqa: E402
 
 DEADLINE_S = 120.0

@@ -15,9 +15,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from bench.servers import BarnabasServer
-from compat.kafka_tools import output
-from tests.security.certificates import Authority, Signed
+from tests.support.jvm.kafka_tools import output
+from tests.support.processes.server import BarnabasServer
+from tests.support.security.certificates import Authority, Signed
 from tests.support.waiting import wait_for
 
 WAIT_S = 60.0

@@ -17,13 +17,13 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas.broker.server import EXIT_FAILED
-from tests.broker.replicas.test_disk_failures import FaultyFiles
 from tests.cluster.asking import is_in_sync, leader, partitions
 from tests.cluster.clusters import Cluster, cluster_of
 from tests.cluster.in_process import LocalNode
 from tests.cluster.quorums import IN_PROCESS
 from tests.cluster.test_failover import MORE, checked_work, in_sync
 from tests.cluster.work import create_topic
+from tests.support.disks.failing_files import FailingFiles
 from tests.support.waiting import ANY_ERROR, wait_for
 
 pytestmark = pytest.mark.timeout(300)
@@ -33,7 +33,7 @@ MAGIC = 16
 """The position of the magic byte in a batch."""
 
 
-class Disk(FaultyFiles):
+class FillingDisk(FailingFiles):
     """A broker's disk; full as long as writes fail with ENOSPC."""
 
     def volume(self, path: str) -> tuple[int, int]:
@@ -48,7 +48,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     config = {"log.cleaner.backoff.ms": "500"}
     made = Cluster(folder, kind=request.param, is_small=request.param == "kafka", config=config)
     for node in made.brokers.values():
-        disk = Disk()
+        disk = FillingDisk()
         assert isinstance(node, LocalNode)
         node.make_files = lambda disk=disk: disk
         node.disk = disk  # type: ignore[attr-defined]
@@ -56,9 +56,9 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         yield made
 
 
-def disk_of(cluster: Cluster, broker: int) -> Disk:
+def disk_of(cluster: Cluster, broker: int) -> FillingDisk:
     disk = cluster.brokers[broker].disk  # type: ignore[attr-defined]
-    assert isinstance(disk, Disk)
+    assert isinstance(disk, FillingDisk)
     return disk
 
 

@@ -15,8 +15,9 @@ from barnabas.cluster.options import KAFKA, OURS, ClusterOptions
 from barnabas.cluster.plan import PlanError
 from barnabas.cluster.state import ClusterState, NodeState
 from barnabas.storage.directories.meta_properties import MetaProperties, write_meta_properties
-from barnabas.storage.files import File, Files
+from barnabas.storage.files import Files
 from tests.support.cases import for_each
+from tests.support.disks.failing_files import FailingFiles
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 DAMAGED = [
@@ -49,32 +50,16 @@ def members(directory: Path, controllers: str = OURS) -> Members:
     return Members(ClusterOptions(1, port=0, controllers=controllers), str(directory))
 
 
-class Recorded(Files):
-    """Files that tell the order of what they did."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.done: list[str] = []
-
-    def sync(self, file: File) -> None:
-        self.done.append(f"sync {Path(file.path).name}")
-        super().sync(file)
-
-    def rename(self, old: str, new: str) -> None:
-        self.done.append(f"rename to {Path(new).name}")
-        super().rename(old, new)
-
-    def sync_dir(self, path: str) -> None:
-        self.done.append(f"sync {Path(path).name}/")
-        super().sync_dir(path)
-
-
 def test_it_is_synced_renamed_and_its_directory_is_synced(tmp_path: Path) -> None:
     directory = tmp_path / "c"
     directory.mkdir()
-    files = Recorded()
+    files = FailingFiles()
     state.write(str(directory), a_state(directory), files)
-    assert files.done == ["sync cluster.json.tmp", "rename to cluster.json", "sync c/"]
+    assert [(operation, Path(path).name) for operation, path in files.done] == [
+        ("sync", "cluster.json.tmp"),
+        ("rename", "cluster.json"),
+        ("sync_dir", "c"),
+    ]
     assert state.read(str(directory)) == a_state(directory)
 
 

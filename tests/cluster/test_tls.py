@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.clients.test_tls import alter, replace_all
 from tests.cluster.clusters import Cluster
 from tests.cluster.conftest import KINDS
-from tests.security.certificates import Authority
+from tests.support.security.certificates import Authority
 from tests.support.waiting import ANY_ERROR, wait_for
 
 COUNT = 200

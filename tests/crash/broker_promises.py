@@ -20,9 +20,9 @@ from barnabas.wire.messages.produce import ProduceResponse
 from tests.broker.fetch.test_fetch import at, fetch, values
 from tests.broker.groups.test_groups_runtime import fetch as fetch_committed
 from tests.broker.groups.test_groups_runtime import find
-from tests.broker.memory_broker import Client, MemoryBroker
 from tests.broker.produce.test_produce import answers, init, produce, to
-from tests.crash.broken import require
+from tests.support.disks.broken import require
+from tests.support.memory.broker import Client, MemoryBroker
 
 GROUP = "g"
 Place = tuple[bytes, int]

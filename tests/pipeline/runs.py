@@ -16,7 +16,7 @@ from barnabas.pipeline.config import read_config
 from barnabas.pipeline.jobs import find_job
 from barnabas.pipeline.main import execute
 from barnabas.pipeline.run import Run, run_job
-from bench.servers import Server
+from tests.support.processes.server import Server
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 240.0

@@ -14,7 +14,7 @@ from barnabas.pipeline.progress import read_batch
 from barnabas.pipeline.results import as_json_records, show, table_text
 from barnabas.pipeline.schema import fitting, parsed
 from tests.pipeline.records import mistake, records
-from tests.support.spark import frame_of
+from tests.support.spark.session import frame_of
 
 FIELDS = "at STRING, who STRING, amount DOUBLE"
 

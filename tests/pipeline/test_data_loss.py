@@ -10,8 +10,8 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from barnabas.pipeline.errors import MistakeError, PipelineError
-from bench.servers import Server
 from tests.pipeline.runs import consume, produce, run_here, toml
+from tests.support.processes.server import Server
 
 
 def archive_file(tmp_path: Path, topic: str, *more: str) -> Path:

@@ -12,7 +12,7 @@ from barnabas.pipeline.jobs.events import EventsConfig, as_records, keyed_schema
 from barnabas.pipeline.schema import fitting, parsed
 from barnabas.pipeline.spark import ATTEMPTS
 from tests.pipeline.records import mistake, record, records
-from tests.support.spark import frame_of
+from tests.support.spark.session import frame_of
 
 FIELDS = "who STRING, text STRING, n INT, at TIMESTAMP"
 

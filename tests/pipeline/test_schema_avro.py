@@ -12,7 +12,7 @@ from barnabas.pipeline.config import Schema
 from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.schema import declared_types, fitting, parsed
 from tests.pipeline.records import plain, records
-from tests.support.spark import frame_of
+from tests.support.spark.session import frame_of
 
 SCHEMA = {
     "type": "record",

@@ -16,8 +16,8 @@ from barnabas.pipeline.errors import MistakeError
 from barnabas.pipeline.failures import sentence_of
 from barnabas.pipeline.jobs import find_job
 from barnabas.pipeline.security import SECRETS, SecurityTable, checked, secured_broker, security_of
-from tests.security.certificates import Authority
 from tests.support.cases import for_each
+from tests.support.security.certificates import Authority
 
 SECRET = "a-secret"
 SCRAM = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}

@@ -20,8 +20,8 @@ from barnabas.broker.security.tls_contexts import client_context, server_context
 from barnabas.broker.security.tls_settings import tls_settings
 from barnabas.coord.cluster.resources import BROKER
 from barnabas.wire.configdef import PASSWORD, ConfigError
-from tests.security.certificates import Authority, Signed
 from tests.support.cases import for_each
+from tests.support.security.certificates import Authority, Signed
 
 CA = Authority()
 SERVER = CA.sign("server")

@@ -16,7 +16,8 @@ from barnabas.storage.files import File, UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.storage.producers.producer_snapshot import encode_snapshot
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.storage.log_driver import (
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.logs.log_driver import (
     EXAMPLES,
     PROPERTY,
     TOPIC_ID,
@@ -300,11 +301,7 @@ def test_flush_that_finds_no_descriptor_leaves_no_temporary_file(tmp_path: Path)
     assert job is not None
     assert any(name.endswith(".tmp") for name in names_in(log))
 
-    class NoDescriptors(UnsyncedFiles):
-        def open(self, path: str) -> File:
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
-
-    job._files = NoDescriptors()
+    job._files = FailingFiles(is_synced=False, errors={"open": errno.EMFILE})
     with pytest.raises(OSError, match="open files"):
         job.run()
     assert [name for name in names_in(log) if name.endswith(".tmp")] == []

@@ -21,7 +21,7 @@ from barnabas.control.errors import ControlError, NotFoundError
 from barnabas.control.opening import Opening
 from barnabas.control.operations import perform
 from barnabas.control.virtual_cluster import VirtualCluster
-from tests.failing_files import FailingFiles
+from tests.support.disks.failing_calls import FailingCalls
 
 CODES = [errno.EIO, errno.ENOSPC]
 VALUE = "eA=="
@@ -84,7 +84,7 @@ class Attempts:
         self.number += 1
         outcome: Any
         code = CODES[self.number % 2]
-        with FailingFiles(self._folder, self.number, code, LOOKED_AT) as files:
+        with FailingCalls(self._folder, self.number, code, LOOKED_AT) as files:
             try:
                 outcome = await act()
             except ControlError as error:

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from barnabas.testing import Broker
 from tests.cli.conftest import Ran
-from tests.support.commands import run_barnabas
+from tests.support.processes.commands import run_barnabas
 
 
 def _fault(*arguments: str, control: str | None = None) -> Ran:

@@ -18,8 +18,8 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchResponse
 from tests.broker.fetch.test_fetch import append, at, fetch
 from tests.broker.fetch.test_fetch import values as records_of
-from tests.broker.memory_broker import Flushes, MemoryBroker
 from tests.broker.turns import Turns, requests
+from tests.support.memory.broker import Flushes, MemoryBroker
 
 MB = 1 << 20
 SIZE = 5 * MB + 12345

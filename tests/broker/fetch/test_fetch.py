@@ -16,8 +16,8 @@ from barnabas.wire.messages.fetch import (
 )
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
-from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
 from tests.support.cases import for_each
+from tests.support.memory.broker import START_MS, Client, MemoryBroker, batch
 
 
 def append(memory: MemoryBroker, topic: str, *values: bytes, partition: int = 0) -> int:

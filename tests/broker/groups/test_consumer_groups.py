@@ -12,7 +12,7 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import consumer_groups as c
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import offsets as o
-from tests.broker.raw_client import RawClient
+from tests.support.requests.raw_client import RawClient
 from tests.support.waiting import wait_for
 
 E = ErrorCode

@@ -21,8 +21,8 @@ from barnabas.wire.messages.streams_groups import (
     StreamsGroupHeartbeatResponse,
 )
 from tests.broker.groups.test_groups_runtime import commit, find, stable
-from tests.broker.memory_broker import Client, MemoryBroker
 from tests.support.cases import for_each
+from tests.support.memory.broker import Client, MemoryBroker
 
 FEW = {
     "offsets.topic.num.partitions": "3",

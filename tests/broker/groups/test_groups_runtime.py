@@ -17,8 +17,8 @@ from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsResponse,
 )
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
-from tests.broker.memory_broker import MemoryBroker
 from tests.support.cases import for_each
+from tests.support.memory.broker import MemoryBroker
 
 OFFSETS = "__consumer_offsets"
 FEW_PARTITIONS = {"offsets.topic.num.partitions": "4"}  # the default of 50 would slow the tests down

@@ -47,8 +47,8 @@ from barnabas.wire.messages.replication import AlterPartitionRequest
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.wire.schema import Message
 from barnabas.wire.types import ONE_UUID, chunk_bytes
-from tests.broker.memory_controller import FEATURES, MemoryController, directory
 from tests.support.cases import for_each
+from tests.support.memory.controller import FEATURES, MemoryController, directory
 
 
 @pytest.fixture

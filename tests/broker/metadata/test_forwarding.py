@@ -36,8 +36,8 @@ from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
 from tests.broker.fake_controller import FakeController, Member
-from tests.broker.memory_broker import Client
 from tests.broker.scripted_nodes import Wire
+from tests.support.memory.broker import Client
 
 LOGGER = 8
 TOPIC = 2

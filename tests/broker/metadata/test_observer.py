@@ -26,8 +26,8 @@ from barnabas.wire.messages.metadata_records import (
 )
 from barnabas.wire.schema import Message
 from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum, Member
-from tests.broker.memory_broker import START_MS
 from tests.broker.scripted_nodes import Wire
+from tests.support.memory.broker import START_MS
 
 
 def topic(name: str, number: int, partitions: int = 1) -> list[Message]:

@@ -34,7 +34,7 @@ from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsRespo
 from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
-from tests.broker.memory_broker import batch
+from tests.support.memory.broker import batch
 from tests.support.waiting import within
 
 ASK = ApiVersionsRequest(client_software_name="test", client_software_version="1")

@@ -24,9 +24,9 @@ from barnabas.wire.messages.topics import (
     DeleteTopicsResponse,
 )
 from tests.broker.fetch.test_fetch import append, at, fetch, values
-from tests.broker.memory_broker import Client, MemoryBroker, batch
 from tests.broker.produce.test_produce import answers, produce, to
-from tests.broker.quotas import alter
+from tests.support.memory.broker import Client, MemoryBroker, batch
+from tests.support.requests.quotas import alter
 
 ONE = {"client-id": "one"}
 ANYBODY = {"user": "ANONYMOUS"}

@@ -16,9 +16,9 @@ from barnabas.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
-from tests.raw_batches import raw_batch, record
 from tests.support.cases import for_each
+from tests.support.logs.raw_batches import raw_batch, record
+from tests.support.memory.broker import START_MS, Client, MemoryBroker, batch
 
 
 def produce(*data: PartitionProduceData, topic: str = "t", topic_id: bytes = bytes(16), **options) -> ProduceRequest:

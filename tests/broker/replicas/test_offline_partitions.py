@@ -44,7 +44,7 @@ from barnabas.wire.messages.transactions import (
     DescribeProducersResponse,
 )
 from tests.broker.fetch.test_fetch import append, at, fetch, values
-from tests.broker.memory_broker import Client, MemoryBroker, batch
+from tests.support.memory.broker import Client, MemoryBroker, batch
 
 WHY = "the disk has lost a part of it"
 

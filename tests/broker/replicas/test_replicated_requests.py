@@ -23,7 +23,6 @@ from barnabas.wire.messages.topics import (
     DeleteRecordsTopic,
 )
 from tests.broker.fetch.test_fetch import at, fetch, values
-from tests.broker.memory_broker import Client
 from tests.broker.replicas.replicated_broker import (
     ME,
     SECOND,
@@ -34,6 +33,7 @@ from tests.broker.replicas.replicated_broker import (
     produce_request,
     the_partition,
 )
+from tests.support.memory.broker import Client
 
 
 class TestProduce:

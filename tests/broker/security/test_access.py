@@ -20,7 +20,10 @@ from barnabas.wire.messages import share_groups as sg
 from barnabas.wire.messages.tokens import CreateDelegationTokenRequest
 from barnabas.wire.principal import KafkaPrincipal
 from barnabas.wire.schema import Message, Struct
-from tests.broker.access_cases import (
+from tests.support.cases import for_each
+from tests.support.memory.broker import Client, MemoryBroker
+from tests.support.memory.controller import MemoryController
+from tests.support.requests.access_cases import (
     BROKER_CASES,
     CONTROLLER_CASES,
     GROUP,
@@ -30,9 +33,6 @@ from tests.broker.access_cases import (
     acl_creation,
     streams_heartbeat,
 )
-from tests.broker.memory_broker import Client, MemoryBroker
-from tests.broker.memory_controller import MemoryController
-from tests.support.cases import for_each
 
 ALICE = KafkaPrincipal("User", "alice")
 SETS = {

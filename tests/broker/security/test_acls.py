@@ -28,10 +28,10 @@ from barnabas.wire.messages.headers import ResponseHeader
 from barnabas.wire.principal import KafkaPrincipal
 from barnabas.wire.registry import message_for
 from barnabas.wire.types import chunk_bytes
-from tests.broker.access_cases import acl_creation
-from tests.broker.memory_broker import Client, MemoryBroker
-from tests.broker.memory_controller import MemoryController
 from tests.support.cases import for_each
+from tests.support.memory.broker import Client, MemoryBroker
+from tests.support.memory.controller import MemoryController
+from tests.support.requests.access_cases import acl_creation
 
 ALICE = KafkaPrincipal("User", "alice")
 SETS = {"authorizer.class.name": "barnabas", "super.users": "User:ANONYMOUS"}

@@ -22,10 +22,10 @@ from barnabas.coord.security.oauthbearer import OAuthBearerExchange, parse_initi
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
-from tests.broker.memory_broker import START_MS, Client
-from tests.broker.secure_broker import SecureBroker, authenticate, fails, handshake
-from tests.broker.token_issuer import AUDIENCE, ISSUER, claims, jwk, signed, unsecured, write_jwks
 from tests.support.cases import for_each
+from tests.support.memory.broker import START_MS, Client
+from tests.support.memory.secure_broker import SecureBroker, authenticate, fails, handshake
+from tests.support.security.token_issuer import AUDIENCE, ISSUER, claims, jwk, signed, unsecured, write_jwks
 
 NOW = START_MS // 1000
 URL = "sasl.oauthbearer.jwks.endpoint.url"

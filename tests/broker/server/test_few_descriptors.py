@@ -21,7 +21,7 @@ from barnabas.wire.messages.topics import (
     CreateTopicsResponse,
 )
 from tests.broker.fetch.test_fetch import append, at, fetch, values
-from tests.broker.memory_broker import MemoryBroker
+from tests.support.memory.broker import MemoryBroker
 
 PARTITIONS = 30
 

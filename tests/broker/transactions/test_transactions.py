@@ -15,8 +15,8 @@ from barnabas.wire.messages import produce as p
 from barnabas.wire.messages import transactions as t
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
-from tests.broker.memory_broker import MemoryBroker, batch
 from tests.support.cases import for_each
+from tests.support.memory.broker import MemoryBroker, batch
 
 FEW = {"transaction.state.log.num.partitions": "3", "offsets.topic.num.partitions": "3"}
 

@@ -22,9 +22,9 @@ from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest,
 from barnabas.wire.schema import Message
 from tests.broker.fetch.test_fetch import at, fetch
 from tests.broker.groups.test_groups_runtime import commit, find, join_request, member_id_of, stable
-from tests.broker.memory_broker import Client, MemoryBroker, batch
 from tests.broker.transactions.test_transactions import FEW, TransactionalClient, marker
 from tests.support.cases import for_each
+from tests.support.memory.broker import Client, MemoryBroker, batch
 
 MEMBER = "A" * 22
 SETS = {**FEW, "share.coordinator.state.topic.num.partitions": "3", "barnabas.log.sync": "always"}
