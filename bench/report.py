@@ -15,6 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import psutil
+from barnabas.docgen_prose import format_page
 
 from bench.case import KINDS, Case, Group
 from bench.noise import Noise
@@ -143,4 +144,4 @@ def write_markdown(
         text += ["| " + " | ".join(_headings(group)) + " |", "|---|---|---:|---:|---:|---|---|---:|---:|---:|"]
         text += ["| " + " | ".join(line.cells()) + " |" for line in lines]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(text) + "\n")
+    path.write_text(format_page("\n".join(text) + "\n"))
