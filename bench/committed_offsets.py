@@ -26,8 +26,8 @@ from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from bench import start
-from bench.real_kafka import KafkaServer
-from bench.servers import BarnabasServer, Server
+from tests.support.processes.kafka import KafkaServer
+from tests.support.processes.server import BarnabasServer, Server
 
 COORDINATORS = 50
 """Partitions of `__consumer_offsets`, the default of both brokers."""

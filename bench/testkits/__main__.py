@@ -17,12 +17,12 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from bench.servers import ROOT
 from bench.testkits.behaviours import Behaviour, Outcome, all_behaviours, attempt
 from bench.testkits.measure import Figures
 from bench.testkits.product import IMPATIENT, Product, Setup, UnsupportedError
 from bench.testkits.products import PRODUCTS
 from bench.testkits.report import behaviours_table, state_of_the_machine, times_table, write_page
+from tests.support.processes.server import ROOT
 
 RUN_LIMIT_S = 180
 

@@ -8,11 +8,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from bench.report import machine
-from bench.servers import ROOT
 from bench.testkits import kafka_native
 from bench.testkits.behaviours import Behaviour, Outcome
 from bench.testkits.measure import Figures
 from bench.testkits.product import Product
+from tests.support.processes.server import ROOT
 
 PAGE = ROOT / "docs" / "evidence" / "comparison.md"
 COLUMNS = {"start s": "start, s", "isolation ms": "isolation, ms", "test ms": "whole test, ms", "memory MB": "MB"}

@@ -16,8 +16,8 @@ from barnabas.broker.config.keys.general import (
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS,
 )
 from barnabas.broker.waiting import Future, sleep_until
-from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.producers.producer_entry import NO_OFFSET
+from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.batches.records import HEADER_SIZE, TRANSACTIONAL_BIT
 from barnabas.wire.errors import ErrorCode, KafkaError
 

@@ -23,7 +23,7 @@ from barnabas.broker.waking import FEW, Waking
 from barnabas.coord.cluster.topic_image import NO_LEADER
 from barnabas.coord.topic_names import INTERNAL_TOPICS
 from barnabas.storage.append.batch_check import check_client_batch
-from barnabas.storage.batch_header import BatchHeader
+from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.configdef import LONG_MAX
 from barnabas.wire.errors import ErrorCode, KafkaError
 

@@ -12,7 +12,7 @@ from barnabas.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from bench import frames
+from tests.support.requests import frames
 
 HEADER_BYTES = 4 + 10 + len(frames.CLIENT_ID)
 

@@ -22,7 +22,7 @@ from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, 
 from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
-from tests.broker.memory_broker import START_MS, Flushes
+from tests.support.memory.broker import START_MS, Flushes
 
 MAX_TURNS = 3000
 STEP_S = 0.01

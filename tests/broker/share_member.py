@@ -7,7 +7,7 @@ from barnabas.wire.messages import configs as c
 from barnabas.wire.messages import share_groups as g
 from barnabas.wire.messages import share_state as s
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from tests.broker.memory_broker import MemoryBroker, batch
+from tests.support.memory.broker import MemoryBroker, batch
 
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 FEW = {"share.coordinator.state.topic.num.partitions": "3", "group.share.min.record.lock.duration.ms": "1000"}

@@ -7,7 +7,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 
 from barnabas.wire.batches.records import build_batch
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.broker.raw_client import RawClient
+from tests.support.requests.raw_client import RawClient
 
 
 @pytest.fixture

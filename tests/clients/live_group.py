@@ -15,7 +15,7 @@ from barnabas.wire.messages.consumer_groups import ConsumerGroupDescribeRequest
 from barnabas.wire.messages.consumer_protocol import ConsumerProtocolAssignment
 from barnabas.wire.messages.groups import DescribeGroupsRequest
 from compat.java import program
-from tests.broker.raw_client import RawClient, ask_coordinator
+from tests.support.requests.raw_client import RawClient, ask_coordinator
 from tests.support.waiting import wait_for
 
 DEADLINE_S = 120.0

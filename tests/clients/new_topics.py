@@ -5,7 +5,7 @@ Clients retry what is answered with UNKNOWN_TOPIC_OR_PARTITION, but records that
 
 from __future__ import annotations
 
-from bench.servers import Server
+from tests.support.processes.server import Server
 from tests.support.waiting import wait_for
 
 

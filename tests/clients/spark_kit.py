@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from bench.servers import Server
 from tests.support.lazy import skip_without
+from tests.support.processes.server import Server
 
 skip_without("pyspark", "confluent_kafka")
 from confluent_kafka import Consumer, Producer, TopicPartition  # noqa: E402

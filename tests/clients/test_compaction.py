@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench.servers import Server
 from tests.clients.dump_tools import both_agree, files_of
+from tests.support.processes.server import Server
 from tests.support.waiting import wait_for
 
 DEADLINE_S = 100

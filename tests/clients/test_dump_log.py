@@ -18,10 +18,10 @@ from barnabas.storage.log_config import LogConfig
 from barnabas.wire.batches.compression import compress
 from barnabas.wire.batches.crc import crc32c
 from barnabas.wire.batches.records import HEADER_SIZE, build_batch
-from bench.real_kafka import KafkaServer
-from bench.servers import BarnabasServer, Server
 from tests.clients.dump_tools import both_agree, files_of, kafkas_dump, our_dump
-from tests.written_log import open_log, write_log
+from tests.support.logs.written_log import open_log, write_log
+from tests.support.processes.kafka import KafkaServer
+from tests.support.processes.server import BarnabasServer, Server
 
 pytestmark = pytest.mark.jvm
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from compat.jvm import host
-from compat.kafka_tools import class_path
+from tests.support.jvm import host
+from tests.support.jvm.kafka_tools import class_path
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.jvm
@@ -136,7 +136,7 @@ def test_a_program_that_ends_the_jvm_is_named(classes: list[Path]) -> None:
 
 USER = """
 import sys
-from compat.jvm import host
+from tests.support.jvm import host
 print(host.run([sys.argv[1], *sys.argv[2:]], "Program", "count", options=("-Dbarnabas.other=yes",)).out.split()[0])
 print(host.Host.started(), flush=True)
 sys.stdin.read()

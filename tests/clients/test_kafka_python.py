@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bench.servers import Server
 from tests.clients.new_topics import wait_for_leaders
 from tests.support.lazy import lazy, skip_without
+from tests.support.processes.server import Server
 from tests.support.waiting import wait_for
 
 skip_without("kafka")

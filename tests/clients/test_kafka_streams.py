@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from compat.kafka_tools import run_tool
+from compat.kafka_streams.application import DEADLINE_S, Application
 from tests.clients.exchange import Directory
-from tests.clients.streams_application import DEADLINE_S, Application
 from tests.conftest import Brokers
+from tests.support.jvm.kafka_tools import run_tool
 from tests.support.waiting import wait_for
 
 SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**32))))

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from compat import kafka_tools
-from tests.cli.kafka_tools import jvm
-from tests.cli.kafka_tools.transcript import Output
-from tests.client_security.certificates import Authority
-from tests.client_security.secured import MODULES, Secured
+from tests.support.jvm import kafka_scripts as jvm
+from tests.support.jvm import kafka_tools
+from tests.support.processes.secured import MODULES, Secured
+from tests.support.security.key_stores import Authority
+from tests.support.transcript import Output
 from tests.support.waiting import wait_for
 
 pytestmark = [

@@ -16,12 +16,12 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from barnabas.wire.messages.metadata import MetadataRequest
-from bench.ports import free_port
-from bench.real_kafka import LOG4J, KafkaServer
-from bench.servers import BarnabasServer
-from compat.jvm.command import KAFKA_NODE
-from compat.kafka_tools import output
-from tests.broker.raw_client import RawClient
+from tests.support.jvm.command import KAFKA_NODE
+from tests.support.jvm.kafka_tools import output
+from tests.support.processes.kafka import LOG4J, KafkaServer
+from tests.support.processes.ports import free_port
+from tests.support.processes.server import BarnabasServer
+from tests.support.requests.raw_client import RawClient
 from tests.support.waiting import wait_for
 
 pytestmark = [

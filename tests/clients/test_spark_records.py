@@ -25,7 +25,7 @@ from tests.clients.spark_kit import (
     source,
     take_available,
 )
-from tests.support.spark import MARKS
+from tests.support.spark.session import MARKS
 from tests.support.waiting import wait_for
 
 pytestmark = [*MARKS, pytest.mark.soak]

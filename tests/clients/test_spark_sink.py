@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import functions
 
 from tests.clients.spark_kit import PATIENCE_S, Create, consume, ended, numbers, produce, sink, source, take_available
-from tests.support.spark import MARKS
+from tests.support.spark.session import MARKS
 from tests.support.waiting import wait_for
 
 pytestmark = [*MARKS, pytest.mark.soak]

@@ -9,14 +9,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from barnabas.cluster.plan import OUR_CONTROLLER, broker_keys, replication_defaults
-from bench.ports import free_port
-from bench.servers import Server
+from barnabas.supervise.plan import OUR_CONTROLLER, broker_keys, replication_defaults
 from tests.cluster.in_process import Host, LocalNode
 from tests.cluster.kafka_node import KafkaNode
 from tests.cluster.links import Links
 from tests.cluster.quorums import HOST, IN_PROCESS, Quorum, node_command
-from tests.support.warm_server import WarmServer
+from tests.support.processes.ports import free_port
+from tests.support.processes.server import Server
+from tests.support.processes.warm_server import WarmServer
 
 T = TypeVar("T")
 FAST = {

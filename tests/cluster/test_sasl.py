@@ -16,10 +16,10 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from bench.ports import free_port
 from tests.cluster.clusters import Cluster
 from tests.cluster.conftest import KINDS
 from tests.cluster.quorums import IN_PROCESS
+from tests.support.processes.ports import free_port
 from tests.support.waiting import ANY_ERROR, wait_for
 
 WAIT_S = 60.0

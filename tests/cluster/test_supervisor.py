@@ -15,26 +15,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from barnabas.cluster import state
-from barnabas.cluster.directory import take_directory
-from barnabas.cluster.members import Members
-from barnabas.cluster.options import ClusterOptions
-from barnabas.cluster.supervisor import SAVE_AGAIN_S, Supervisor
-from barnabas.storage.files import Buffer, File, Files
-from tests.cli.conftest import COMMAND, Ran, call_command, clean_environment, run_command
+from barnabas.supervise import state
+from barnabas.supervise.directory import take_directory
+from barnabas.supervise.members import Members
+from barnabas.supervise.options import ClusterOptions
+from barnabas.supervise.supervisor import SAVE_AGAIN_S, Supervisor
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.processes.commands import COMMAND, Ran, call_command, clean_environment, run_command
 from tests.support.waiting import ANY_ERROR, wait_for
-
-
-class Disk(Files):
-    """Files on a disk that may be full."""
-
-    is_full = False
-
-    def write_at(self, file: File, data: Buffer, position: int) -> None:
-        if self.is_full:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
-        super().write_at(file, data, position)
-
 
 END_S = 60.0
 """How long a supervisor may take for a clean stop, seconds."""
@@ -253,15 +241,15 @@ def test_a_state_that_cannot_be_written_stops_nobody(
     options = ClusterOptions(1, port=0, data_dir=str(tmp_path))
     lock = take_directory(str(tmp_path), 0.0)
     supervisor = Supervisor(Members(options, str(tmp_path)), options, lock)
-    supervisor._files = disk = Disk()
-    disk.is_full = True
+    supervisor._files = disk = FailingFiles()
+    disk.errors["write"] = errno.ENOSPC
     supervisor.save()
     supervisor.save()
     told = capsys.readouterr().err
     assert told.count("cluster.json: No space left on device; it is written when that is possible") == 1
-    disk.is_full = False
+    disk.errors.clear()
     now = time.monotonic()
-    monkeypatch.setattr("barnabas.cluster.supervisor.time.monotonic", lambda: now + SAVE_AGAIN_S)
+    monkeypatch.setattr("barnabas.supervise.supervisor.time.monotonic", lambda: now + SAVE_AGAIN_S)
     supervisor._save_again()
     assert state.read(str(tmp_path)) == supervisor.state
     supervisor.close()

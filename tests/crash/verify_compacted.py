@@ -11,9 +11,9 @@ from random import Random
 
 from barnabas.storage.log import Log
 from barnabas.wire.batches.records import BatchView, iter_batches, iter_records
-from tests.crash.broken import require
 from tests.crash.ledger import Batch, Record
 from tests.crash.replay import Replayed
+from tests.support.disks.broken import require
 
 Kept = dict[int, Record]
 """Records by offset."""

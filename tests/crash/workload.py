@@ -19,7 +19,6 @@ from barnabas.storage.cleaning.selection import CleanerLimits, cleanable, cleani
 from barnabas.storage.log import Log
 from barnabas.storage.recover.truncation import Truncation
 from tests.crash.appends import Appender
-from tests.crash.disk import RecordingDisk
 from tests.crash.host import Counters, Host, Setup, is_compacted
 from tests.crash.ledger import (
     Created,
@@ -32,6 +31,7 @@ from tests.crash.ledger import (
     StartMoved,
     StartMoving,
 )
+from tests.support.disks.disk import RecordingDisk
 
 T = TypeVar("T")
 LIMITS = CleanerLimits(key_memory=1 << 20, io_buffer=700, io_per_second=0.0)

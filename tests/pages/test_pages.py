@@ -14,16 +14,22 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from compat.jars import fetch
-from tests.packaging.trees import copy_tree
-from tests.pages.blocks import parse_blocks
 from tests.pages.environment import ROOT, PageEnvironment
 from tests.pages.running import NOT_RUN, Follower
+from tests.support.blocks import parse_blocks
 from tests.support.cases import for_each
+from tests.support.jvm.jars import fetch
+from tests.support.trees import copy_tree
 
 pytestmark = pytest.mark.timeout(900)
 
-CLONES = {"README.md": ".", "CONTRIBUTING.md": ".", "docs/pipeline.md": ".", "docs/ci.md": "barnabas"}
+CLONES = {
+    "README.md": ".",
+    "CONTRIBUTING.md": ".",
+    "docs/ci.md": "barnabas",
+    "docs/contributing/first-change.md": ".",
+    "docs/pipeline.md": ".",
+}
 """Pages that begin with nothing installed, and where their clone is. The others begin with Barnabas installed."""
 EXCEPTIONS: dict[str, dict[str, int]] = {
     "README.md": {"targets": 1, "soak": 2},
@@ -85,7 +91,7 @@ def _follow(page: str, root: Path, shared: Path, *, with_soak: bool) -> None:
 
 def _for_spark() -> dict[str, str]:
     """Variables that spare the download of Spark's connector, and Java's second compiler: no job here runs long."""
-    jars = str(fetch(ROOT / "barnabas/pipeline/pom.xml"))
+    jars = str(fetch(ROOT / "barnabas/spark/session/pom.xml"))
     return {"BARNABAS_SPARK_JARS": jars, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 
 

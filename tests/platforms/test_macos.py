@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.servers import ROOT, BarnabasServer
-from tests.cli.conftest import run_command
+from tests.support.processes.commands import run_command
+from tests.support.processes.server import ROOT, BarnabasServer
 
 DARWIN = str(Path(__file__).parent / "darwin")
 LINES = 20_000

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from scripts.pages.prose import format_page
 from tests.soak.choice import by_age
 from tests.soak.part import Part
 from tests.soak.parts import FIGURES, Figure
@@ -31,7 +32,7 @@ def page(calls: Sequence[Call], parts: Sequence[Part]) -> str:
         _failures(calls, parts),
         (HERE / "anomalies.md").read_text().strip(),
     ]
-    return "\n\n".join(sections) + "\n"
+    return format_page("\n\n".join(sections) + "\n")
 
 
 def total(figure: Figure, calls: Iterable[Call]) -> int:

@@ -42,7 +42,7 @@ def test_figures_are_sums_of_calls_that_passed_on_the_newest_version_and_on_all(
     assert total(FIGURE, calls) == 2300
     text = page(calls, [STATES])
     assert "| crash states | 2,000 | 2,300 |" in text
-    assert "is new, a hash of its source, of commit abc. On it: 2 calls, 1 of them failed" in text
+    assert "is new, a hash of its source, of commit abc.\nOn it: 2 calls, 1 of them failed" in text
     assert "On all versions: 4 calls, 1 of them failed, 0.0 hours, from 2026-01-01 to 2026-01-04, on 2 CPUs" in text
 
 

@@ -18,8 +18,8 @@ from barnabas.storage.directories.log_dirs import LogDirs
 from barnabas.storage.files import File, Files, FileSlice, UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.storage.log_driver import TOPIC_ID, append, batch_of, small_config, values_from
 from tests.support.cases import for_each
+from tests.support.logs.log_driver import TOPIC_ID, append, batch_of, small_config, values_from
 
 
 class Disk(UnsyncedFiles):

@@ -15,7 +15,16 @@ from barnabas.storage.cleaning import retention
 from barnabas.storage.directories.log_dirs import LogDirs
 from barnabas.storage.files import UnsyncedFiles
 from barnabas.storage.log import Log
-from tests.storage.log_driver import PROPERTY, TOPIC_ID, append, batch_of, open_log, records_from, restart, small_config
+from tests.support.logs.log_driver import (
+    PROPERTY,
+    TOPIC_ID,
+    append,
+    batch_of,
+    open_log,
+    records_from,
+    restart,
+    small_config,
+)
 
 NOW_MS = 1_000_000
 DELETE = frozenset({"delete"})

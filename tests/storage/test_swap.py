@@ -17,8 +17,8 @@ from barnabas.storage.log import Log
 from barnabas.storage.recover import swap
 from barnabas.storage.segments.segment import Segment
 from barnabas.wire.batches.records import iter_batches, iter_records
-from tests.crash.faulty_disk import Fault, FaultyDisk
-from tests.storage.log_driver import append, batch_of, open_log, records_from, small_config
+from tests.support.disks.faulty_disk import Fault, FaultyDisk
+from tests.support.logs.log_driver import append, batch_of, open_log, records_from, small_config
 from tests.support.volume import first_seed
 
 Rename = tuple[str, str]

@@ -17,10 +17,10 @@ from barnabas.wire.batches.record_search import SearchedRecords
 from barnabas.wire.batches.records import HEADER_SIZE, BatchBuilder, BatchView, iter_records
 from barnabas.wire.errors import CorruptRecord, ErrorCode, KafkaError
 from barnabas.wire.steps import result_of
-from tests.raw_batches import BASE_MS, bomb, raw_batch, record
-from tests.steps import counted
-from tests.storage.log_driver import append, batch_of, open_log, small_config
 from tests.support.cases import for_each
+from tests.support.logs.log_driver import append, batch_of, open_log, small_config
+from tests.support.logs.raw_batches import BASE_MS, bomb, raw_batch, record
+from tests.support.steps import counted
 
 MANY = 4 * IN_PLACE_UNITS
 LATER = BASE_MS + 10

@@ -16,8 +16,8 @@ from barnabas.storage.damage import DamagedLog
 from barnabas.storage.directories.checkpoints import CorruptCheckpoint
 from barnabas.storage.directories.log_dirs import DataDirMismatch
 from barnabas.storage.files import Files, ReadOnlyFiles
-from tests.storage.dirs_driver import append_batches, log_dirs, open_log, opened_dirs
 from tests.support.cases import for_each
+from tests.support.logs.dirs_driver import append_batches, log_dirs, open_log, opened_dirs
 
 WRONG_BYTES = (0x00, 0x0A, 0x20, 0x2D, 0x39, 0x3D, 0x7F, 0xC3, 0xFF)
 HUGE = str(10**40).encode()

@@ -15,7 +15,7 @@ from barnabas.wire.frame import (
 )
 from barnabas.wire.messages.headers import RequestHeader
 from barnabas.wire.types import Chunk, chunk_bytes
-from tests.wire.recorded import Exchange, exchanges
+from tests.support.requests.recorded import Exchange, exchanges
 
 
 def framed(data: bytes) -> bytes:

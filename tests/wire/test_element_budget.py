@@ -13,8 +13,8 @@ from barnabas.wire.messages.offsets import (
     OffsetCommitRequestTopic,
 )
 from barnabas.wire.varint import encode_unsigned_varint
-from tests.steps import counted
-from tests.wire.recorded import vectors
+from tests.support.requests.recorded import vectors
+from tests.support.steps import counted
 
 
 def _elements(message: StructBase) -> int:

@@ -14,7 +14,7 @@ from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopi
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.types import ONE_UUID, ZERO_UUID, uuid_from_text, uuid_to_text
 from tests.support.cases import for_each
-from tests.wire.recorded import vectors
+from tests.support.requests.recorded import vectors
 
 TOPIC = {"topicId": "AAAAAAAAAAAAAAAAAAAAAA", "name": "t"}
 REQUEST = {"topics": [TOPIC], "allowAutoTopicCreation": True, "includeTopicAuthorizedOperations": False}

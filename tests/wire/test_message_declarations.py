@@ -18,7 +18,7 @@ from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest
 from barnabas.wire.registry import FAMILIES, all_messages, message_for, message_named
 from barnabas.wire.schema import Message
 from barnabas.wire.types import ZERO_UUID
-from tests.wire.recorded import DATA, message_table
+from tests.support.requests.recorded import DATA, message_table
 
 KINDS = {
     "request": "request", "response": "response", "header": "header", "data": "data", "metadata": "record",

@@ -20,9 +20,9 @@ from barnabas.wire.batches.record_lengths import lengths_fit
 from barnabas.wire.batches.record_scan import record_starts
 from barnabas.wire.batches.records import HEADER_SIZE, BatchBuilder, BatchView, iter_records, records_in_range
 from barnabas.wire.errors import CorruptRecord, ErrorCode, KafkaError
-from tests.raw_batches import BASE_MS, raw_batch, record
-from tests.steps import counted
 from tests.support.cases import for_each
+from tests.support.logs.raw_batches import BASE_MS, raw_batch, record
+from tests.support.steps import counted
 
 bodies = st.none() | st.binary(max_size=300)
 headers = st.lists(st.tuples(st.text(st.characters(codec="utf-8"), max_size=12), bodies), max_size=3)

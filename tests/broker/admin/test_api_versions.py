@@ -12,8 +12,8 @@ from barnabas.broker.apis.registry import BROKER_APIS, TELEMETRY_APIS, served_ve
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from tests.broker.memory_broker import MemoryBroker
 from tests.support.cases import for_each
+from tests.support.memory.broker import MemoryBroker
 
 
 @for_each("version", range(6))

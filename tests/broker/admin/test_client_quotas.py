@@ -17,9 +17,9 @@ from barnabas.wire.messages.quotas import (
     DescribeClientQuotasResponse,
     OpData,
 )
-from tests.broker.memory_broker import Client, MemoryBroker
-from tests.broker.quotas import Entity, alter, alteration, described
 from tests.support.cases import for_each
+from tests.support.memory.broker import Client, MemoryBroker
+from tests.support.requests.quotas import Entity, alter, alteration, described
 
 ALICE: Entity = {"user": "alice"}
 ALICE_ONE: Entity = {"user": "alice", "client-id": "one"}

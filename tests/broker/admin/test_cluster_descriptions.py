@@ -8,7 +8,7 @@ from barnabas.coord.cluster.topic_image import LOST_DIRECTORY
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import metadata as md
 from barnabas.wire.messages import metadata_records as m
-from tests.broker.memory_cluster import MemoryCluster
+from tests.support.memory.cluster import MemoryCluster
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from barnabas.wire.messages.share_groups import (
 )
 from barnabas.wire.messages.streams_groups import StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest
 from barnabas.wire.registry import message_for
-from tests.broker.memory_broker import Client, MemoryBroker
+from tests.support.memory.broker import Client, MemoryBroker
 
 UPGRADE, SAFE = 1, 2
 LATEST = served_versions(ApiKey.UPDATE_FEATURES)[1]

@@ -16,8 +16,8 @@ from barnabas.wire.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-from tests.broker.memory_broker import Client, MemoryBroker
 from tests.support.cases import for_each
+from tests.support.memory.broker import Client, MemoryBroker
 
 
 @pytest.fixture

@@ -36,9 +36,9 @@ from barnabas.wire.messages.topics import (
     DeleteTopicState,
 )
 from barnabas.wire.schema import Message
-from tests.broker.memory_broker import Client
-from tests.broker.quotas import alteration
-from tests.broker.secure_broker import ADMIN, ADMIN_SECRET, SecureBroker
+from tests.support.memory.broker import Client
+from tests.support.memory.secure_broker import ADMIN, ADMIN_SECRET, SecureBroker
+from tests.support.requests.quotas import alteration
 
 REFUSED, FINE = int(ErrorCode.POLICY_VIOLATION), 0
 SETS = {

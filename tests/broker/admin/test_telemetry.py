@@ -26,9 +26,9 @@ from barnabas.wire.messages.telemetry import (
     PushTelemetryResponse,
 )
 from barnabas.wire.types import uuid_to_text
-from tests.broker.memory_broker import Client, MemoryBroker
 from tests.support.cases import for_each
-from tests.wire.otlp_writer import gauge, number, push, sum_of
+from tests.support.memory.broker import Client, MemoryBroker
+from tests.support.requests.otlp_writer import gauge, number, push, sum_of
 
 CLIENT_METRICS = 16
 SET, DELETE, APPEND = 0, 1, 2

@@ -12,8 +12,8 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import configs as c
 from barnabas.wire.messages import topics as t
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from tests.broker.memory_broker import Client, MemoryBroker
 from tests.support.cases import for_each
+from tests.support.memory.broker import Client, MemoryBroker
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
 SET, DELETE, APPEND = 0, 1, 2

@@ -13,8 +13,8 @@ from barnabas.broker.config.load import load
 from barnabas.coord.groups.settings import AutoOffsetReset, GroupSettings
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.messages import configs as c
-from tests.broker.memory_broker import Client, MemoryBroker
 from tests.support.cases import for_each
+from tests.support.memory.broker import Client, MemoryBroker
 
 DEFAULTS = GroupSettings(streams_initial_rebalance_delay_ms=0)
 """Kafka's defaults, except for those that the dev profile changes."""

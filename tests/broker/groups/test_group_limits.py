@@ -34,7 +34,7 @@ from barnabas.wire.messages.streams_groups import (
     StreamsGroupHeartbeatResponse,
 )
 from barnabas.wire.schema import Message
-from tests.broker.memory_broker import MemoryBroker, R
+from tests.support.memory.broker import MemoryBroker, R
 
 LIMITS = {
     "barnabas.log.sync": "os",

@@ -10,8 +10,8 @@ import pytest
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import offsets as o
-from tests.broker.raw_client import RawClient
 from tests.support.cases import for_each
+from tests.support.requests.raw_client import RawClient
 
 E = ErrorCode
 ZERO = bytes(16)

@@ -15,7 +15,7 @@ from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages import streams_groups as s
 from barnabas.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
-from tests.broker.raw_client import RawClient
+from tests.support.requests.raw_client import RawClient
 from tests.support.waiting import Deadline, wait_for
 
 E = ErrorCode

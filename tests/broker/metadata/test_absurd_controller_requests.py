@@ -15,9 +15,9 @@ from barnabas.wire.errors import ErrorCode, ProtocolError
 from barnabas.wire.messages.cluster import BrokerRegistrationResponse
 from barnabas.wire.messages.fetch import FetchResponseLeaderIdAndEpoch
 from barnabas.wire.registry import message_for
-from tests.broker.memory_controller import MemoryController
-from tests.hostile.fuzz.values import Absurd, Api, Learned
 from tests.support.cases import for_each
+from tests.support.memory.controller import MemoryController
+from tests.support.requests.absurd_values import Absurd, Api, Learned
 from tests.support.volume import for_each_seed, seeds
 
 APIS = tuple(Api(*message_for(key), *served_versions(key)) for key in sorted(CONTROLLER_APIS))

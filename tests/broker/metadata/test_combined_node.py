@@ -16,8 +16,8 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.cluster import AllocateProducerIdsRequest, UnregisterBrokerRequest
 from barnabas.wire.messages.raft import DescribeQuorumRequest
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest
-from tests.broker.memory_broker import MemoryBroker
-from tests.broker.memory_controller import ENDPOINT, MemoryController
+from tests.support.memory.broker import MemoryBroker
+from tests.support.memory.controller import ENDPOINT, MemoryController
 
 SETS = {
     "process.roles": "broker,controller",
@@ -45,7 +45,7 @@ class Combined(MemoryController):
     """The node in memory; brokers that are registered by `register` are other processes."""
 
     def __init__(self, data_dir: Path) -> None:
-        from tests.broker.memory_broker import Clock, Flushes
+        from tests.support.memory.broker import Clock, Flushes
 
         self.clock, self.disk, self.flushes = Clock(), Flushes(), Flushes()
         self.network = NoNetwork()

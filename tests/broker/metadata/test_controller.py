@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Callable, Mapping
 from itertools import count
@@ -23,7 +24,6 @@ from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.coord.cluster.node_records import BOOTSTRAP_FEATURES, SUPPORTED_FEATURES
 from barnabas.storage.directories.log_dirs import LogDirs
-from barnabas.storage.files import Files
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
@@ -33,23 +33,11 @@ from barnabas.wire.messages.configs import (
 )
 from barnabas.wire.messages.topics import DeleteTopicsRequest
 from barnabas.wire.types import ONE_UUID
-from tests.broker.memory_broker import Flushes, MemoryBroker
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.memory.broker import Flushes, MemoryBroker
 
 R = TypeVar("R")
 ids = count(1)
-
-
-class SyncFails(Files):
-    """A fast disk whose syncs can be made to fail."""
-
-    is_failing = False
-
-    def sync(self, file: Any) -> None:
-        if self.is_failing:
-            raise OSError(5, "Input/output error")
-
-    def sync_dir(self, path: str) -> None:
-        """Does nothing, since nothing is lost in a test."""
 
 
 class Subscriber:
@@ -67,7 +55,7 @@ class Node:
     """The parts of a broker that the controller works with, and a subscriber."""
 
     def __init__(self, path: Path, **sets: str) -> None:
-        self.files = SyncFails()
+        self.files = FailingFiles(is_synced=False)
         self.failed_dirs: list[str] = []
         self.config = load({key.replace("_", "."): value for key, value in sets.items()}, {}, None)
         self.node_id = self.config.node_id
@@ -285,12 +273,12 @@ def test_an_existing_topic_is_not_created_again(tmp_path: Path) -> None:
 def test_after_a_failed_sync_every_change_is_refused(tmp_path: Path) -> None:
     """Never retry a failed fsync: what is on the disk is unknown."""
     node = Node(tmp_path)
-    node.files.is_failing = True
+    node.files.errors["sync"] = errno.EIO
     with pytest.raises(KafkaError) as raised:
         node.create("orders")
     assert raised.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     assert node.failed_dirs == [str(tmp_path)]
-    node.files.is_failing = False
+    node.files.errors.clear()
     with pytest.raises(KafkaError, match="could not be synced"):
         node.create("orders")
     assert node.image.topics == {}

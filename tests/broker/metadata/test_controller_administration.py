@@ -36,7 +36,7 @@ from barnabas.wire.messages.topics import (
     ReassignablePartition,
     ReassignableTopic,
 )
-from tests.broker.memory_controller import MemoryController
+from tests.support.memory.controller import MemoryController
 
 
 @pytest.fixture

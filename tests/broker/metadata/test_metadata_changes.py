@@ -14,7 +14,6 @@ from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.metadata_batches import replay_batches
 from barnabas.coord.cluster.topic_image import MIGRATING_DIRECTORY
-from barnabas.storage.files import File, Files
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
@@ -36,54 +35,35 @@ from barnabas.wire.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
-from tests.broker.groups.test_groups_runtime import find
-from tests.broker.memory_broker import Client, Clock, Flushes, MemoryBroker, batch
-from tests.broker.produce.test_produce import produce, to
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.memory.broker import Client, Clock, Flushes, MemoryBroker, batch
+from tests.support.requests.groups import find
+from tests.support.requests.produce import produce, to
+
+WAITS = frozenset({"sync", "sync_dir", "sync_file_system", "remove_tree", "mkdirs"})
+"""What may take long on a disk."""
 
 
-class Disk(Files):
-    """Files that note the waits for the disk outside of the threads, and whose operations can fail."""
+class WatchedDisk(FailingFiles):
+    """Files that note what the event loop has to wait for: syncs and changes of directories outside of the threads."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(is_synced=False)
         self.in_thread = False
         self.waits: list[str] = []
         self.fails: Callable[[str, str], bool] = lambda operation, path: False
 
-    def _note(self, operation: str, path: str) -> None:
-        if not self.in_thread:
+    def before(self, operation: str, path: str) -> None:
+        if not self.in_thread and operation in WAITS:
             self.waits.append(f"{operation} {path}")
         if self.fails(operation, path):
             raise OSError(errno.EIO, "Input/output error", path)
-
-    def sync(self, file: File) -> None:
-        self._note("sync", file.path)
-
-    def sync_dir(self, path: str) -> None:
-        self._note("sync_dir", path)
-
-    def sync_file_system(self, file: File) -> bool:
-        self._note("sync_file_system", file.path)
-        return True
-
-    def remove_tree(self, path: str) -> None:
-        self._note("remove_tree", path)
-        super().remove_tree(path)
-
-    def mkdirs(self, path: str) -> None:
-        self._note("mkdirs", path)
-        super().mkdirs(path)
-
-    def rename(self, old: str, new: str) -> None:
-        if self.fails("rename", old):
-            raise OSError(errno.EIO, "Input/output error", old)
-        super().rename(old, new)
 
 
 class Threads(Flushes):
     """Runs work at once, as a thread would."""
 
-    def __init__(self, disk: Disk) -> None:
+    def __init__(self, disk: WatchedDisk) -> None:
         super().__init__()
         self.disk = disk
 
@@ -117,12 +97,12 @@ class SlowClock(Clock):
 
 
 @pytest.fixture
-def disk() -> Disk:
-    return Disk()
+def disk() -> WatchedDisk:
+    return WatchedDisk()
 
 
 @pytest.fixture
-def memory(tmp_path: Path, disk: Disk) -> Iterator[MemoryBroker]:
+def memory(tmp_path: Path, disk: WatchedDisk) -> Iterator[MemoryBroker]:
     memory = MemoryBroker(tmp_path, {"offsets.topic.num.partitions": "3"}, files=disk, disk=Threads(disk))
     disk.waits.clear()
     yield memory
@@ -183,7 +163,7 @@ def test_everybody_who_creates_a_topic_by_asking_for_it_finds_it(memory: MemoryB
         assert errors_of(response_of(client, MetadataResponse)) == [0, ErrorCode.INVALID_TOPIC_EXCEPTION]
 
 
-def test_after_a_failed_sync_everybody_in_the_queue_is_answered(memory: MemoryBroker, disk: Disk) -> None:
+def test_after_a_failed_sync_everybody_in_the_queue_is_answered(memory: MemoryBroker, disk: WatchedDisk) -> None:
     clients = [memory.client() for _ in range(3)]
     memory.disk.is_paused = True
     for index, client in enumerate(clients):
@@ -243,7 +223,7 @@ def test_a_stop_finishes_the_change_in_progress_and_refuses_the_others(memory: M
     again.close()
 
 
-def test_no_request_waits_for_the_disk_in_the_loop(memory: MemoryBroker, disk: Disk) -> None:
+def test_no_request_waits_for_the_disk_in_the_loop(memory: MemoryBroker, disk: WatchedDisk) -> None:
     """Partitions made, written, cut and deleted; configs; coordinators; producer ids."""
     client = memory.client()
     for _ in range(2):
@@ -268,7 +248,9 @@ def test_no_request_waits_for_the_disk_in_the_loop(memory: MemoryBroker, disk: D
     assert disk.waits == []
 
 
-def test_the_first_records_of_many_partitions_wait_for_no_disk_in_the_loop(memory: MemoryBroker, disk: Disk) -> None:
+def test_the_first_records_of_many_partitions_wait_for_no_disk_in_the_loop(
+    memory: MemoryBroker, disk: WatchedDisk
+) -> None:
     """Each begins a leader epoch."""
     client = memory.client()
     assert errors_of(client.ask(creation("t", partitions=300), 7, CreateTopicsResponse)) == [0]
@@ -279,7 +261,7 @@ def test_the_first_records_of_many_partitions_wait_for_no_disk_in_the_loop(memor
     assert disk.waits == []
 
 
-def test_a_deletion_syncs_the_log_directory_once(memory: MemoryBroker, disk: Disk, tmp_path: Path) -> None:
+def test_a_deletion_syncs_the_log_directory_once(memory: MemoryBroker, disk: WatchedDisk, tmp_path: Path) -> None:
     client = memory.client()
     client.ask(creation("t", partitions=50), 7, CreateTopicsResponse)
     synced: list[str] = []
@@ -288,7 +270,7 @@ def test_a_deletion_syncs_the_log_directory_once(memory: MemoryBroker, disk: Dis
     assert synced.count(str(tmp_path)) <= 1 + 3  # the names of the partitions, and at most the three checkpoints
 
 
-def test_new_partitions_write_no_checkpoint_one_by_one(memory: MemoryBroker, disk: Disk) -> None:
+def test_new_partitions_write_no_checkpoint_one_by_one(memory: MemoryBroker, disk: WatchedDisk) -> None:
     """Those of deleted partitions of the same names are written together, by the deletion."""
     client = memory.client()
     client.ask(creation("t", partitions=50), 7, CreateTopicsResponse)
@@ -301,7 +283,7 @@ def test_new_partitions_write_no_checkpoint_one_by_one(memory: MemoryBroker, dis
     assert [path for path in synced if "checkpoint" in path] == []
 
 
-def test_a_partition_that_cannot_be_renamed_does_not_keep_the_others(memory: MemoryBroker, disk: Disk) -> None:
+def test_a_partition_that_cannot_be_renamed_does_not_keep_the_others(memory: MemoryBroker, disk: WatchedDisk) -> None:
     client = memory.client()
     client.ask(creation("t", partitions=4), 7, CreateTopicsResponse)
     partitions = memory.broker.partitions.of_topic("t")

@@ -12,10 +12,10 @@ from barnabas.broker.metadata.snapshot_schedule import RETRY_S, SnapshotSchedule
 from barnabas.coord.cluster.checkpoint import parse_checkpoint_name
 from barnabas.wire.messages.metadata_records import AbortTransactionRecord, BeginTransactionRecord
 from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum
-from tests.broker.memory_broker import MemoryBroker
-from tests.broker.memory_controller import MemoryController
-from tests.broker.metadata.test_observer import following, topic
+from tests.broker.metadata.scripted_controller import following, topic
 from tests.broker.scripted_nodes import Wire
+from tests.support.memory.broker import MemoryBroker
+from tests.support.memory.controller import MemoryController
 
 HOUR_S = 3600.0
 EVERY_MINUTE = {"metadata.log.max.snapshot.interval.ms": "60000"}

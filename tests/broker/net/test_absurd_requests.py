@@ -17,7 +17,7 @@ from barnabas.wire.messages import share_groups as sg
 from barnabas.wire.messages import share_state as ss
 from barnabas.wire.messages import topics as tp
 from barnabas.wire.messages import transactions as t
-from tests.broker.memory_broker import MemoryBroker
+from tests.support.memory.broker import MemoryBroker
 
 FEW = {
     "offsets.topic.num.partitions": "1",

@@ -24,8 +24,8 @@ from barnabas.wire.messages.metadata import (
     MetadataResponse,
 )
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from tests.broker.memory_broker import Client, MemoryBroker, batch
 from tests.support.cases import for_each
+from tests.support.memory.broker import Client, MemoryBroker, batch
 from tests.support.volume import for_each_seed, seeds
 
 ASK = ApiVersionsRequest(client_software_name="test", client_software_version="1")

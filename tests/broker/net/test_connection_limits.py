@@ -25,9 +25,9 @@ from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
-from tests.broker.memory_broker import MemoryBroker
 from tests.broker.turns import Turns, requests
 from tests.support.cases import for_each
+from tests.support.memory.broker import MemoryBroker
 from tests.support.sockets import is_ended_by_peer
 
 TWO = "INTERNAL://127.0.0.1:0,EXTERNAL://127.0.0.1:0"

@@ -19,7 +19,7 @@ from barnabas.wire.messages.offsets import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from tests.broker.memory_broker import MemoryBroker
+from tests.support.memory.broker import MemoryBroker
 
 
 @pytest.fixture

@@ -21,10 +21,10 @@ from barnabas.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
-from tests.hostile.bombs import gzip_of_empty_members
-from tests.raw_batches import bomb, nonsense, raw_batch, record
 from tests.support.cases import for_each
+from tests.support.logs.gzip_bombs import gzip_of_empty_members
+from tests.support.logs.raw_batches import bomb, nonsense, raw_batch, record
+from tests.support.memory.broker import START_MS, Client, MemoryBroker, batch
 
 NONSENSE = nonsense(START_MS)
 BY_HEADER = {

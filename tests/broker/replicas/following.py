@@ -33,7 +33,7 @@ from barnabas.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from tests.storage.log_driver import TOPIC_ID, open_log
+from tests.support.logs.log_driver import TOPIC_ID, open_log
 
 LEADER, FOLLOWER = 1, 2
 

@@ -24,9 +24,9 @@ from barnabas.storage.cleaning.task import CleanedGroup, CleaningDone
 from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.messages import topics as t
 from barnabas.wire.schema import Message
-from tests.broker.memory_broker import START_MS, MemoryBroker
-from tests.storage.cleaning_driver import compacted, keys_and_values, task_for
-from tests.storage.log_driver import append, batch_of, open_log
+from tests.support.logs.cleaning_driver import compacted, keys_and_values, task_for
+from tests.support.logs.log_driver import append, batch_of, open_log
+from tests.support.memory.broker import START_MS, MemoryBroker
 from tests.support.waiting import wait_for_async
 
 SEGMENT_BYTES = 1_048_576

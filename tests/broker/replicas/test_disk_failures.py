@@ -16,7 +16,6 @@ from barnabas.broker.config.load import load
 from barnabas.broker.server import Server
 from barnabas.broker.start_errors import StartError
 from barnabas.storage import layout
-from barnabas.storage.files import Buffer, File, Files
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages.fetch import FetchResponse
 from barnabas.wire.messages.list_offsets import (
@@ -38,12 +37,13 @@ from barnabas.wire.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
-from tests.broker.fetch.test_fetch import at, fetch, values
-from tests.broker.groups.test_groups_runtime import commit, find
-from tests.broker.groups.test_groups_runtime import fetch as fetch_committed
-from tests.broker.memory_broker import Client, MemoryBroker, batch
-from tests.broker.produce.test_produce import answers, produce, to
 from tests.support.cases import for_each
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.memory.broker import Client, MemoryBroker, batch
+from tests.support.requests.fetch import at, fetch, values
+from tests.support.requests.groups import commit, find
+from tests.support.requests.groups import fetch as fetch_committed
+from tests.support.requests.produce import answers, produce, to
 
 ALWAYS = {"barnabas.log.sync": "always", "offsets.topic.num.partitions": "1"}
 
@@ -54,51 +54,13 @@ def check_disks(memory: MemoryBroker) -> None:
     memory.broker.partitions.reopen(memory.broker.image)
 
 
-class FaultyFiles(Files):
-    """A disk that raises `errors[operation]` for paths that contain `errors_in`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.errors: dict[str, int] = {}
-        self.errors_in = ""
-        self.syncs: list[str] = []
-
-    def _may_fail(self, operation: str, path: str) -> None:
-        code = self.errors.get(operation)
-        if code is not None and self.errors_in in path:
-            raise OSError(code, os.strerror(code), path)
-
-    def open(self, path: str) -> File:
-        self._may_fail("open", path)
-        return super().open(path)
-
-    def mkdirs(self, path: str) -> None:
-        self._may_fail("mkdirs", path)
-        super().mkdirs(path)
-
-    def write_at(self, file: File, data: Buffer, position: int) -> None:
-        if "write" in self.errors and self.errors_in in file.path:
-            os.pwrite(file.fd, memoryview(data)[: len(data) // 2], position)
-            self._may_fail("write", file.path)
-        super().write_at(file, data, position)
-
-    def read_at(self, file: File, length: int, position: int) -> bytes:
-        self._may_fail("read", file.path)
-        return super().read_at(file, length, position)
-
-    def sync(self, file: File) -> None:
-        self.syncs.append(file.path)
-        self._may_fail("sync", file.path)
-        super().sync(file)
+@pytest.fixture
+def files() -> FailingFiles:
+    return FailingFiles()
 
 
 @pytest.fixture
-def files() -> FaultyFiles:
-    return FaultyFiles()
-
-
-@pytest.fixture
-def memory(tmp_path: Path, files: FaultyFiles) -> Iterator[MemoryBroker]:
+def memory(tmp_path: Path, files: FailingFiles) -> Iterator[MemoryBroker]:
     """Two log directories: the metadata and topic `here` are in `a`, topic `there` is in `b`."""
     memory = MemoryBroker(tmp_path / "a", ALWAYS, files=files, more_dirs=[tmp_path / "b"])
     memory.create_topic("there")
@@ -139,7 +101,7 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 class TestFailedSync:
-    def test_fails_its_directory_and_no_other(self, memory: MemoryBroker, files: FaultyFiles, caplog) -> None:
+    def test_fails_its_directory_and_no_other(self, memory: MemoryBroker, files: FailingFiles, caplog) -> None:
         files.errors["sync"] = errno.EIO
         assert send(memory, "there") == E.KAFKA_STORAGE_ERROR
         assert (send(memory, "there"), read(memory, "there")[0], latest(memory, "there")) == (56, 56, 56)
@@ -151,19 +113,19 @@ class TestFailedSync:
         assert "1 partitions are offline" in second
         assert "there-0" in second
 
-    def test_is_never_retried(self, memory: MemoryBroker, files: FaultyFiles) -> None:
+    def test_is_never_retried(self, memory: MemoryBroker, files: FailingFiles) -> None:
         files.errors["sync"] = errno.EIO
         send(memory, "there")
         files.errors.clear()
-        files.syncs.clear()
+        files.done.clear()
         for _ in range(3):
             assert send(memory, "there") == E.KAFKA_STORAGE_ERROR
         memory.broker.log_dirs.write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT)
         memory.broker.log_dirs.write_checkpoint(layout.REPLICATION_CHECKPOINT)
         memory.advance(3600)
-        assert not [path for path in files.syncs if files.errors_in in path]
+        assert not [path for path in files.paths("sync") if files.errors_in in path]
 
-    def test_fails_all_requests_that_wait_for_it(self, memory: MemoryBroker, files: FaultyFiles) -> None:
+    def test_fails_all_requests_that_wait_for_it(self, memory: MemoryBroker, files: FailingFiles) -> None:
         memory.flushes.is_paused = True
         clients = [memory.client() for _ in range(3)]
         reader = memory.client()
@@ -178,7 +140,7 @@ class TestFailedSync:
         assert memory.flushes.held == []
 
     def test_leaves_no_clean_shutdown_marker_so_the_next_start_recovers(
-        self, memory: MemoryBroker, files: FaultyFiles, tmp_path: Path
+        self, memory: MemoryBroker, files: FailingFiles, tmp_path: Path
     ) -> None:
         files.errors["sync"] = errno.EIO
         send(memory, "there", b"in doubt")
@@ -191,7 +153,7 @@ class TestFailedSync:
         assert send(again, "there") == 0
         again.close()
 
-    def test_is_shown_by_describe_log_dirs(self, memory: MemoryBroker, files: FaultyFiles, tmp_path: Path) -> None:
+    def test_is_shown_by_describe_log_dirs(self, memory: MemoryBroker, files: FailingFiles, tmp_path: Path) -> None:
         files.errors["sync"] = errno.EIO
         send(memory, "there")
         answer = memory.client().ask(DescribeLogDirsRequest(topics=None), 4, DescribeLogDirsResponse)
@@ -200,7 +162,7 @@ class TestFailedSync:
         assert found[str(tmp_path / "a")][0] == 0
         assert "here" in found[str(tmp_path / "a")][1]
 
-    def test_new_partitions_are_created_in_working_directories(self, memory: MemoryBroker, files: FaultyFiles) -> None:
+    def test_new_partitions_are_created_in_working_directories(self, memory: MemoryBroker, files: FailingFiles) -> None:
         files.errors["sync"] = errno.EIO
         send(memory, "there")
         for name in ("one", "two", "three"):
@@ -208,7 +170,7 @@ class TestFailedSync:
             assert send(memory, name) == 0
 
     def test_a_topic_of_a_failed_directory_can_be_deleted(
-        self, memory: MemoryBroker, files: FaultyFiles, tmp_path: Path
+        self, memory: MemoryBroker, files: FailingFiles, tmp_path: Path
     ) -> None:
         files.errors["sync"] = errno.EIO
         send(memory, "there")
@@ -219,7 +181,7 @@ class TestFailedSync:
 
     @pytest.mark.parametrize("where", ["a/here-0", "a/__cluster_metadata-0"])
     def test_of_the_metadatas_directory_stops_the_broker(
-        self, memory: MemoryBroker, files: FaultyFiles, tmp_path: Path, where: str, caplog
+        self, memory: MemoryBroker, files: FailingFiles, tmp_path: Path, where: str, caplog
     ) -> None:
         halted = []
         memory.broker.on_halt = lambda: halted.append(True)
@@ -228,14 +190,14 @@ class TestFailedSync:
         code = send(memory, "here") if "here" in where else create(memory, "more")
         assert code == E.KAFKA_STORAGE_ERROR
         files.errors.clear()
-        files.syncs.clear()
+        files.done.clear()
         assert create(memory, "another") == E.KAFKA_STORAGE_ERROR
-        assert files.syncs == []
+        assert files.paths("sync") == []
         assert halted == [True]
         assert "metadata" in (memory.broker.halt_reason or "")
         assert any("stopping, since" in line for line in errors(caplog))
 
-    def test_of_the_last_directory_stops_the_broker(self, tmp_path: Path, files: FaultyFiles) -> None:
+    def test_of_the_last_directory_stops_the_broker(self, tmp_path: Path, files: FailingFiles) -> None:
         memory = MemoryBroker(tmp_path, ALWAYS, files=files)
         memory.create_topic("t")
         files.errors["sync"] = errno.EIO
@@ -243,7 +205,7 @@ class TestFailedSync:
         assert memory.broker.halt_reason == "no log directory is left"
         memory.close()
 
-    def test_takes_its_groups_offline(self, tmp_path: Path, files: FaultyFiles) -> None:
+    def test_takes_its_groups_offline(self, tmp_path: Path, files: FailingFiles) -> None:
         """G2: a commit that may be lost is not acknowledged, and the group has no coordinator."""
         memory = MemoryBroker(tmp_path / "a", ALWAYS, files=files, more_dirs=[tmp_path / "b"])
         client = memory.client()
@@ -262,7 +224,7 @@ class TestFailedSync:
 
 class TestRefusedWrite:
     def test_on_a_full_disk_undoes_the_append_and_works_again_once_there_is_space(
-        self, memory: MemoryBroker, files: FaultyFiles, caplog
+        self, memory: MemoryBroker, files: FailingFiles, caplog
     ) -> None:
         log = memory.broker.partitions.get("there", 0).log
         files.errors["write"] = errno.ENOSPC
@@ -286,7 +248,9 @@ class TestRefusedWrite:
         check_disks(memory)
         assert caplog.text == ""
 
-    def test_an_offset_commit_fails_on_a_full_disk_and_succeeds_later(self, tmp_path: Path, files: FaultyFiles) -> None:
+    def test_an_offset_commit_fails_on_a_full_disk_and_succeeds_later(
+        self, tmp_path: Path, files: FailingFiles
+    ) -> None:
         memory = MemoryBroker(tmp_path, ALWAYS, files=files)
         client = memory.client()
         find(client)
@@ -300,7 +264,7 @@ class TestRefusedWrite:
         assert fetch_committed(client, "t") == 7
         memory.close()
 
-    def test_a_roll_is_postponed_without_descriptors(self, memory: MemoryBroker, files: FaultyFiles, caplog) -> None:
+    def test_a_roll_is_postponed_without_descriptors(self, memory: MemoryBroker, files: FailingFiles, caplog) -> None:
         log = memory.broker.partitions.get("there", 0).log
         log.config.segment_bytes = 200
         files.errors["open"] = errno.EMFILE
@@ -312,7 +276,7 @@ class TestRefusedWrite:
         assert send(memory, "there", bytes(100)) == 0
         assert len(log.segments) == 2
 
-    def test_a_flush_without_a_descriptor_is_started_again(self, memory: MemoryBroker, files: FaultyFiles) -> None:
+    def test_a_flush_without_a_descriptor_is_started_again(self, memory: MemoryBroker, files: FailingFiles) -> None:
         client = memory.client()
         memory.create_topic("third")
         home = memory.broker.log_dirs.dir_of("third", 0)
@@ -326,7 +290,7 @@ class TestRefusedWrite:
         memory.advance(0.2)
         assert answers(client.answers()[0])[0].error_code == 0
 
-    def test_a_write_error_fails_the_directory(self, memory: MemoryBroker, files: FaultyFiles) -> None:
+    def test_a_write_error_fails_the_directory(self, memory: MemoryBroker, files: FailingFiles) -> None:
         files.errors["write"] = errno.EIO
         assert send(memory, "there") == E.KAFKA_STORAGE_ERROR
         files.errors.clear()
@@ -335,7 +299,7 @@ class TestRefusedWrite:
         assert send(memory, "here") == 0
 
     def test_a_topic_cannot_be_created_on_a_full_disk_and_leaves_no_files(
-        self, memory: MemoryBroker, files: FaultyFiles, tmp_path: Path
+        self, memory: MemoryBroker, files: FailingFiles, tmp_path: Path
     ) -> None:
         files.errors_in, files.errors["write"] = str(tmp_path / "a"), errno.ENOSPC
         assert create(memory, "new") == E.KAFKA_STORAGE_ERROR
@@ -346,7 +310,7 @@ class TestRefusedWrite:
 
     @pytest.mark.parametrize("operation", ["mkdirs", "write", "open"])
     def test_a_partition_is_created_as_soon_as_there_is_space(
-        self, memory: MemoryBroker, files: FaultyFiles, operation: str, caplog
+        self, memory: MemoryBroker, files: FailingFiles, operation: str, caplog
     ) -> None:
         files.errors_in, files.errors[operation] = "new-0", errno.EMFILE if operation == "open" else errno.ENOSPC
         assert create(memory, "new") == 0
@@ -361,7 +325,7 @@ class TestRefusedWrite:
         assert memory.broker.partitions.offline == {}
 
     def test_failed_checkpoints_are_logged_once_and_written_later(
-        self, memory: MemoryBroker, files: FaultyFiles, caplog
+        self, memory: MemoryBroker, files: FailingFiles, caplog
     ) -> None:
         files.errors["write"] = errno.ENOSPC
         for _ in range(10):
@@ -371,7 +335,7 @@ class TestRefusedWrite:
         assert memory.broker.log_dirs.write_checkpoint(layout.REPLICATION_CHECKPOINT)
 
     def test_records_are_deleted_on_a_full_disk_though_the_response_is_an_error(
-        self, memory: MemoryBroker, files: FaultyFiles
+        self, memory: MemoryBroker, files: FailingFiles
     ) -> None:
         """L5: whole segments are deleted, oldest first, to free space; the error says that the start is not durable."""
         log = memory.broker.partitions.get("there", 0).log
@@ -389,7 +353,7 @@ class TestRefusedWrite:
 
 
 class TestReadError:
-    def test_fails_the_fetch_and_nothing_else(self, memory: MemoryBroker, files: FaultyFiles, caplog) -> None:
+    def test_fails_the_fetch_and_nothing_else(self, memory: MemoryBroker, files: FailingFiles, caplog) -> None:
         log = memory.broker.partitions.get("there", 0).log
         log.segments.active.release()
         files.errors["read"] = errno.EIO
@@ -478,7 +442,7 @@ class TestClockJumps:
 
 
 def test_a_start_whose_registration_cannot_be_synced_fails_with_one_sentence(
-    tmp_path: Path, files: FaultyFiles
+    tmp_path: Path, files: FailingFiles
 ) -> None:
     """The registration is the first write that is synced: its failure is the user's to see, not a traceback."""
     config = load({"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)}, {}, None, "dev")

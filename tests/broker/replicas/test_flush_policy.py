@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.replicas.syncfs_choice import MANY_FILES, MAX_BACKOFF, SyncfsChoice
-from barnabas.storage.files import File, Files
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
@@ -33,33 +32,14 @@ from barnabas.wire.messages.offsets import (
 )
 from barnabas.wire.messages.produce import ProduceResponse
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
-from tests.broker.fetch.test_fetch import at, fetch, values
-from tests.broker.groups.test_groups_runtime import commit, find, join_request, member_id_of, sync_request
-from tests.broker.groups.test_groups_runtime import fetch as fetch_committed
-from tests.broker.memory_broker import Client, MemoryBroker, batch
-from tests.broker.produce.test_produce import answers, init, produce, to
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.memory.broker import Client, MemoryBroker, batch
+from tests.support.requests.fetch import at, fetch, values
+from tests.support.requests.groups import commit, find, join_request, member_id_of, sync_request
+from tests.support.requests.groups import fetch as fetch_committed
+from tests.support.requests.produce import answers, init, produce, to
 
 ALWAYS = {"barnabas.log.sync": "always", "offsets.topic.num.partitions": "1"}
-
-
-class WatchedFiles(Files):
-    """Records what was synced."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.synced: list[str] = []
-
-    def sync(self, file: File) -> None:
-        self.synced.append(file.path)
-        super().sync(file)
-
-    def sync_file_system(self, file: File) -> bool:
-        self.synced.append("the whole file system")
-        return super().sync_file_system(file)
-
-    def sync_dir(self, path: str) -> None:
-        self.synced.append(path)
-        super().sync_dir(path)
 
 
 def start(data_dir: Path, sets: dict[str, str] | None = None, **options) -> MemoryBroker:
@@ -197,21 +177,21 @@ class TestAlways:
         assert len(values(reader.answers()[0].responses[0].partitions[0])) == 3
 
     def test_only_data_files_are_synced_and_directories_of_new_files(self, tmp_path: Path) -> None:
-        files = WatchedFiles()
+        files = FailingFiles()
         memory = start(tmp_path / "data", ALWAYS, files=files)
         memory.flushes.is_paused = False
         directory = log_of(memory).directory
-        files.synced.clear()
+        files.done.clear()
         for _ in range(3):
             memory.client().ask(produce(to(0, batch(bytes(5000)))), 9, ProduceResponse)
-        assert files.synced == [f"{directory}/{0:020d}.log"] * 3
-        files.synced.clear()
+        assert files.paths("sync", "sync_dir", "sync_file_system") == [f"{directory}/{0:020d}.log"] * 3
+        files.done.clear()
         log_of(memory).roll(memory.clock.now)
         memory.client().ask(produce(to(0, batch(b"x"))), 9, ProduceResponse)
         end = log_of(memory).log_end_offset
-        assert files.synced[:1] == [f"{directory}/{end - 1:020d}.log"]
-        assert directory in files.synced
-        assert not [path for path in files.synced if path.endswith("index")]
+        assert files.paths("sync", "sync_dir", "sync_file_system")[:1] == [f"{directory}/{end - 1:020d}.log"]
+        assert directory in files.paths("sync", "sync_dir", "sync_file_system")
+        assert not [path for path in files.paths("sync", "sync_dir", "sync_file_system") if path.endswith("index")]
         memory.close()
 
     def test_recovery_point_stays_in_its_segment_until_the_indexes_are_synced(self, memory: MemoryBroker) -> None:
@@ -263,9 +243,9 @@ class TestAlways:
         memory.client().send(produce(to(0, batch(b"second"))), 9)
         shutil.copytree(tmp_path / "data", tmp_path / "copy")
         memory.close()
-        files = WatchedFiles()
+        files = FailingFiles()
         memory = MemoryBroker(tmp_path / "copy", ALWAYS, files=files)
-        assert f"{log_of(memory).directory}/{0:020d}.log" in files.synced
+        assert f"{log_of(memory).directory}/{0:020d}.log" in files.paths("sync", "sync_dir", "sync_file_system")
         assert (log_of(memory).synced_offset, seen(memory)[1]) == (2, 2)
         memory.close()
 
@@ -411,7 +391,7 @@ def test_each_log_directory_has_its_own_flushes(tmp_path: Path) -> None:
 
 class TestSyncfsChoice:
     def test_many_files_are_synced_by_syncfs(self, tmp_path: Path) -> None:
-        files = WatchedFiles()
+        files = FailingFiles()
         memory = MemoryBroker(tmp_path / "data", ALWAYS, files=files)
         memory.create_topic("t", 40)
         memory.flushes.is_paused = True
@@ -419,9 +399,9 @@ class TestSyncfsChoice:
         for index, one in enumerate(clients):
             one.send(produce(to(index, batch(b"a"))), 9)
         memory.run_flush()
-        files.synced.clear()
+        files.done.clear()
         memory.run_flush()
-        assert files.synced[0] == "the whole file system"
+        assert files.done[0][0] == "sync_file_system"
         assert all(len(one.answers()) == 1 for one in clients)
         memory.close()
 

@@ -14,8 +14,8 @@ from barnabas.broker.replicas.retention import Retention
 from barnabas.storage.log_config import LogConfig
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.messages import configs as c
-from tests.broker.memory_broker import START_MS, MemoryBroker, batch
 from tests.support.cases import for_each
+from tests.support.memory.broker import START_MS, MemoryBroker, batch
 
 DAY_S = 86_400
 SEGMENT_BYTES = 1_048_576

@@ -1,4 +1,4 @@
-"""Who may do what: every row of `barnabas.access_rules`, over the wire, with and without each of its needs."""
+"""Who may do what: every row of `scripts.pages.access_rules`, over the wire, with and without each of its needs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from barnabas.access_rules import BROKER_RULES, CONTROLLER_RULES, Need, Option, Rule
 from barnabas.broker.apis.registry import BROKER_APIS, CONTROLLER_APIS, served_versions
 from barnabas.coord.security.acls import CLUSTER_NAME, Operation, ResourceType
 from barnabas.wire.api_keys import ApiKey
@@ -20,7 +19,11 @@ from barnabas.wire.messages import share_groups as sg
 from barnabas.wire.messages.tokens import CreateDelegationTokenRequest
 from barnabas.wire.principal import KafkaPrincipal
 from barnabas.wire.schema import Message, Struct
-from tests.broker.access_cases import (
+from scripts.pages.access_rules import BROKER_RULES, CONTROLLER_RULES, Need, Option, Rule
+from tests.support.cases import for_each
+from tests.support.memory.broker import Client, MemoryBroker
+from tests.support.memory.controller import MemoryController
+from tests.support.requests.access_cases import (
     BROKER_CASES,
     CONTROLLER_CASES,
     GROUP,
@@ -30,9 +33,6 @@ from tests.broker.access_cases import (
     acl_creation,
     streams_heartbeat,
 )
-from tests.broker.memory_broker import Client, MemoryBroker
-from tests.broker.memory_controller import MemoryController
-from tests.support.cases import for_each
 
 ALICE = KafkaPrincipal("User", "alice")
 SETS = {

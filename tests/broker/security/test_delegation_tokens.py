@@ -25,8 +25,8 @@ from barnabas.wire.messages.tokens import (
     RenewDelegationTokenResponse,
 )
 from barnabas.wire.principal import KafkaPrincipal
-from tests.broker.memory_broker import START_MS, Client
-from tests.broker.secure_broker import (
+from tests.support.memory.broker import START_MS, Client
+from tests.support.memory.secure_broker import (
     ADMIN,
     ADMIN_SECRET,
     SecureBroker,

@@ -12,7 +12,7 @@ from barnabas.wire.messages.sasl import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-from tests.broker.memory_broker import MemoryBroker
+from tests.support.memory.broker import MemoryBroker
 
 
 @pytest.mark.parametrize("version", [0, 1])

@@ -17,7 +17,7 @@ from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from barnabas.wire.principal import ANONYMOUS
 from barnabas.wire.types import chunk_bytes
-from tests.broker.secure_broker import SecureBroker, scram_first
+from tests.support.memory.secure_broker import SecureBroker, scram_first
 
 SEEDS = [
     (ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4),

@@ -17,8 +17,9 @@ from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRe
 from barnabas.wire.messages.topics import CreateTopicsRequest
 from barnabas.wire.principal import ANONYMOUS
 from barnabas.wire.schema import Message
-from tests.broker.memory_broker import SIZE, Client
-from tests.broker.secure_broker import (
+from tests.support.cases import for_each
+from tests.support.memory.broker import SIZE, Client
+from tests.support.memory.secure_broker import (
     ALICE,
     SECRET,
     SecureBroker,
@@ -28,7 +29,6 @@ from tests.broker.secure_broker import (
     scram_final,
     scram_first,
 )
-from tests.support.cases import for_each
 
 TOKEN = f"\0{ALICE}\0{SECRET}".encode()
 REFUSED = "Authentication failed: Invalid username or password"

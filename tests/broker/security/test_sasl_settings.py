@@ -15,7 +15,7 @@ from barnabas.wire.messages.configs import (
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
-from tests.broker.secure_broker import MODULE, PLAIN_USERS, SETTINGS, SecureBroker
+from tests.support.memory.secure_broker import MODULE, PLAIN_USERS, SETTINGS, SecureBroker
 
 PREFIX = "listener.name.sasl_plaintext."
 JAAS = f"{PREFIX}plain.sasl.jaas.config"

@@ -19,8 +19,8 @@ from barnabas.wire.messages.sasl import (
     ScramCredentialUpsertion,
     UserName,
 )
-from tests.broker.memory_broker import MemoryBroker
 from tests.support.cases import for_each
+from tests.support.memory.broker import MemoryBroker
 
 
 def upsertion(

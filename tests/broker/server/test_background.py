@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from barnabas.broker.background import BackgroundJobs
 from barnabas.broker.replicas.cleaner import LogCleaner
-from tests.broker.memory_broker import MemoryBroker
+from tests.support.memory.broker import MemoryBroker
 
 
 @pytest.mark.trio

@@ -31,8 +31,8 @@ from barnabas.wire.messages.metadata_records import (
 )
 from barnabas.wire.schema import Message
 from barnabas.wire.types import uuid_from_text
-from tests.archives import unpack
-from tests.broker.memory_broker import MemoryBroker
+from tests.support.archives import unpack
+from tests.support.memory.broker import MemoryBroker
 
 ARCHIVE = Path(__file__).resolve().parents[2] / "data" / "kafka-4.4.0-directory.tar.gz"
 METADATA = "__cluster_metadata-0"

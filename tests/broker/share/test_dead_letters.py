@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from barnabas.wire.batches.records import BatchBuilder, iter_batches, iter_records
-from tests.broker.memory_broker import batch
 from tests.broker.share_member import ACCEPT, REJECT, Member, Queue
+from tests.support.memory.broker import batch
 
 QUEUE = "dlq.q"
 

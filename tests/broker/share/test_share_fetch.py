@@ -7,8 +7,8 @@ import pytest
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.errors import KafkaError
-from tests.broker.memory_broker import batch
 from tests.broker.share_member import ACCEPT, REJECT, RELEASE, RENEW, Member, Queue, acquired, partitions_of, values
+from tests.support.memory.broker import batch
 
 
 @pytest.fixture

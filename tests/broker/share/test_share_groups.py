@@ -16,8 +16,8 @@ from barnabas.wire.messages.topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from tests.broker.memory_broker import MemoryBroker
 from tests.support.cases import for_each
+from tests.support.memory.broker import MemoryBroker
 
 FEW = {
     "share.coordinator.state.topic.num.partitions": "3",

@@ -13,9 +13,9 @@ from barnabas.wire.messages import metadata_records as m
 from barnabas.wire.messages import share_groups as g
 from barnabas.wire.messages import share_state as s
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from tests.broker.memory_broker import batch
-from tests.broker.memory_cluster import MemoryCluster
 from tests.broker.share_member import ACCEPT, FEW, REJECT, Member, acquired
+from tests.support.memory.broker import batch
+from tests.support.memory.cluster import MemoryCluster
 
 STATE = "__share_group_state"
 

@@ -11,8 +11,8 @@ from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import share_state as s
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from barnabas.wire.types import uuid_to_text
-from tests.broker.memory_broker import MemoryBroker
 from tests.support.cases import for_each
+from tests.support.memory.broker import MemoryBroker
 
 FEW = {"share.coordinator.state.topic.num.partitions": "3"}
 

@@ -23,7 +23,7 @@ from barnabas.wire.messages.list_offsets import (
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.wire.varint import encode_unsigned_varint
-from tests.broker.memory_broker import MemoryBroker
+from tests.support.memory.broker import MemoryBroker
 
 LATEST = -1
 MANY = 2000

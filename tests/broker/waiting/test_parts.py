@@ -63,7 +63,7 @@ from barnabas.wire.messages.transactions import (
     DescribeTransactionsResponse,
 )
 from barnabas.wire.schema import Message
-from tests.broker.memory_broker import Client, MemoryBroker, R, batch
+from tests.support.memory.broker import Client, MemoryBroker, R, batch
 from tests.support.volume import seeds
 
 

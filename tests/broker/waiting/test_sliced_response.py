@@ -16,7 +16,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import CreateTopicsResponse
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
-from tests.broker.memory_broker import MemoryBroker
+from tests.support.memory.broker import MemoryBroker
 
 Steps = Generator[None, None, "CreateTopicsResponse | DelayedResponse"]
 

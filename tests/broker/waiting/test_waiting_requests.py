@@ -14,7 +14,6 @@ from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.replicas.flush_policy import FlushPolicy
 from barnabas.broker.sharing.live_share_partition import LiveSharePartition
 from barnabas.coord.share_partitions.partition import SharePartition
-from barnabas.storage.files import File, Files
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
@@ -24,22 +23,10 @@ from barnabas.wire.messages.configs import (
 )
 from barnabas.wire.messages.fetch import FetchRequestFetchPartition, FetchResponse
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from tests.broker.fetch.test_fetch import append, at, fetch, values
-from tests.broker.memory_broker import Client, MemoryBroker, batch
 from tests.broker.share_member import ACCEPT, Member, Queue, partitions_of
-
-
-class FailingOpens(Files):
-    """Files of which the next `failures` of logs cannot be opened."""
-
-    failures = 0
-    number = errno.EMFILE
-
-    def open(self, path: str) -> File:
-        if self.failures and path.endswith(".log"):
-            self.failures -= 1
-            raise OSError(self.number, "injected", path)
-        return super().open(path)
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.memory.broker import Client, MemoryBroker, batch
+from tests.support.requests.fetch import append, at, fetch, values
 
 
 def _parked(memory: MemoryBroker, *partitions: FetchRequestFetchPartition, **options: Any) -> Client:
@@ -128,14 +115,14 @@ class TestDelayedResponse:
 class TestReaders:
     @pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO])
     def test_a_parked_fetch_that_cannot_open_the_log_is_answered(self, tmp_path: Path, number: int) -> None:
-        files = FailingOpens()
+        files = FailingFiles(errors_in=".log")
         memory = MemoryBroker(tmp_path / "data", files=files)
         memory.create_topic("t", 2)
         first, second = (_parked(memory, at(0), at(0, 1)) for _ in range(2))
         partition = memory.broker.partitions.get("t", 0)
         partition.append(memoryview(bytearray(batch(b"a"))), memory.clock.now)
         partition.log.segments.active.close_file()  # as when other logs need the descriptors
-        files.failures, files.number = 1, number
+        files.errors["open"], files.times = number, 1
         memory.broker.loop.end_turn()
         failed, read = _answer(first), _answer(second)
         assert failed.error_code == 0

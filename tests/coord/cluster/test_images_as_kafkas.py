@@ -22,7 +22,7 @@ from compat.kafka.metadata_images import (
     random_log,
 )
 from compat.kafka.metadata_streams import Stream
-from tests.archives import unpack
+from tests.support.archives import unpack
 from tests.support.volume import seeds
 
 RANDOM = seeds("BARNABAS_EXAMPLES", 140)

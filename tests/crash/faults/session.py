@@ -24,9 +24,9 @@ from barnabas.storage.directories.checkpoints import CorruptCheckpoint
 from barnabas.storage.directories.log_dirs import DataDirLocked, DataDirMismatch
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.schema import Message
-from tests.broker.memory_broker import Client, MemoryBroker
-from tests.crash.broken import require
-from tests.crash.faulty_disk import FaultyDisk
+from tests.support.disks.broken import require
+from tests.support.disks.faulty_disk import FaultyDisk
+from tests.support.memory.broker import Client, MemoryBroker
 
 SETS = {
     "barnabas.log.sync": "always",

@@ -20,7 +20,7 @@ from barnabas.wire.batches.crc import crc32c
 from barnabas.wire.batches.records import HEADER_SIZE, BatchView, Record, build_batch, iter_batches, iter_records
 from barnabas.wire.errors import CorruptRecord, KafkaError
 from tests.fuzz.targets import Input
-from tests.hostile.fuzz.batches import plain
+from tests.support.requests.random_batches import plain
 
 MAX_BYTES = 2048
 MOST = 1 << 20

@@ -17,7 +17,7 @@ from barnabas.wire.frame import parse_request_header
 from barnabas.wire.registry import all_messages
 from barnabas.wire.schema import Message
 from tests.fuzz.targets import Input
-from tests.wire.recorded import exchanges, vectors
+from tests.support.requests.recorded import exchanges, vectors
 
 T = TypeVar("T")
 MAX_BYTES = 2048
