@@ -21,12 +21,12 @@ from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest,
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from barnabas.wire.messages.transactions import EndTxnRequest, EndTxnResponse
 from barnabas.wire.types import chunk_bytes
-from tests.broker.access_cases import acl_creation
-from tests.broker.memory_broker import START_MS, Client, MemoryBroker, batch
 from tests.broker.replicas.replicated_broker import ME, SECOND, THIRD, ReplicatedBroker
-from tests.broker.security.test_acls import as_alice, create, delete
-from tests.broker.transactions.test_transactions import FEW, TransactionalClient
-from tests.raw_batches import bomb
+from tests.broker.security.acl_requests import as_alice, create, delete
+from tests.support.logs.raw_batches import bomb
+from tests.support.memory.broker import START_MS, Client, MemoryBroker, batch
+from tests.support.requests.access_cases import acl_creation
+from tests.support.requests.transactions import FEW, TransactionalClient
 
 MANY = FEW_ELEMENTS + PARTITIONS_OF_A_STEP
 LARGE = bomb(4, 20 * IN_PLACE_UNITS, base_ms=START_MS)
