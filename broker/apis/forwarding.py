@@ -15,8 +15,8 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.apis.broker_loggers import alter_loggers
+from barnabas.broker.apis.configs import concerns_certificates, refuse_certificates, without
 from barnabas.broker.apis.registry import BROKER, FORWARDED, FORWARDING, ROUTES, api, served_versions
-from barnabas.broker.apis.tls_configs import concerns_certificates, refuse_certificates, without
 from barnabas.broker.metadata.remote_metadata import RemoteMetadata
 from barnabas.broker.waiting import Future, run_steps
 from barnabas.coord.cluster.acl_changes import acl_of

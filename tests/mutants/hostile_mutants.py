@@ -20,6 +20,20 @@ HOSTILE = (
         "tests/broker/metadata/test_metadata_changes.py::test_a_long_response_is_encoded_in_slices",
     ),
     Mutant(
+        "quotas-changed-by-a-client-that-may-no-more",
+        "broker/apis/client_quotas.py",
+        "        check_cluster(ctx, Operation.ALTER_CONFIGS)  # again",
+        "        pass  # again",
+        "tests/broker/waiting/test_read_again.py::test_quotas_that_are_denied_while_hosts_are_looked_up",
+    ),
+    Mutant(
+        "brokers-described-as-before-the-pause",
+        "broker/apis/metadata.py",
+        "            await pause()\n            view = ",
+        "            await pause()\n            _ = ",
+        "tests/broker/waiting/test_read_again.py::test_topics_and_brokers_that_change_while_all_topics_are_described",
+    ),
+    Mutant(
         "another-list-encoded-as-the-one-before",
         "wire/codec/emit.py",
         '        with self.block(f"if {items} is not seen.get({items!r}):"):\n',
