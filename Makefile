@@ -22,7 +22,7 @@ test: $(VENV)/.installed-test
 	@./scripts/jars $(BIN)
 	PATH="$(CURDIR)/$(BIN):$$PATH" ./check
 
-# Proof by volume, recorded in docs/proof.md: the parts whose newest proof is oldest, with new seeds, for so many minutes.
+# Proof by volume, recorded in docs/evidence/proof.md: the parts whose newest proof is oldest, with new seeds, for so many minutes.
 # The same command goes on after an interruption.
 MINUTES ?= 10
 
@@ -43,7 +43,7 @@ bench: $(VENV)/.installed-test
 	$(BIN)/python -m bench $(ARGS)
 
 docs: $(VENV)/.installed-test
-	$(BIN)/python -m barnabas.docgen --write
+	$(BIN)/python -m scripts.pages --write
 	$(BIN)/python -m tests.structure --write
 
 # The documentation as a site in build/site: warnings are errors, links are checked, and readers fetch nothing from elsewhere.

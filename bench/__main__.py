@@ -26,8 +26,8 @@ from bench.case import FULL, KINDS, QUICK, Case, Group, Mode, Scale
 from bench.groups import all_groups
 from bench.noise import CpuShares, IdleWait
 from bench.report import Line, lines_of, machine, print_header, print_line, write_markdown
-from bench.servers import ROOT
 from bench.stage import Stage
+from tests.support.processes.server import ROOT
 
 Samples = dict[str, dict[str, list[float]]]
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from bench import frames
 from bench.case import Figures, Scale
 from bench.target import TIMEOUT_S, Target
+from tests.support.requests import frames
 
 SEGMENT_BYTES = 1 << 20  # Kafka's minimum
 BATCH_BYTES = 16 << 10

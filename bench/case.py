@@ -12,10 +12,10 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
-from bench.ports import free_port
-from bench.real_kafka import KafkaServer
-from bench.servers import BarnabasServer, Server
 from bench.target import Target
+from tests.support.processes.kafka import KafkaServer
+from tests.support.processes.ports import free_port
+from tests.support.processes.server import BarnabasServer, Server
 
 KINDS = ("barnabas", "kafka")
 Figures = dict[str, float]

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from bench import frames
 from bench.by_time import read_by_time
 from bench.case import Case, Figures, Goal, Group, Mode, Scale
 from bench.start import first_metadata
 from bench.target import Outcome, Target
+from tests.support.requests import frames
 
 SETTLE_S = 3.0
 IN_FLIGHT = 5  # requests per connection, the clients' default

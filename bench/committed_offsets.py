@@ -21,13 +21,13 @@ from pathlib import Path
 
 from barnabas.coord.groups import records
 from barnabas.coord.partitioning import coordinator_partition
+from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
-from barnabas.wire.records import BatchBuilder
 from bench import start
-from bench.real_kafka import KafkaServer
-from bench.servers import BarnabasServer, Server
+from tests.support.processes.kafka import KafkaServer
+from tests.support.processes.server import BarnabasServer, Server
 
 COORDINATORS = 50
 """Partitions of `__consumer_offsets`, the default of both brokers."""

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
 
-from bench import frames
 from bench.case import Case, Figures, Goal, Scale
 from bench.target import LOAD_TIMEOUT_S, Outcome, Target
+from tests.support.requests import frames
 
 CHECKPOINT = "cleaner-offset-checkpoint"
 CONFIG = {"segment.bytes": str(8 << 20), "min.cleanable.dirty.ratio": "0.01"}

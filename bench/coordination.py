@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from bench import frames
 from bench.case import Case, Figures, Goal, Group, Mode, Scale
 from bench.members import CommittingMember, Member, run_until_assigned
-from bench.servers import Server
 from bench.start import committed_offsets, find_coordinators, first_metadata
 from bench.target import Outcome, Target
+from tests.support.processes.server import Server
+from tests.support.requests import frames
 
 PARTITIONS = 100
 CONCURRENT = 50

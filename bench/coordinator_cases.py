@@ -22,13 +22,14 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer, ShareConsumer
 
-from barnabas.client.admin import describe_topics
-from barnabas.client.admin_configs import SET, ConfigChange, alter_config
+from barnabas.client.admin.configs import SET, ConfigChange, alter_config
+from barnabas.client.admin.topics import describe_topics
 from barnabas.client.cluster import GROUP, TRANSACTION, Cluster, parse_addresses
 from barnabas.client.connection import NodeConnection
 from barnabas.client.errors import ClientError
 from barnabas.client.transaction import LAST_END_VERSION, LAST_PRODUCE_VERSION, Transaction
 from barnabas.coord.share_state.key import SharePartitionKey
+from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import offsets as o
@@ -36,7 +37,6 @@ from barnabas.wire.messages import produce as p
 from barnabas.wire.messages import transactions as t
 from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
-from barnabas.wire.records import BatchBuilder
 from barnabas.wire.types import Uuid
 from bench.case import Case, Figures, Goal, Group, Mode, Scale
 from bench.cluster_cases import SESSION_MS, TIMEOUT_S, TOPIC, Served, create_topic, served

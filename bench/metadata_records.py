@@ -17,8 +17,8 @@ from barnabas.wire.messages import configs as c
 from barnabas.wire.messages import topics as t
 from barnabas.wire.schema import Message
 from bench import start
-from bench.clusters import BarnabasCluster
-from bench.servers import BarnabasServer, Server
+from tests.support.processes.served_cluster import BarnabasCluster
+from tests.support.processes.server import BarnabasServer, Server
 
 TOPICS = 100
 KEYS = ("retention.ms", "segment.ms", "retention.bytes", "file.delete.delay.ms", "flush.ms")

@@ -21,12 +21,12 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from bench import frames
 from bench.case import Case, Figures, Goal, Group, Scale
 from bench.cases import confluent_consume, produce_counted, raw_fetch, raw_produce
-from bench.ports import free_port
-from bench.servers import ROOT, Server
 from bench.target import TIMEOUT_S, Outcome, Target
+from tests.support.processes.ports import free_port
+from tests.support.processes.server import ROOT, Server
+from tests.support.requests import frames
 
 USER, PASSWORD = "bench", "bench-secret"
 ITERATIONS = 4096
@@ -52,7 +52,7 @@ FETCHED = 500
 
 def secure(server: Server, folder: Path) -> None:
     """Give a server the listeners SSL and SASL_PLAINTEXT, with a certificate."""
-    from barnabas.secure.authority import Authority
+    from barnabas.tools.secure.authority import Authority
 
     authority = Authority.new("bench")
     key_store = folder / f"{server.name}.pem"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.case import Case, Figures, Goal, Scale
 from bench.target import Target
-from compat.spark.session import spark_session
+from tests.support.spark.connector_session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

@@ -18,12 +18,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import frames
 from bench.case import Case, Figures, Goal, Group, Mode, Scale
-from bench.servers import ROOT
 from bench.target import Target
-from compat.jars import fetch
-from compat.spark.session import POM
+from tests.support.jvm.jars import fetch
+from tests.support.processes.server import ROOT
+from tests.support.requests import frames
+from tests.support.spark.connector_session import POM
 
 PARTITIONS = 4
 IN_BATCH = 1000
@@ -133,7 +133,7 @@ def plain(bootstrap: str, topic: str, letters: str, folder: str) -> float:
     """The job without the pipeline; returns its seconds, without the start of the session."""
     from pyspark.sql import functions as f
 
-    from barnabas.pipeline.spark import session
+    from barnabas.spark.session.spark import session
 
     spark = session("plain", master="local[2]")
     started = time.monotonic()

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import TracebackType
 
 from bench.case import KINDS, Group, Scale
-from bench.servers import Server
 from bench.target import Target
+from tests.support.processes.server import Server
 
 AFTER_PAUSE_S = 0.2
 

@@ -11,8 +11,8 @@ from barnabas.wire.frame import encode_request, parse_response_header
 from barnabas.wire.messages import offsets as o
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
-from bench import frames
-from bench.servers import Server
+from tests.support.processes.server import Server
+from tests.support.requests import frames
 
 M = TypeVar("M", bound=Message)
 

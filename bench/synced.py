@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from bench import frames
 from bench.case import Case, Figures, Goal, Scale
 from bench.cases import produce_counted
 from bench.target import Target
+from tests.support.requests import frames
 
 ACKS_ALL = -1
 RECORD_BYTES = 100

@@ -29,8 +29,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from bench import frames
-from bench.servers import ROOT, Server
+from tests.support.processes.server import ROOT, Server
+from tests.support.requests import frames
 
 TOPIC_CONFIG = {"file.delete.delay.ms": "100"}  # frees the disk before the next run
 TIMEOUT_S = 60.0

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from bench import frames
 from bench.case import FULL, Case, Figures, Goal, Group, Mode, Scale
-from bench.servers import Server
 from bench.start import all_serve, end_offsets, first_metadata
 from bench.target import LOAD_TIMEOUT_S, Target
+from tests.support.processes.server import Server
+from tests.support.requests import frames
 
 TOPICS = 10
 SETTLE_S = 3.0

@@ -28,9 +28,9 @@ from barnabas.broker.replicas.fetch_sessions import FetchSessions
 from barnabas.broker.replicas.flusher import Flusher
 from barnabas.broker.replicas.partitions import Partitions
 from barnabas.broker.steps import StepRunner, run_in_place
+from barnabas.storage.directories.foreign import refuse_node
+from barnabas.storage.directories.log_dirs import LogDirs
 from barnabas.storage.files import Files
-from barnabas.storage.foreign import refuse_node
-from barnabas.storage.log_dirs import LogDirs
 from barnabas.storage.topic_keys import SYNONYMS
 
 if TYPE_CHECKING:

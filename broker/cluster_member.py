@@ -39,8 +39,8 @@ from barnabas.broker.net.inter_broker import InterBroker
 from barnabas.broker.replicas.fetcher_manager import FetcherManager
 from barnabas.broker.security.client_login import logins
 from barnabas.coord.cluster.topic_image import LOST_DIRECTORY
-from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
+from barnabas.storage.directories.checkpoints import CorruptCheckpoint
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.types import uuid_from_text
 

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.security.acls import Operation, ResourceType
-    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.storage.directories.log_dirs import LogDirs
     from barnabas.wire.api_keys import ApiKey
     from barnabas.wire.errors import ErrorCode
     from barnabas.wire.principal import KafkaPrincipal

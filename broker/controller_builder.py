@@ -17,8 +17,8 @@ from barnabas.broker.log_dir_failures import LogDirFailures
 from barnabas.broker.loop import Loop
 from barnabas.broker.metadata.active_controller import ActiveController
 from barnabas.broker.steps import StepRunner, run_in_place
+from barnabas.storage.directories.log_dirs import LogDirs
 from barnabas.storage.files import Files
-from barnabas.storage.log_dirs import LogDirs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
-    from barnabas.storage.log_dir import LogDir
+    from barnabas.storage.directories.log_dir import LogDir
 
 logger = logging.getLogger("kafka.log.LogManager")
 

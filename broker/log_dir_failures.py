@@ -23,8 +23,8 @@ from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.steps import Steps
-    from barnabas.storage.log_dir import LogDir
-    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.storage.directories.log_dir import LogDir
+    from barnabas.storage.directories.log_dirs import LogDirs
 
 logger = logging.getLogger("kafka.log.LogManager")
 

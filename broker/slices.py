@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from barnabas.broker.timers import Timers
@@ -27,6 +27,15 @@ ACTIVE = 4
 """How many pieces of work are in progress at a time."""
 STEPS = 50
 """After how many steps a piece of work waits for those that have waited."""
+
+
+class Work(Protocol):
+    """What is done in slices."""
+
+    steps_done: int
+
+    def step(self) -> bool:
+        """Do one step; whether there are more. Nothing is done for work that was cancelled."""
 
 
 class SlicedWork:
@@ -53,8 +62,8 @@ class SlicedWork:
             self._finish()
             steps.close()
 
-    def step(self) -> None:
-        """Do one step; after the last one, or a failed one, call the callback."""
+    def step(self) -> bool:
+        """Do one step; after the last one, or a failed one, call the callback. Whether there are more."""
         self.steps_done += 1
         then, failed = self._then, self._failed
         try:
@@ -65,6 +74,7 @@ class SlicedWork:
         except Exception as error:
             self._finish()
             failed(error)
+        return not self.is_done
 
     def _finish(self) -> None:
         self.is_done = True
@@ -89,8 +99,8 @@ class Slices:
         """`now` is the monotonic clock of `timers`, seconds."""
         self._timers = timers
         self._now = now
-        self._active: deque[SlicedWork] = deque()
-        self._waiting: deque[SlicedWork] = deque()
+        self._active: deque[Work] = deque()
+        self._waiting: deque[Work] = deque()
         self._is_scheduled = False
 
     @property
@@ -109,9 +119,13 @@ class Slices:
         `failed` is called instead with an exception that a step has raised.
         """
         work = SlicedWork(steps, then, failed)
+        self.add(work)
+        return work
+
+    def add(self, work: Work) -> None:
+        """Do the steps of `work` between the following turns."""
         self._waiting.append(work)
         self._schedule()
-        return work
 
     def begin(
         self,
@@ -140,13 +154,13 @@ class Slices:
         end = self._now() + SLICE_S
         while self._fill():
             work = self._active.popleft()
-            if not work.is_done:
-                try:
-                    work.step()
-                except Exception:
-                    logger.exception("The callback of work done in slices failed")
-                if not work.is_done:
-                    self._put_back(work)
+            try:
+                has_more = work.step()
+            except Exception:
+                logger.exception("The callback of work done in slices failed")
+                has_more = False
+            if has_more:
+                self._put_back(work)
             if self._now() >= end:
                 break
         if self._fill():
@@ -158,7 +172,7 @@ class Slices:
             self._active.append(self._waiting.popleft())
         return bool(self._active)
 
-    def _put_back(self, work: SlicedWork) -> None:
+    def _put_back(self, work: Work) -> None:
         if work.steps_done >= STEPS and self._waiting:
             work.steps_done = 0
             self._waiting.append(work)

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from barnabas.coord.cluster.image import UnknownMetadataError
-from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
+from barnabas.storage.directories.checkpoints import CorruptCheckpoint
+from barnabas.storage.directories.log_dirs import DataDirLocked, DataDirMismatch
 from barnabas.storage.layout import LOCK
-from barnabas.storage.log_dirs import DataDirLocked, DataDirMismatch
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

@@ -23,13 +23,13 @@ logger = logging.getLogger("kafka.server.KafkaServer")
 
 PACKAGES: Final = tuple(f"barnabas.{name}." for name in ("broker", "coord", "storage", "wire"))
 LATE: Final = (
-    "wire.versioned",
-    "wire.codec",
+    "wire.codec.structs",
+    "wire.codec.message_codec",
     "storage.cleaning.replacement",
-    "storage.follower_append",
-    "storage.truncation",
-    "storage.recovery",
-    "storage.swap",
+    "storage.append.follower_append",
+    "storage.recover.truncation",
+    "storage.recover.recovery",
+    "storage.recover.swap",
     "coord.client_metrics.subscriptions",
     "coord.cluster.image_diff",
     "coord.cluster.image_records",
@@ -68,9 +68,9 @@ LATE: Final = (
     "broker.security.client_quotas",
     "broker.security.ip_rates",
 )
-"""What functions of the modules that a start has imported import; `tests/broker/test_warm_up.py` compares it."""
+"""What functions of the modules that a start has imported import; `tests/broker/server/test_warm_up.py` compares it."""
 LATE_OF_CONTROLLER: Final = (
-    *("wire.versioned", "wire.codec", "storage.recovery", "storage.swap"),
+    *("wire.codec.structs", "wire.codec.message_codec", "storage.recover.recovery", "storage.recover.swap"),
     *("coord.cluster.image_records", "broker.config.config_schema", "broker.metadata.controller_requests"),
     "broker.metadata.token_expiry",
     *("broker.apis.metering", "broker.net.refused_sockets", "broker.security.client_quotas"),

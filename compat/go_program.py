@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from compat.jars import ROOT
+from tests.support.jvm.jars import ROOT
 
 OLDEST = (1, 21)
 """Downloads the toolchain that a go.mod names."""

@@ -10,12 +10,12 @@ Barnabas and Apache Kafka, by their names in pytest. A listed test must pass, so
 and a test that passes must be listed. `transactions`, `groups_real` and the other names of `SHARED` are tests with
 clients of several libraries; they have no list.
 
-With `--kill-every` a broker of the cluster is killed every so many seconds meanwhile (`compat.killer`). Tests marked
-`uninterrupted` are skipped then.
+With `--kill-every` a broker of the cluster is killed every so many seconds meanwhile
+(`tests.support.processes.killer`). Tests marked `uninterrupted` are skipped then.
 
-With `--secure` the clients use a secured listener (`compat.secure`); `all` is every combination that the client has,
-one after the other. With `--rotate` the listener's certificate is replaced every so many seconds meanwhile
-(`compat.rotator`). Tests marked `plaintext` are skipped then.
+With `--secure` the clients use a secured listener (`tests.support.processes.security`); `all` is every combination that
+the client has, one after the other. With `--rotate` the listener's certificate is replaced every so many seconds
+meanwhile (`tests.support.processes.rotator`). Tests marked `plaintext` are skipped then.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compat.killer import Killer
-from compat.rotator import Rotator
-from compat.secure import OF_CLIENT, combination
+from tests.support.processes.killer import Killer
+from tests.support.processes.rotator import Rotator
+from tests.support.processes.security import OF_CLIENT, combination
 
 if TYPE_CHECKING:
     import pytest

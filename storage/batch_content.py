@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from typing import Final, Protocol
 
-from barnabas.storage.batch_header import BatchHeader
-from barnabas.wire.compression import MAX_DECOMPRESSED_SIZE
-from barnabas.wire.decompression import MAX_EXPANSION, Source, decompressed_steps
+from barnabas.wire.batches.batch_header import BatchHeader
+from barnabas.wire.batches.compression import MAX_DECOMPRESSED_SIZE
+from barnabas.wire.batches.decompression import MAX_EXPANSION, Source, decompressed_steps
+from barnabas.wire.batches.long_record import BYTES_PER_UNIT
+from barnabas.wire.batches.record_check import PLAIN_RECORDS, SHORT_DELTA, UNLIMITED, RecordCheck, is_plain
+from barnabas.wire.batches.record_lengths import HOPS_PER_UNIT, lengths_fit
+from barnabas.wire.batches.records import CODEC_MASK, HEADER_SIZE, TIMESTAMP_TYPE_BIT
 from barnabas.wire.errors import CorruptRecord, ErrorCode, KafkaError
-from barnabas.wire.long_record import BYTES_PER_UNIT
-from barnabas.wire.record_check import PLAIN_RECORDS, SHORT_DELTA, UNLIMITED, RecordCheck, is_plain
-from barnabas.wire.record_lengths import HOPS_PER_UNIT, lengths_fit
-from barnabas.wire.records import CODEC_MASK, HEADER_SIZE, TIMESTAMP_TYPE_BIT
 
 IN_PLACE_UNITS: Final = 6_000
 """How much of the validation of a request is done in place, in units of `RecordCheck` (about 3 ms)."""

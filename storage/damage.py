@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.storage import layout
-from barnabas.storage.checkpoints import topic_id_text
+from barnabas.storage.directories.checkpoints import topic_id_text
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.storage import layout
+from barnabas.storage.append.flush_job import FlushJob
 from barnabas.storage.files import File
-from barnabas.storage.flush_job import FlushJob
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_reader import LogReader
 from barnabas.storage.log_state import LogState
-from barnabas.storage.segment import Segment
-from barnabas.storage.snapshot_files import SnapshotFiles
+from barnabas.storage.producers.snapshot_files import SnapshotFiles
+from barnabas.storage.read.log_reader import LogReader
+from barnabas.storage.segments.segment import Segment
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
@@ -135,7 +135,7 @@ class LocalLog:
         return self._snapshots
 
     def replace_segments(self, replaced: Sequence[Segment], new: Segment) -> None:
-        """Read from `new` instead of these adjacent segments; `storage.swap` handles their files."""
+        """Read from `new` instead of these adjacent segments; `storage.recover.swap` handles their files."""
         for segment in replaced:
             self.segments.remove(segment)
         self.segments.add(new)

@@ -14,29 +14,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from barnabas.storage import loader, timestamps
-from barnabas.storage.append import AppendInfo, assign_offsets
-from barnabas.storage.batch_check import Origin, check_batches
+from barnabas.storage.append.batch_check import Origin, check_batches
+from barnabas.storage.append.flush_job import FlushJob
+from barnabas.storage.append.offset_assignment import AppendInfo, assign_offsets
 from barnabas.storage.batch_content import Budget
-from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import Files
-from barnabas.storage.flush_job import FlushJob
 from barnabas.storage.local_log import LocalLog
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_reader import LogRead
 from barnabas.storage.log_state import Checkpointed, LogState
-from barnabas.storage.producer_entry import BatchMetadata, ProducerEntry
-from barnabas.storage.producer_state import EndMarker, marker_of
-from barnabas.storage.read_check import checked
-from barnabas.storage.rolling import roll_jitter_ms, should_roll
-from barnabas.storage.segment import Segment
-from barnabas.storage.txn_index import AbortedTransaction
+from barnabas.storage.producers.producer_entry import BatchMetadata, ProducerEntry
+from barnabas.storage.producers.producer_state import EndMarker, marker_of
+from barnabas.storage.read import timestamps
+from barnabas.storage.read.log_reader import LogRead, checked
+from barnabas.storage.recover import loader
+from barnabas.storage.segments.segment import Segment, roll_jitter_ms, should_roll
+from barnabas.storage.segments.txn_index import AbortedTransaction
+from barnabas.wire.batches.batch_header import BatchHeader
+from barnabas.wire.batches.records import CONTROL_BIT, MAX_INT32, NO_TIMESTAMP
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records import CONTROL_BIT, MAX_INT32, NO_TIMESTAMP
 
 if TYPE_CHECKING:
-    from barnabas.storage.follower_append import FollowerAppend
+    from barnabas.storage.append.follower_append import FollowerAppend
 
 PRODUCER_EXPIRATION_MS = 86_400_000
 
@@ -187,8 +186,8 @@ class Log(LocalLog):
         return AppendInfo(offset, last_offset, append_time_ms, self.log_start_offset)
 
     def append_as_follower(self, records: memoryview, *, now: float) -> FollowerAppend:
-        """Append whole batches of the leader's log as they are; see `storage.follower_append`."""
-        from barnabas.storage import follower_append
+        """Append whole batches of the leader's log as they are; see `storage.append.follower_append`."""
+        from barnabas.storage.append import follower_append
 
         return follower_append.append_as_follower(self, records, now=now)
 
@@ -364,19 +363,19 @@ class Log(LocalLog):
         """Truncate everything at or above `offset`, with indexes, leader epochs and producers (I7). False if nothing.
 
         Durable on return: truncated data must not reappear behind new records. The caller lowers the checkpointed
-        recovery point first; otherwise a crash in between would look like damage (L2). `storage.truncation` does the
+        recovery point first; otherwise a crash in between would look like damage (L2). `recover.truncation` does the
         same in steps.
         """
         if offset >= self.log_end_offset:
             return False
-        from barnabas.storage import truncation  # rarely needed, and imports take time at the start
+        from barnabas.storage.recover import truncation  # rarely needed, and imports take time at the start
 
         truncation.truncate_in_place(self, offset)
         return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove all data and continue at `offset` (R24). For the caller as `truncate_to`."""
-        from barnabas.storage import truncation
+        from barnabas.storage.recover import truncation
 
         truncation.truncate_in_place(self, offset, fully=True)
 
@@ -400,7 +399,7 @@ class Log(LocalLog):
         self.high_watermark = current.high_watermark
 
     def set_end(self, offset: int) -> None:
-        """The log ends at `offset` now: its files are truncated (`storage.truncation`)."""
+        """The log ends at `offset` now: its files are truncated (`storage.recover.truncation`)."""
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
         self.synced_offset = min(self.synced_offset, offset)
@@ -412,7 +411,7 @@ class Log(LocalLog):
         self._changed = True
 
     def start_again_at(self, offset: int) -> None:
-        """The log is empty and begins and ends at `offset` now (`storage.truncation`)."""
+        """The log is empty and begins and ends at `offset` now (`storage.recover.truncation`)."""
         self.set_end(offset)
         self.recovery_point = 0
         self.synced_offset = self.log_start_offset = self._high_watermark = offset

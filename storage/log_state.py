@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from barnabas.storage import layout
+from barnabas.storage.append.leader_epochs import LeaderEpochCache
 from barnabas.storage.files import Files
-from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.producer_state import ProducerState
-from barnabas.storage.segments import Segments
-from barnabas.storage.snapshot_files import SnapshotFiles
+from barnabas.storage.producers.producer_state import ProducerState
+from barnabas.storage.producers.snapshot_files import SnapshotFiles
+from barnabas.storage.segments.log_segments import Segments
 
 
 class Checkpointed(NamedTuple):

@@ -44,7 +44,7 @@ class OpenableFile(Protocol):
 
 
 class FileSystem(Protocol):
-    """The file system of a log directory (`storage.file_system_sync`)."""
+    """The file system of a log directory (`storage.directories.log_dir`)."""
 
     def require(self) -> None:
         """Make all its data durable; OSError when a write has failed."""

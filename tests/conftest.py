@@ -22,21 +22,21 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from bench.clusters import BarnabasCluster  # noqa: E402 - needs the path above
-from bench.real_kafka import KafkaServer  # noqa: E402 - needs the path above
-from bench.servers import BarnabasServer, Server  # noqa: E402
-from compat.killer import SETTINGS as KILLED_SETTINGS  # noqa: E402
-from compat.killer import Killer  # noqa: E402
-from compat.rotator import Rotator  # noqa: E402
-from compat.secure import Combination, combination  # noqa: E402
+from tests.support.processes.kafka import KafkaServer  # noqa: E402 - needs the path above
+from tests.support.processes.killer import SETTINGS as KILLED_SETTINGS  # noqa: E402
+from tests.support.processes.killer import Killer  # noqa: E402
+from tests.support.processes.rotator import Rotator  # noqa: E402
+from tests.support.processes.security import Combination, combination  # noqa: E402
+from tests.support.processes.served_cluster import BarnabasCluster  # noqa: E402 - needs the path above
+from tests.support.processes.server import BarnabasServer, Server  # noqa: E402
 
 if TYPE_CHECKING:
-    from tests.clients.secured_broker import SecuredBroker
+    from tests.support.processes.secured_broker import SecuredBroker
 
 pytest_plugins = [
     "tests.parallel", "tests.marks",
-    "tests.support.bytecode", "tests.support.costs", "tests.support.failures", "tests.support.garbage",
-    "tests.support.volume",
+    "tests.support.measuring.bytecode", "tests.support.measuring.costs", "tests.support.measuring.garbage",
+    "tests.support.failures", "tests.support.volume",
 ]  # fmt: skip
 
 _live: dict[str, Server] = {}
@@ -143,7 +143,7 @@ class Brokers:
         return server
 
     def _start_secured(self, secure: Combination, data_dir: Path, keys: Mapping[str, str]) -> Server:
-        from tests.clients.secured_broker import SecuredBroker
+        from tests.support.processes.secured_broker import SecuredBroker
 
         secured = SecuredBroker(self.kind, data_dir, keys, secure)
         _live[self._name(data_dir)] = secured.server

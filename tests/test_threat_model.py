@@ -1,13 +1,13 @@
-"""docs/threat-model.md names config keys and tests that exist."""
+"""docs/evidence/threat-model.md names config keys and tests that exist."""
 
 from __future__ import annotations
 
 import re
 
 from barnabas.broker.config.keys import BROKER_KEYS, OWN_KEYS
-from tests.test_rules import NAMED_TEST, ROOT, exists
+from tests.structure.named_tests import NAMED_TEST, ROOT, exists
 
-PAGE = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "evidence" / "threat-model.md").read_text(encoding="utf-8")
 KEY = re.compile(r"`([a-z]+(?:\.[a-z]+)+)`")
 
 

@@ -1,7 +1,7 @@
 """Config keys: each declared once, with Kafka's name, type, default, valid values and documentation.
 
 Configuration files, environment variables, DescribeConfigs, the checks of AlterConfigs, the command line's help and
-`docs/configuration.md` use these declarations. `valid` has Kafka's notation (`[1,...]`, `[compact, delete]`, ...) and
+`docs/reference/keys.md` use these declarations. `valid` has Kafka's notation (`[1,...]`, `[compact, delete]`, ...) and
 is interpreted when a value is checked, so that declaring 400 keys takes little time at start. Error texts are Kafka's,
 as clients' tests expect. Source: Kafka 4.4 `ConfigDef`.
 """

@@ -16,10 +16,10 @@ from struct import error as struct_error
 from typing import TYPE_CHECKING
 
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.codec.runtime import unknown_tags
 from barnabas.wire.errors import ErrorCode, ProtocolError
 from barnabas.wire.messages.headers import RequestHeader, ResponseHeader
 from barnabas.wire.registry import message_for
-from barnabas.wire.runtime import unknown_tags
 
 if TYPE_CHECKING:
     from barnabas.wire.schema import Message

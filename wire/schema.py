@@ -4,7 +4,7 @@
     class ProduceRequest(Message):
         acks: int = int16("0+")
 
-The functions for fields are in `fields.py` and can be imported from here. A declared class has slots, a keyword
+The functions for fields are in `codec/fields.py` and can be imported from here. A declared class has slots, a keyword
 constructor with every field optional, equality and a repr. For each version it makes a construct (`at`) and a compiled
 codec (`codec`) on first use; importing a declaration imports neither construct nor the compiler.
 
@@ -17,9 +17,8 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, dataclass_transform
 
-from barnabas.wire.constructor import make_constructor
-from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
-from barnabas.wire.fields import (
+from barnabas.wire.codec.fields import (
+    FRESH,
     LAST_VERSION,
     NO_VERSIONS,
     Field,
@@ -40,6 +39,7 @@ from barnabas.wire.fields import (
     uint32,
     uuid,
 )
+from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.types import Bytes, Records, Uuid, chunk_bytes
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from construct import Construct
 
-    from barnabas.wire.codec import Codec
+    from barnabas.wire.codec.message_codec import Codec
     from barnabas.wire.types import Chunk
 
 __all__ = [
@@ -125,7 +125,7 @@ class Message(Struct):
         """The construct of one version. KafkaError(UNSUPPORTED_VERSION) for an unknown version."""
         found = cls._constructs.get(version)
         if found is None:
-            from barnabas.wire.versioned import construct_of
+            from barnabas.wire.codec.structs import construct_of
 
             cls._check_version(version)
             found = cls._constructs[version] = construct_of(cls, version, version >= cls.flexible_since)
@@ -136,7 +136,7 @@ class Message(Struct):
         """The compiled codec of one version. KafkaError(UNSUPPORTED_VERSION) for an unknown version."""
         found = cls._codecs.get(version)
         if found is None:
-            from barnabas.wire.codec import Codec
+            from barnabas.wire.codec.message_codec import Codec
 
             found = cls._codecs[version] = Codec(cls, version, cls.at(version))
         return found
@@ -221,3 +221,31 @@ def message(
         return made
 
     return declare
+
+
+def make_constructor(cls: type[StructBase]) -> Callable[..., None]:
+    """`__init__(self, *, field=default, ...)` of a class, as straight-line code that is generated on its first use.
+
+    The broker constructs several objects for every response; a generic loop over the fields takes five times as long.
+    """
+    scope: dict[str, Any] = {"FRESH": FRESH}
+    parameters = []
+    body = ["self.unknown_tagged_fields = ()"]
+    for index, field in enumerate(cls.declared):
+        name = field.name
+        if not field.has_fresh_default:
+            scope[f"default_{index}"] = field.default
+            parameters.append(f"{name}=default_{index}")
+            body.append(f"self.{name} = {name}")
+            continue
+        fresh = "[]"
+        if field.kind == "struct":
+            scope[f"struct_{index}"] = field.struct_class
+            fresh = f"struct_{index}()"
+        parameters.append(f"{name}=FRESH")
+        body.append(f"self.{name} = {fresh} if {name} is FRESH else {name}")
+    head = f"def __init__(self{', *, ' if parameters else ''}{', '.join(parameters)}):\n    "
+    exec(compile(head + "\n    ".join(body), f"<constructor of {cls.__name__}>", "exec"), scope)  # noqa: S102
+    made: Callable[..., None] = scope["__init__"]
+    made.__qualname__ = f"{cls.__qualname__}.__init__"
+    return made

@@ -10,7 +10,7 @@ from bisect import insort
 from collections.abc import Iterable
 from time import monotonic
 
-from barnabas.wire.records import BatchBuilder, Header, increment_sequence
+from barnabas.wire.batches.records import BatchBuilder, Header, increment_sequence
 
 
 class Batch:

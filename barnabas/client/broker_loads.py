@@ -1,4 +1,4 @@
-"""The loads of the brokers, from each broker itself (`wire/broker_load.py`).
+"""The loads of the brokers, from each broker itself (`wire/clients/broker_load.py`).
 
 Errors: none for a broker that does not answer, or does not know the question: it is left out.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError
-from barnabas.wire.broker_load import TAG, BrokerLoad, find
+from barnabas.wire.clients.broker_load import TAG, BrokerLoad, find
 from barnabas.wire.errors import KafkaError, ProtocolError
 from barnabas.wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
 from barnabas.wire.schema import Message

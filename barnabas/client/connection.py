@@ -2,9 +2,10 @@
 
 A request is sent with a callback for its reply; `receive` delivers replies that have arrived; `call` sends and waits.
 Every wait has a deadline (monotonic seconds). After an error the connection is closed and all unanswered requests
-fail. A request is sent in the newest version that both sides support. The protocol is in `wire.connection`, socket and
-clock are here; TLS and SASL are what `security` does with a new connection (`barnabas.client.security`). Before the
-lifetime of a log-in ends (KIP-368) a request waits until those before it are answered, and for the next log-in.
+fail. A request is sent in the newest version that both sides support. The protocol is in `wire.clients.connection`,
+socket and clock are here; TLS and SASL are what `security` does with a new connection (`barnabas.client.security`).
+Before the lifetime of a log-in ends (KIP-368) a request waits until those before it are answered, and for the next
+log-in.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.client.errors import ClientError, TimedOut, TlsFailed, Unreachable
-from barnabas.wire.connection import Connection, ResponseReceived
+from barnabas.wire.clients.connection import Connection, ResponseReceived
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.schema import Message

@@ -18,6 +18,8 @@ from barnabas.client.cluster import Cluster, Topic
 from barnabas.client.connection import NodeConnection
 from barnabas.client.errors import ClientError, TimedOut, Unreachable, is_retriable, raise_for
 from barnabas.client.transaction import LAST_PRODUCE_VERSION, Transaction
+from barnabas.wire.batches.records import Header
+from barnabas.wire.clients.partitioners import LoadAware, Partitioner
 from barnabas.wire.errors import RETRIABLE, ErrorCode, KafkaError
 from barnabas.wire.messages.produce import (
     InitProducerIdRequest,
@@ -28,8 +30,6 @@ from barnabas.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from barnabas.wire.partitioners import LoadAware, Partitioner
-from barnabas.wire.records import Header
 from barnabas.wire.schema import Message
 
 MAX_IN_FLIGHT = 5

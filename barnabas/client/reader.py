@@ -14,6 +14,14 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.connection import NodeConnection
 from barnabas.client.errors import ClientError, TimedOut, Unreachable, is_retriable, raise_for
 from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, TopicPartition, start_offsets
+from barnabas.wire.batches.records import (
+    BatchView,
+    ControlRecordType,
+    Record,
+    control_record_type,
+    iter_batches,
+    iter_records,
+)
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (
     AbortedTransaction,
@@ -24,7 +32,6 @@ from barnabas.wire.messages.fetch import (
     FetchResponse,
     FetchResponsePartitionData,
 )
-from barnabas.wire.records import BatchView, ControlRecordType, Record, control_record_type, iter_batches, iter_records
 from barnabas.wire.schema import Message
 
 MAX_WAIT_MS = 500

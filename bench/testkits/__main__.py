@@ -3,7 +3,8 @@
     python -m bench.testkits [--products NAMES] [--runs N] [--checks [WORDS]] [--write]
 
 Every run of the times measures each product once, in turn, in a process of its own. Products that are not installed are
-said so. `--write` puts the tables into docs/comparison.md; `--runs 0` and `--checks` without words leave one out.
+said so. `--write` puts the tables into docs/evidence/comparison.md.
+`--runs 0` and `--checks` without words leave one out.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from bench.servers import ROOT
 from bench.testkits.behaviours import Behaviour, Outcome, all_behaviours, attempt
 from bench.testkits.measure import Figures
 from bench.testkits.product import IMPATIENT, Product, Setup, UnsupportedError
 from bench.testkits.products import PRODUCTS
 from bench.testkits.report import behaviours_table, state_of_the_machine, times_table, write_page
+from tests.support.processes.server import ROOT
 
 RUN_LIMIT_S = 180
 
@@ -73,7 +74,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--checks", nargs="*", metavar="WORD", help="only checks with one of these in their names; none: no check"
     )
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/comparison.md")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/evidence/comparison.md")
     return parser.parse_args()
 
 

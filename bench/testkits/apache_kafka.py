@@ -1,6 +1,7 @@
 """Apache Kafka 4.4.0 as it is started by hand: a directory is formatted, then a JVM runs broker and controller.
 
-It has the settings of a single node (`bench/real_kafka.py`), and a heap of 1 GB, as Kafka's own script sets it.
+It has the settings of a single node (`tests/support/processes/kafka.py`), and a heap of 1 GB, as Kafka's own
+script sets it.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from pathlib import Path
 import psutil
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench.real_kafka import VERSION, KafkaServer
-from bench.servers import ROOT
 from bench.testkits import listeners
 from bench.testkits.clients import WAIT_S
 from bench.testkits.product import KEYS, Place, Product, Setup, Test, family
-from compat.jars import fetch
+from tests.support.jvm.jars import fetch
+from tests.support.processes.kafka import VERSION, KafkaServer
+from tests.support.processes.server import ROOT
 
 POM = ROOT / "compat" / "kafka" / "pom.xml"
 

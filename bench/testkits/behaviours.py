@@ -14,9 +14,9 @@ from dataclasses import asdict
 from importlib import import_module
 from typing import NamedTuple
 
-from bench.servers import ROOT
 from bench.testkits.clients import Clients
 from bench.testkits.product import Place, Setup
+from tests.support.processes.server import ROOT
 
 LIMIT_S = 75.0
 REASON_LENGTH = 160

@@ -13,6 +13,7 @@ from confluent_kafka import (
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import raise_for
+from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.produce import (
     InitProducerIdRequest,
@@ -22,7 +23,6 @@ from barnabas.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from barnabas.wire.records import BatchBuilder
 from bench.testkits.behaviours import behaviour
 from bench.testkits.clients import WAIT_S, Clients, error_of, until
 

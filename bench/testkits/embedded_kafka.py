@@ -16,8 +16,8 @@ import psutil
 
 from bench.testkits.apache_kafka import create_topic, missing_tools
 from bench.testkits.product import KEYS, Place, Product, Setup, Test, UnsupportedError, family
-from compat.jars import classpath, fetch
-from compat.jvm.sources import compiled
+from tests.support.jvm.jars import classpath, fetch
+from tests.support.jvm.sources import compiled
 
 FOLDER = Path(__file__).resolve().parent / "spring-embedded"
 POM = FOLDER / "pom.xml"

@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench import secured
-from bench.real_kafka import KafkaServer
 from bench.testkits.product import Place, Setup
+from tests.support.processes.kafka import KafkaServer
 
 LOG_IN = {
     "security.protocol": "SASL_PLAINTEXT",
@@ -33,7 +33,7 @@ def start_kafka(stack: ExitStack, setup: Setup, keys: Mapping[str, str] | None =
 
 def certificate(stack: ExitStack) -> tuple[Path, Path]:
     """Files with key and certificate of a broker on the loopback address, and with the CA; the stack removes them."""
-    from barnabas.secure.authority import Authority
+    from barnabas.tools.secure.authority import Authority
 
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="testkits-")))
     authority = Authority.new("testkits")

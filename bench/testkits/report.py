@@ -1,4 +1,4 @@
-"""The tables as Markdown, and their place in docs/comparison.md."""
+"""The tables as Markdown, and their place in docs/evidence/comparison.md."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from bench.report import machine
-from bench.servers import ROOT
 from bench.testkits import kafka_native
 from bench.testkits.behaviours import Behaviour, Outcome
 from bench.testkits.measure import Figures
 from bench.testkits.product import Product
+from tests.support.processes.server import ROOT
 
-PAGE = ROOT / "docs" / "comparison.md"
+PAGE = ROOT / "docs" / "evidence" / "comparison.md"
 COLUMNS = {"start s": "start, s", "isolation ms": "isolation, ms", "test ms": "whole test, ms", "memory MB": "MB"}
 NOT_TRIED = Outcome(False, "")
 

@@ -24,7 +24,7 @@ from barnabas.wire.messages.log_dirs import (
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker, RequestContext
     from barnabas.broker.net.delayed_response import DelayedResponse
-    from barnabas.storage.log_dir import LogDir
+    from barnabas.storage.directories.log_dir import LogDir
 
 
 def _none_moved(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.authorized_operations import cluster_operations
 from barnabas.broker.apis.registry import api
 from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.wire.broker_load import TAG, BrokerLoad, encode, is_asked_for
+from barnabas.wire.clients.broker_load import TAG, BrokerLoad, encode, is_asked_for
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 

@@ -2,8 +2,9 @@
 
 A KafkaError of a handler is answered, a ProtocolError closes the connection (the transport does that). An OSError comes
 from the disk: it is logged and answered with KAFKA_STORAGE_ERROR. Any other exception is a bug: it is logged with its
-traceback and answered with UNKNOWN_SERVER_ERROR. A delayed response is kept by its connection, which dispatches no
-further request until it has an outcome; an exception as its outcome is answered in the same way.
+traceback and answered with UNKNOWN_SERVER_ERROR. A handler that waits is a coroutine (`broker.waiting`): its first part
+is run here, the rest is a task of its connection, which dispatches no further request until the task has ended; an
+exception of it is answered in the same way.
 
 Decoding, handling and encoding a request of thousands of elements take milliseconds each. So all three are done in
 steps between the turns for one with many elements (`large_requests`).
@@ -14,20 +15,23 @@ from __future__ import annotations
 import logging
 from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.apis.large_requests import LargeRequest, no_memory, parse_within
 from barnabas.broker.apis.registry import BROKER, ROUTES, Route, Routes
-from barnabas.broker.apis.sliced_response import FEW_ELEMENTS
+from barnabas.broker.apis.sliced_response import FEW_ELEMENTS, encode_in_steps
 from barnabas.broker.config.keys.own import REQUEST_MAX_ELEMENTS
 from barnabas.broker.context import RequestContext
 from barnabas.broker.guarded import answer_for, log_failure
 from barnabas.broker.net.connection import SMALL_SLICE_BYTES
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.net.encoded_response import EncodedResponse
+from barnabas.broker.waiting import Task
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.codec.runtime import unknown_tags
 from barnabas.wire.errors import KafkaError, ProtocolError, TooManyElements
-from barnabas.wire.runtime import unknown_tags
+from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
     from barnabas.broker.context import Broker
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.delayed_response import Outcome
-    from barnabas.wire.schema import Message
+    from barnabas.broker.waiting import Future
     from barnabas.wire.types import Chunk
 
 logger = logging.getLogger("kafka.network.Processor")
@@ -107,7 +111,8 @@ class Dispatcher:
             request_logger.debug("%s:%d %s %s v%d", *peer, client_id, route.name, api_version)
         if request is None:
             large = LargeRequest(route, context, self._max_elements)
-            _wait(large.serve(frame, position), context, partial(_deliver_large, route, large, context))
+            coroutine = large.serve(frame, position)
+            _run(coroutine, coroutine.send(None), route, large, context)
         else:
             _serve(route, request, context)
 
@@ -146,9 +151,17 @@ class Dispatcher:
 
 
 def _serve(route: Route, request: Message, context: RequestContext) -> None:
-    """Call the handler, and send its response unless that is delayed or there is none."""
+    """Call the handler, and send its response unless it waits or has none."""
     try:
-        outcome = route.handler(context, request)
+        outcome: Any = route.handler(context, request)
+        if type(outcome) is CoroutineType:
+            try:
+                waits_for = outcome.send(None)
+            except StopIteration as end:
+                outcome = end.value
+            else:
+                _run(outcome, waits_for, route, request, context)
+                return
     except KafkaError as error:
         _respond_with_error(route, request, context, error)
     except ProtocolError:
@@ -157,24 +170,57 @@ def _serve(route: Route, request: Message, context: RequestContext) -> None:
         _respond_to_failure(route, request, context, error)
     else:
         if isinstance(outcome, DelayedResponse):
-            _wait(outcome, context, partial(_deliver, route, request, context))
-        elif outcome is not None:
-            _try_to_respond(route, request, context, outcome)
-        elif context.usage is not None:
-            _unanswered(context)
+            _wait(outcome, context)
+            outcome.attach(partial(_deliver, route, request, context))
+        else:
+            _finish(route, request, context, outcome)
 
 
-def _wait(delayed: DelayedResponse, context: RequestContext, deliver: Callable[[Outcome], None]) -> None:
-    """The connection waits for a delayed response."""
+def _finish(route: Route, request: Message, context: RequestContext, response: Message | None) -> None:
+    """Send a response; None: the request has none."""
+    if response is not None:
+        _try_to_respond(route, request, context, response)
+    elif context.usage is not None:
+        _unanswered(context)
+
+
+def _run(
+    coroutine: Any,
+    waits_for: Future[Any] | None,
+    route: Route,
+    request: Message | LargeRequest,
+    context: RequestContext,
+) -> None:
+    """The connection waits for a coroutine, which awaits `waits_for`."""
+    slices = context.broker.loop.slices
+    task = Task(coroutine, slices, partial(_ended, route, request, context))
+    has_effect = isinstance(request, LargeRequest) and route.api_key is not ApiKey.FETCH
+    task.send_before_close = route.send_before_close or has_effect
+    _wait(task, context)
+    task.waits(waits_for)
+
+
+def _wait(waiting: Task | DelayedResponse, context: RequestContext) -> None:
+    """The connection serves nothing else until the request has its response."""
     if context.usage is not None:
         context.usage.pause()
-    context.connection.delayed = delayed
-    delayed.attach(deliver)
+    context.connection.delayed = waiting
 
 
-def _deliver_large(route: Route, large: LargeRequest, context: RequestContext, outcome: Outcome) -> None:
-    """Send the outcome of a large request, which has been parsed meanwhile."""
-    _deliver(route, large.request, context, outcome)
+def _ended(route: Route, request: Message | LargeRequest, context: RequestContext, outcome: Outcome) -> None:
+    """A coroutine that has waited has ended: send its response, which is encoded in steps if it has paused."""
+    if isinstance(request, LargeRequest):
+        request = request.request  # parsed meanwhile
+    deliver = partial(_deliver, route, request, context)
+    task = context.connection.delayed
+    assert isinstance(task, Task)
+    if task.has_paused and isinstance(outcome, Message) and not isinstance(outcome, EncodedResponse):
+        encoding = Task(encode_in_steps(route, outcome), context.broker.loop.slices, deliver)
+        encoding.send_before_close = task.send_before_close
+        context.connection.delayed = encoding
+        encoding.waits(None)
+    else:
+        deliver(outcome)
 
 
 def _deliver(route: Route, request: Message, context: RequestContext, outcome: Outcome) -> None:
@@ -190,10 +236,8 @@ def _deliver(route: Route, request: Message, context: RequestContext, outcome: O
         context.usage.resume()
     if isinstance(outcome, Exception):
         _respond_to_failure(route, request, context, outcome)
-    elif outcome is not None:
-        _try_to_respond(route, request, context, outcome)
-    elif context.usage is not None:
-        _unanswered(context)
+    else:
+        _finish(route, request, context, outcome)
     connection.on_output(connection)
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.sliced_response import in_steps, respond_in_steps
+from barnabas.broker.apis.sliced_response import in_steps
 from barnabas.broker.guarded import answer_for
-from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.waiting import in_slices, outcome_of, pause
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.codec.runtime import unknown_tags
 from barnabas.wire.errors import ProtocolError, TooManyElements
-from barnabas.wire.runtime import unknown_tags
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -33,24 +33,30 @@ class LargeRequest:
         self._context = context
         self._max_elements = max_elements
 
-    def serve(self, frame: memoryview, position: int) -> DelayedResponse:
-        """Serve the request of a frame, which is copied; `position` is that after the client id."""
+    async def serve(self, frame: memoryview, position: int) -> Message | None:
+        """Serve the request of a frame, which is copied; `position` is that after the client id.
+
+        The response for an error is as long as the request: it is returned, and so encoded in steps too.
+        """
         # Offsets are written into the batches of a Produce.
         copy = memoryview(bytearray(frame)) if self._route.api_key == ApiKey.PRODUCE else bytes(frame)
-        has_effect = self._route.api_key != ApiKey.FETCH
-        delayed = respond_in_steps(
-            self._context, self._steps(copy, position), send_before_close=has_effect, answer=self._answer
-        )
-        assert isinstance(delayed, DelayedResponse)
-        return delayed
-
-    def _steps(
-        self, frame: bytes | memoryview, position: int
-    ) -> Generator[None, None, Message | DelayedResponse | None]:
-        yield
-        self.request = yield from self._parse(frame, position)
-        yield
-        return self._route.handler(self._context, self.request)
+        del frame
+        await pause()
+        self.request = await in_slices(self._parse(copy, position))
+        await pause()
+        try:
+            response: Message | None = await outcome_of(self._route.handler(self._context, self.request))
+        except ProtocolError:
+            raise
+        except Exception as error:
+            connection = self._context.connection
+            what = f"{self._route.name} v{self._route.api_version} from {connection.peer_host}:{connection.peer_port}"
+            failure = answer_for(what, error)
+            failed = self._route.error_response(self.request, failure)
+            if failed is None:
+                raise failure from None
+            return failed
+        return response
 
     def _parse(self, frame: bytes | memoryview, position: int) -> Generator[None, None, Message]:
         route, client_id, budget = self._route, self._context.client_id, self._max_elements
@@ -67,15 +73,6 @@ class LargeRequest:
             raise _too_many(route, client_id, self._max_elements, error) from None
         except MemoryError:
             raise no_memory(route, client_id, len(frame)) from None
-
-    def _answer(self, error: Exception) -> Message | Exception:
-        """The response for an error: as long as the request, it is encoded in steps too."""
-        if isinstance(error, ProtocolError):
-            return error
-        connection = self._context.connection
-        what = f"{self._route.name} v{self._route.api_version} from {connection.peer_host}:{connection.peer_port}"
-        answer = answer_for(what, error)
-        return self._route.error_response(self.request, answer) or answer
 
 
 def parse_within(route: Route, frame: memoryview, position: int, max_elements: int, client_id: str | None) -> Message:

@@ -17,7 +17,7 @@ from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.sliced_response import respond_in_steps
 from barnabas.coord.security.acls import Operation
-from barnabas.storage.timestamps import LookupBudget
+from barnabas.storage.read.timestamps import LookupBudget
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,

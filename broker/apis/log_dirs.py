@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from barnabas.broker.context import Broker, RequestContext
     from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.broker.replicas.partition import Partition
-    from barnabas.storage.future_logs import FutureLog
-    from barnabas.storage.log_dir import LogDir
+    from barnabas.storage.directories.future_logs import FutureLog
+    from barnabas.storage.directories.log_dir import LogDir
 
 PARTITIONS_OF_A_STEP = 500
 

@@ -8,14 +8,13 @@ has the error for the others only; a crash of the broker may leave a part of the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import check_group, refused_as_named
 from barnabas.broker.apis.group_requests import client_of
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
-from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.waiting import Future
 from barnabas.coord.groups.offsets import commit_error
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode
@@ -41,51 +40,52 @@ _UNDECIDED = -32768
     OffsetCommitRequest,
     on_error=lambda request, error: commit_error(request, error.code),
     parts=Parts("topics.partitions"),
+    send_before_close=True,
 )
-def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> DelayedResponse | OffsetCommitResponse:
+async def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Commit the offsets of partitions that exist; the others get an error."""
     check_group(ctx, Operation.READ, request.group_id)
-    delayed = DelayedResponse(send_before_close=True)
-    by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    response, complete = split_off_missing(ctx, request, delayed.resolve, by_id=by_id)
-    if not request.topics:
-        return response
+    refused = refuse_missing(ctx, request, by_id=ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS)
+    if refused is not None and not request.topics:
+        return refused
+    future: Future[OffsetCommitResponse] = Future()
     client = client_of(ctx)
     ctx.broker.group_coordinators.handle(
-        request.group_id, lambda groups, at: groups.offsets.commit(request, delayed.guard(complete), client, at)
+        request.group_id, lambda groups, at: groups.offsets.commit(request, future.complete, client, at)
     )
-    return delayed
+    return joined(refused, await future)
 
 
-def split_off_missing(
-    ctx: RequestContext,
-    request: OffsetCommitRequest,
-    answer: Callable[[OffsetCommitResponse], None],
-    *,
-    by_id: bool,
-) -> tuple[OffsetCommitResponse, Callable[[OffsetCommitResponse], None]]:
+def refuse_missing(ctx: RequestContext, request: OffsetCommitRequest, *, by_id: bool) -> OffsetCommitResponse | None:
     """Remove what does not exist or may not be read from the request, and set name and id of the other topics.
 
-    Returns the response with the errors of those removed, and a function that takes the coordinator's response, merges
-    both and gives the result to `answer`. With `by_id` the request names topics by id.
+    None if nothing was removed; else a response with the errors of what was, for `joined`. With `by_id` the request
+    names topics by id.
     """
-    response = OffsetCommitResponse()
     named = [topic.topic_id for topic in request.topics] if by_id else [topic.name for topic in request.topics]
     ctx.refused_topics = refused_as_named(ctx, Operation.READ, named)
     if not ctx.refused_topics and _all_exist(ctx.broker.image, request, by_id=by_id):
-        return response, answer
+        return None
+    response = OffsetCommitResponse()
     accepted: list[OffsetCommitRequestTopic] = []
     for topic in request.topics:
         answers = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
         response.topics.append(answers)
         _check_topic(ctx, topic, answers, accepted, by_id=by_id)
     request.topics = accepted
+    return response
 
-    def complete(decided: OffsetCommitResponse) -> None:
-        _fill_in(response, decided)
-        answer(response)
 
-    return response, complete
+def joined(refused: OffsetCommitResponse | None, committed: OffsetCommitResponse) -> OffsetCommitResponse:
+    """The response of the coordinator, with the errors of what it was not asked for."""
+    if refused is None:
+        return committed
+    codes = iter([partition.error_code for topic in committed.topics for partition in topic.partitions])
+    for topic in refused.topics:
+        for partition in topic.partitions:
+            if partition.error_code == _UNDECIDED:
+                partition.error_code = next(codes)
+    return refused
 
 
 def _all_exist(image: ClusterImage, request: OffsetCommitRequest, *, by_id: bool) -> bool:
@@ -131,12 +131,3 @@ def _check_topic(
         answers.partitions.append(OffsetCommitResponsePartition(partition_index=index, error_code=error))
     if found is not None and existing:
         accepted.append(OffsetCommitRequestTopic(name=found.name, topic_id=found.topic_id, partitions=existing))
-
-
-def _fill_in(response: OffsetCommitResponse, decided: OffsetCommitResponse) -> None:
-    """Copy the coordinator's error codes, which are in the order of the request, into the response."""
-    codes = iter([partition.error_code for topic in decided.topics for partition in topic.partitions])
-    for topic in response.topics:
-        for partition in topic.partitions:
-            if partition.error_code == _UNDECIDED:
-                partition.error_code = next(codes)

@@ -1,4 +1,4 @@
-"""Requests of many items are handled part by part, in steps (`sliced_response`), and their responses are joined.
+"""Requests of many items are handled part by part, between the turns, and their responses are joined.
 
 For APIs that treat each item of an array on its own: partitions of topics, topics of groups. A part is a request with
 some of the items, so the handler knows nothing of it. An item that is itself too long is divided too, and what is
@@ -9,20 +9,18 @@ Invariant: the responses of the parts are joined in the order of the request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.apis.sliced_response import respond_in_steps
-from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.waiting import TaskGroup, outcome_of, pause
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
+    from barnabas.wire.schema import Message
 
-    Handler = Callable[[RequestContext, Any], Message | DelayedResponse | None]
+    Handler = Callable[[RequestContext, Any], Any]
     ErrorResponse = Callable[[Any, KafkaError], Message | None]
 
 ITEMS_OF_A_PART = 100
@@ -61,7 +59,7 @@ def in_parts(handler: Handler, choices: Sequence[Parts], error_response: ErrorRe
     the response for a KafkaError of a part, or returns None if there is none.
     """
 
-    def handle(ctx: RequestContext, request: Any) -> Message | DelayedResponse | None:
+    def handle(ctx: RequestContext, request: Any) -> Any:
         for parts in choices:
             name = parts.request[0]
             items = getattr(request, name)
@@ -73,8 +71,7 @@ def in_parts(handler: Handler, choices: Sequence[Parts], error_response: ErrorRe
             setattr(request, name, parts.distinct(items))
         if _weight(request, parts.request) <= parts.size:
             return handler(ctx, request)
-        steps = _steps(ctx, request, handler, parts, error_response)
-        return respond_in_steps(ctx, steps, send_before_close=True)
+        return _in_parts(ctx, request, handler, parts, error_response)
 
     return handle
 
@@ -141,45 +138,33 @@ def join(response: Any, other: Any, path: tuple[str, ...], joined: int) -> None:
     items += others
 
 
-def _steps(
+async def _in_parts(
     ctx: RequestContext, request: Any, handler: Handler, parts: Parts, error_response: ErrorResponse
-) -> Generator[None, None, Message | DelayedResponse]:
-    answers: list[Any] = []
+) -> Message:
     joined: list[int] = []
-    missing = 1  # for the parts that are not handled yet
-    delayed = DelayedResponse(send_before_close=True)
+    with TaskGroup(ctx.broker.loop.slices) as group:
+        for index, (part, continues) in enumerate(divide(request, parts.request, parts.size)):
+            if index:
+                await pause()
+            joined.append(continues)
+            group.start(_part(ctx, part, handler, error_response))
+        responses = await group.results()
+    for response in responses:
+        if isinstance(response, Exception):
+            raise response
+    return _joined(responses, joined, parts)
 
-    def answered(index: int, part: Any, outcome: Message | Exception) -> None:
-        nonlocal missing
-        if isinstance(outcome, Exception):
-            failed = error_response(part, outcome) if isinstance(outcome, KafkaError) else None
-            if failed is None:
-                delayed.complete(outcome)
-                return
-            outcome = failed
-        answers[index] = outcome
-        missing -= 1
-        if not missing:
-            delayed.resolve(_joined(answers, joined, parts))
 
-    for index, (part, continues) in enumerate(divide(request, parts.request, parts.size)):
-        if index:
-            yield
-        answers.append(None)
-        joined.append(continues)
-        missing += 1
-        try:
-            outcome = handler(ctx, part)
-        except KafkaError as error:
-            answered(index, part, error)
-            continue
-        if isinstance(outcome, DelayedResponse):
-            outcome.attach(delayed.guard(partial(answered, index, part)))
-        else:
-            assert outcome is not None
-            answered(index, part, outcome)
-    missing -= 1
-    return delayed if missing else _joined(answers, joined, parts)
+async def _part(ctx: RequestContext, part: Any, handler: Handler, error_response: ErrorResponse) -> Message:
+    """The response to one part; a KafkaError is that of its items, if they have one."""
+    try:
+        response: Message = await outcome_of(handler(ctx, part))
+    except KafkaError as error:
+        failed = error_response(part, error)
+        if failed is None:
+            raise
+        return failed
+    return response
 
 
 def _joined(answers: list[Any], joined: list[int], parts: Parts) -> Message:

@@ -1,18 +1,19 @@
 """The registry of APIs: the handler of each request, and the versions that are served.
 
-A handler is a plain function `handler(ctx, request) -> response | DelayedResponse | None`, marked with
-`@api(RequestClass)`; None means that there is no response (Produce with acks=0). A module of handlers is imported with
-its first request, to keep the start fast. `BROKER_APIS` and `CONTROLLER_APIS` are the only lists of the APIs that are
-served on the two kinds of listeners; ApiVersions answers from them, with the versions of the message declarations. An
-API of both lists may have a handler for each: `@api(..., listener=CONTROLLER)`.
+A handler is a function `handler(ctx, request) -> response | None`, marked with `@api(RequestClass)`; None means that
+there is no response (Produce with acks=0). One that may wait is `async def`, or returns a coroutine (`broker.waiting`).
+A module of handlers is imported with its first request, to keep the start fast. `BROKER_APIS` and `CONTROLLER_APIS`
+are the only lists of the APIs that are served on the two kinds of listeners; ApiVersions answers from them, with the
+versions of the message declarations. An API of both lists may have a handler for each:
+`@api(..., listener=CONTROLLER)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from barnabas.broker.apis.parts import in_parts
 from barnabas.wire.api_keys import ApiKey
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from barnabas.coord.security.acls import Operation
 
 R = TypeVar("R", bound=Message)
-Handler = Callable[["RequestContext", Any], "Message | DelayedResponse | None"]
+HandlerOutcome: TypeAlias = "Message | DelayedResponse | Coroutine[Any, None, Message | None] | None"
+Handler = Callable[["RequestContext", Any], HandlerOutcome]
 ErrorShape = Callable[[Any, KafkaError], "Message | None"]
 
 BROKER: Final = "broker"
@@ -191,7 +193,7 @@ _SERVED: Final = {
     CONTROLLER: CONTROLLER_APIS,
     FORWARDING: BROKER_APIS | dict.fromkeys(FORWARDED, "forwarding"),
 }
-_handlers: dict[tuple[str, int], tuple[Handler, ErrorShape | None]] = {}
+_handlers: dict[tuple[str, int], tuple[Handler, ErrorShape | None, bool]] = {}
 
 
 def api(
@@ -202,6 +204,7 @@ def api(
     needs: Callable[[Broker], None] | None = None,
     requires: Operation | None = None,
     parts: Parts | Sequence[Parts] = (),
+    send_before_close: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Register the decorated function for a request on one kind of listener.
 
@@ -209,7 +212,8 @@ def api(
     to the cluster: the whole request is answered CLUSTER_AUTHORIZATION_FAILED if it is not. `on_error(request, error)`
     returns the response for an error of the whole request; by default the top-level `error_code` and `error_message`
     of the response are set, or the connection is closed if it has no `error_code`. A request of many items is divided
-    as `parts` says.
+    as `parts` says. `send_before_close`: a broker that stops sends the response of a coroutine before it closes the
+    connection, since the request has an effect.
     """
 
     def register(handler: Handler) -> Handler:
@@ -219,7 +223,7 @@ def api(
             choices = parts if isinstance(parts, Sequence) else [parts]
             whole = in_parts(handler, choices, partial(_error_response, response_class, on_error))
 
-        def when_enabled(ctx: RequestContext, request: R) -> Message | DelayedResponse | None:
+        def when_enabled(ctx: RequestContext, request: R) -> HandlerOutcome:
             if needs is not None:
                 needs(ctx.broker)
             if requires is not None:
@@ -227,7 +231,8 @@ def api(
             return whole(ctx, request)
 
         is_conditional = needs is not None or requires is not None
-        _handlers[listener, request_class.api_key] = (when_enabled if is_conditional else whole, on_error)
+        registered = when_enabled if is_conditional else whole
+        _handlers[listener, request_class.api_key] = (registered, on_error, send_before_close or bool(parts))
         return handler
 
     return register
@@ -270,6 +275,7 @@ class Route:
         "response_class",
         "response_codec",
         "response_is_flexible",
+        "send_before_close",
     )
 
     def __init__(self, api_key: ApiKey, api_version: int, listener: str = BROKER) -> None:
@@ -277,7 +283,7 @@ class Route:
         self.api_key = api_key
         self.api_version = api_version
         self.name = api_key.name
-        self.handler, self.on_error = _handler(api_key, listener)
+        self.handler, self.on_error, self.send_before_close = _handler(api_key, listener)
         self.request_codec = request_class.codec(api_version)
         self.response_codec = response_class.codec(api_version)
         self.response_class = response_class
@@ -289,8 +295,8 @@ class Route:
         return _error_response(self.response_class, self.on_error, request, error)
 
 
-def _handler(api_key: ApiKey, listener: str) -> tuple[Handler, ErrorShape | None]:
-    """The handler of an API: that of its kind of listener, else the brokers' one."""
+def _handler(api_key: ApiKey, listener: str) -> tuple[Handler, ErrorShape | None, bool]:
+    """The handler of an API, of its kind of listener or else of brokers, and what else `api` was given for it."""
     module = _SERVED[listener][api_key]
     kind = listener if module.startswith(listener) else BROKER
     if (kind, api_key) not in _handlers:

@@ -18,6 +18,7 @@ from barnabas.wire.frame import message_for
 from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
+    from barnabas.broker.apis.registry import Route
     from barnabas.broker.context import RequestContext
 
 R = TypeVar("R", bound=Message | None)
@@ -27,6 +28,14 @@ FEW_ELEMENTS = 250
 """Requests with so many elements are parsed, and their batches appended, at once; those with more in steps."""
 ELEMENTS_OF_A_STEP = 300
 """How many elements of arrays are parsed or encoded in a step: each takes a few microseconds."""
+
+
+def encode_in_steps(route: Route, response: Message) -> Generator[None, None, EncodedResponse]:
+    """Encode a long response."""
+    encoded = EncodedResponse()
+    encoded.throttle_time_ms = getattr(response, "throttle_time_ms", 0)
+    encoded.chunks = yield from in_steps(route.response_codec.build_in_steps(response))
+    return encoded
 
 
 def _encode(ctx: RequestContext, response: Message) -> Generator[None, None, EncodedResponse]:

@@ -8,19 +8,19 @@ needed once a partition has data of the transaction: its end is the marker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.broker.config.keys.general import (
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS,
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS,
 )
-from barnabas.storage.producer_entry import NO_OFFSET
+from barnabas.broker.waiting import Future, sleep_until
+from barnabas.storage.producers.producer_entry import NO_OFFSET
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker
-    from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.broker.replicas.partition import Partition
     from barnabas.coord.machine import Moment, Result
     from barnabas.coord.transactions.coordinator import TransactionCoordinator
@@ -45,58 +45,62 @@ NO_COORDINATOR = frozenset(
 """The coordinator could not be asked; another attempt may succeed."""
 
 
-def add_or_verify(
+async def add_or_verify(
     broker: Broker,
     transactional_id: str,
     producer: tuple[int, int],
     partitions: Collection[TopicPartition],
-    then: Callable[[Errors], None],
-    delayed: DelayedResponse,
     *,
     adds: bool,
-) -> None:
-    """Add partitions to a transaction, or verify that it has them; `then` gets the errors by partition.
+) -> Errors:
+    """Add partitions to a transaction, or verify that it has them; the errors by partition.
 
-    `then` may be called immediately. While the previous transaction is being completed, adding is retried every
-    add.partitions.to.txn.retry.backoff.ms: a client would wait longer. `producer` is the producer id and epoch,
-    `delayed` the response that waits for `then`.
+    While the previous transaction is being completed, adding is retried every add.partitions.to.txn.retry.backoff.ms:
+    a client would wait longer. `producer` is the producer id and epoch.
     """
-
-    deadline = broker.loop.now() + broker.config[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS] / 1000
-
-    def answered(result: AddPartitionsToTxnResult) -> None:
+    loop, config = broker.loop, broker.config
+    deadline = loop.now() + config[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS] / 1000
+    while True:
+        try:
+            result = await _ask_coordinator(broker, transactional_id, producer, partitions, adds=adds)
+        except KafkaError as error:
+            return dict.fromkeys(partitions, error.code)
         errors = {
             (topic.name, partition.partition_index): ErrorCode(partition.partition_error_code)
             for topic in result.topic_results
             for partition in topic.results_by_partition
             if partition.partition_error_code
         }
-        retry_at = broker.loop.now() + broker.config[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS] / 1000
-        if adds and retry_at <= deadline and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
-            # the markers of the previous transaction are being flushed
-            broker.loop.timers.at(retry_at, delayed.guard(send))
-        else:
-            then(errors)
+        retry_at = loop.now() + config[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS] / 1000
+        if not adds or retry_at > deadline or ErrorCode.CONCURRENT_TRANSACTIONS not in errors.values():
+            return errors
+        await sleep_until(loop.timers, retry_at)  # the markers of the previous transaction are being flushed
 
-    answer = delayed.guard(answered)
+
+def _ask_coordinator(
+    broker: Broker,
+    transactional_id: str,
+    producer: tuple[int, int],
+    partitions: Collection[TopicPartition],
+    *,
+    adds: bool,
+) -> Future[AddPartitionsToTxnResult]:
+    future: Future[AddPartitionsToTxnResult] = Future()
+    coordinators = broker.transaction_coordinators
+    leader = coordinators.leader_of(transactional_id)
+    if leader >= 0 and leader != broker.node_id:
+        coordinators.requests.send(leader, transactional_id, producer, list(partitions), future.complete, adds=adds)
+        return future
 
     def event(coordinator: TransactionCoordinator, at: Moment) -> Result:
         if adds:
-            return coordinator.add_partitions(transactional_id, *producer, partitions, TRANSACTION_VERSION, answer, at)
-        return coordinator.verify_partitions(transactional_id, *producer, partitions, answer)
+            return coordinator.add_partitions(
+                transactional_id, *producer, partitions, TRANSACTION_VERSION, future.complete, at
+            )
+        return coordinator.verify_partitions(transactional_id, *producer, partitions, future.complete)
 
-    def send() -> None:
-        coordinators = broker.transaction_coordinators
-        leader = coordinators.leader_of(transactional_id)
-        if leader >= 0 and leader != broker.node_id:
-            coordinators.requests.send(leader, transactional_id, producer, list(partitions), answer, adds=adds)
-            return
-        try:
-            coordinators.handle(transactional_id, event)
-        except KafkaError as error:
-            then(dict.fromkeys(partitions, error.code))
-
-    send()
+    coordinators.handle(transactional_id, event)
+    return future
 
 
 def has_open_transaction(partition: Partition, producer_id: int, producer_epoch: int) -> bool:

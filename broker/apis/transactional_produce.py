@@ -17,9 +17,10 @@ from barnabas.broker.apis.transaction_verification import (
 from barnabas.broker.apis.transaction_verification import Errors as CoordinatorErrors
 from barnabas.broker.config.keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
 from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.storage.batch_header import BatchHeader
+from barnabas.broker.waiting import start
+from barnabas.wire.batches.batch_header import BatchHeader
+from barnabas.wire.batches.records import HEADER_SIZE, TRANSACTIONAL_BIT
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records import HEADER_SIZE, TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
@@ -48,14 +49,17 @@ def produce_in_transaction(ctx: RequestContext, request: ProduceRequest) -> Outc
     delayed = DelayedResponse(send_before_close=True)
     outcomes: list[Outcome] = []
 
-    def verified(rejected: CoordinatorErrors) -> None:
+    def verified(rejected: CoordinatorErrors | Exception) -> None:
+        if isinstance(rejected, Exception):
+            raise rejected
         outcome = append_all(ctx, request, _produce_errors(rejected, ctx.api_version), verify)
         outcomes.append(outcome)
         delayed.follow(outcome)
 
-    add_or_verify(
-        ctx.broker, request.transactional_id or "", producers.pop(), list(unverified), verified, delayed, adds=adds
+    verification = add_or_verify(
+        ctx.broker, request.transactional_id or "", producers.pop(), list(unverified), adds=adds
     )
+    start(verification, ctx.broker.loop.slices, delayed.guard(verified))
     if outcomes:
         return outcomes[0] if not isinstance(outcomes[0], DelayedResponse) else delayed
     keep_records(request)
@@ -83,15 +87,20 @@ def _verify_late(
     if len(set(unverified.values())) > 1:
         then(dict.fromkeys(unverified, KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, SEVERAL_PRODUCERS)))
         return
-    add_or_verify(
+
+    def verified(rejected: CoordinatorErrors | Exception) -> None:
+        if isinstance(rejected, Exception):
+            raise rejected
+        then(_produce_errors(rejected, ctx.api_version))
+
+    verification = add_or_verify(
         ctx.broker,
         request.transactional_id or "",
         next(iter(unverified.values())),
         list(unverified),
-        lambda rejected: then(_produce_errors(rejected, ctx.api_version)),
-        delayed,
         adds=ctx.api_version >= FIRST_PRODUCE_THAT_ADDS,
     )
+    start(verification, ctx.broker.loop.slices, delayed.guard(verified))
 
 
 def _unverified(ctx: RequestContext, request: ProduceRequest) -> dict[TopicPartition, tuple[int, int]]:

@@ -6,12 +6,11 @@ v3 group members (KIP-447); v4 TRANSACTION_ABORTABLE; v5 the broker adds the gro
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import check_group, check_transactional_id
 from barnabas.broker.apis.group_requests import client_of
-from barnabas.broker.apis.offset_commit import split_off_missing
+from barnabas.broker.apis.offset_commit import joined, refuse_missing
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.transaction_verification import (
@@ -22,7 +21,7 @@ from barnabas.broker.apis.transaction_verification import (
     has_open_transaction,
 )
 from barnabas.broker.config.keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
-from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.waiting import Future
 from barnabas.coord.security.acls import Operation
 from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -60,48 +59,28 @@ def _offsets_failed(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOf
     )
 
 
-@api(TxnOffsetCommitRequest, on_error=_offsets_failed, parts=Parts("topics.partitions"))
-def txn_offset_commit(
-    ctx: RequestContext, request: TxnOffsetCommitRequest
-) -> DelayedResponse | TxnOffsetCommitResponse:
+@api(TxnOffsetCommitRequest, on_error=_offsets_failed, parts=Parts("topics.partitions"), send_before_close=True)
+async def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     """Commit offsets that take effect when the transaction commits."""
     check_transactional_id(ctx, Operation.WRITE, request.transactional_id)
     check_group(ctx, Operation.READ, request.group_id)
-    delayed = DelayedResponse(send_before_close=True)
     commit = _as_commit(request)
-
-    def answer(decided: OffsetCommitResponse) -> None:
-        delayed.resolve(_as_response(decided))
-
-    response, complete = split_off_missing(ctx, commit, answer, by_id=ctx.api_version >= 6)
-    if not commit.topics:
-        return _as_response(response)
+    refused = refuse_missing(ctx, commit, by_id=ctx.api_version >= 6)
+    if refused is not None and not commit.topics:
+        return _as_response(refused)
     producer = (request.producer_id, request.producer_epoch)
+    errors = await _add_or_verify(ctx, request, producer)
+    for code in errors.values():
+        raise KafkaError(_offsets_error(code, ctx.api_version))
+    future: Future[OffsetCommitResponse] = Future()
     client = client_of(ctx)
-
-    def verified(errors: Errors) -> None:
-        for code in errors.values():
-            delayed.resolve(_offsets_failed(request, KafkaError(_offsets_error(code, ctx.api_version))))
-            return
-        try:
-            ctx.broker.group_coordinators.handle(
-                request.group_id,
-                lambda groups, at: groups.offsets.commit(commit, delayed.guard(complete), client, at, producer),
-            )
-        except KafkaError as error:
-            delayed.resolve(_offsets_failed(request, error))
-
-    _add_or_verify(ctx, request, producer, verified, delayed)
-    return delayed
+    ctx.broker.group_coordinators.handle(
+        request.group_id, lambda groups, at: groups.offsets.commit(commit, future.complete, client, at, producer)
+    )
+    return _as_response(joined(refused, await future))
 
 
-def _add_or_verify(
-    ctx: RequestContext,
-    request: TxnOffsetCommitRequest,
-    producer: tuple[int, int],
-    verified: Callable[[Errors], None],
-    delayed: DelayedResponse,
-) -> None:
+async def _add_or_verify(ctx: RequestContext, request: TxnOffsetCommitRequest, producer: tuple[int, int]) -> Errors:
     broker = ctx.broker
     adds = ctx.api_version >= FIRST_OFFSETS_THAT_ADD
     index = broker.group_coordinators.partition_of(request.group_id)
@@ -109,12 +88,11 @@ def _add_or_verify(
         partition = broker.partitions.get_leader(GROUP_METADATA_TOPIC, index)
     except KafkaError:
         raise KafkaError(ErrorCode.NOT_COORDINATOR) from None
-    is_verified = has_open_transaction(partition, *producer)
-    if is_verified or not (adds or broker.config[TRANSACTION_PARTITION_VERIFICATION_ENABLE]):
-        verified({})
-    else:
-        partitions = [(GROUP_METADATA_TOPIC, index)]
-        add_or_verify(broker, request.transactional_id, producer, partitions, verified, delayed, adds=adds)
+    if has_open_transaction(partition, *producer):
+        return {}
+    if not (adds or broker.config[TRANSACTION_PARTITION_VERIFICATION_ENABLE]):
+        return {}
+    return await add_or_verify(broker, request.transactional_id, producer, [(GROUP_METADATA_TOPIC, index)], adds=adds)
 
 
 def _offsets_error(code: ErrorCode, api_version: int) -> ErrorCode:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.wire.compression import Codec
+from barnabas.wire.batches.compression import Codec
+from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records import BatchBuilder
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
 from barnabas.coord.transactions.transaction import EPOCH_BUMP_VERSION
-from barnabas.storage.producer_entry import NO_OFFSET
+from barnabas.storage.producers.producer_entry import NO_OFFSET
+from barnabas.wire.batches.records import end_txn_marker
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records import end_txn_marker
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop

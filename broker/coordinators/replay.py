@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from barnabas.wire.errors import ProtocolError
-from barnabas.wire.records import (
+from barnabas.wire.batches.records import (
     ControlRecordType,
     Record,
     control_record_type,
     iter_batches,
     iter_record_fields,
 )
+from barnabas.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
     from barnabas.broker.replicas.partition import Partition
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from barnabas.coord.machine import Moment
     from barnabas.coord.share_state.coordinator import ShareCoordinator
     from barnabas.coord.transactions.coordinator import TransactionCoordinator
-    from barnabas.wire.records import BatchView, RecordFields
+    from barnabas.wire.batches.records import BatchView, RecordFields
 
 logger = logging.getLogger("kafka.coordinator.Runtime")
 

@@ -27,7 +27,7 @@ from barnabas.broker.coordinators.shard import Coordinator, Shard, release_repli
 from barnabas.broker.guarded import call_guarded, log_failure
 from barnabas.coord.machine import Moment
 from barnabas.coord.partitioning import coordinator_partition
-from barnabas.wire.compression import Codec
+from barnabas.wire.batches.compression import Codec
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from barnabas.broker.steps import StepRunner, Steps
     from barnabas.broker.timers import Timer
     from barnabas.coord.cluster.local_controller import Outcome
-    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.storage.directories.log_dirs import LogDirs
 
 R = TypeVar("R")
 

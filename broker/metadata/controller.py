@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from barnabas.coord.cluster.local_controller import LocalController, Outcome
     from barnabas.coord.cluster.topic_changes import TopicDefaults
     from barnabas.coord.machine import Moment
-    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.storage.directories.log_dirs import LogDirs
     from barnabas.wire.messages.configs import (
         DescribeConfigsRequest,
         DescribeConfigsResponse,

@@ -19,7 +19,7 @@ from barnabas.wire.types import ZERO_UUID
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.metadata.metadata_log import MetadataLog
-    from barnabas.storage.log_reader import LogRead
+    from barnabas.storage.read.log_reader import LogRead
     from barnabas.wire.types import Uuid
 
 OBSERVER_SESSION_S: Final = 300.0

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage
-    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.storage.directories.log_dirs import LogDirs
 
 logger = logging.getLogger("kafka.server.AssignmentsManager")
 

@@ -29,10 +29,10 @@ from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
 from barnabas.coord.cluster.metadata_batches import replay_batches_in_steps
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.storage import layout
-from barnabas.storage.follower_append import append_as_follower
-from barnabas.storage.truncation import Truncation
+from barnabas.storage.append.follower_append import append_as_follower
+from barnabas.storage.recover.truncation import Truncation
+from barnabas.wire.batches.records import CorruptRecord, iter_batches
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.records import CorruptRecord, iter_batches
 from barnabas.wire.types import Uuid, uuid_from_text
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
     from barnabas.broker.steps import Steps
-    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.storage.directories.log_dirs import LogDirs
     from barnabas.wire.types import Records
 
 logger = logging.getLogger("kafka.server.MetadataLog")

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.steps import Steps
     from barnabas.coord.cluster.image import ClusterImage
+    from barnabas.storage.directories.log_dir import LogDir
+    from barnabas.storage.directories.log_dirs import LogDirs
     from barnabas.storage.log import Log
-    from barnabas.storage.log_dir import LogDir
-    from barnabas.storage.log_dirs import LogDirs
 
 logger = logging.getLogger("kafka.server.MetadataLog")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from barnabas.broker.config.listeners import Endpoint
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.storage.directories.log_dirs import LogDirs
     from barnabas.wire.types import Uuid
 
 _WILDCARDS: Final = {"", "0.0.0.0", "::"}

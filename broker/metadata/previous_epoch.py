@@ -19,12 +19,12 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.config.keys.own import ALWAYS, LOG_SYNC
-from barnabas.storage.checkpoints import replace_file
+from barnabas.storage.directories.checkpoints import replace_file
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.storage.directories.log_dirs import LogDirs
     from barnabas.storage.files import Files
-    from barnabas.storage.log_dirs import LogDirs
 
 logger = logging.getLogger("kafka.server.BrokerLifecycleManager")
 

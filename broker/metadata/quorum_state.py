@@ -12,7 +12,7 @@ from barnabas.broker.config.keys.controller import CONTROLLER_QUORUM_VOTERS
 from barnabas.coord.cluster.image import METADATA_VERSION_FEATURE, ClusterImage, UnknownMetadataError
 from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
 from barnabas.coord.cluster.quorum import Election, Quorum, standalone
-from barnabas.storage.checkpoints import replace_file
+from barnabas.storage.directories.checkpoints import replace_file
 from barnabas.wire.messages.raft_records import VotersRecordEndpoint
 from barnabas.wire.types import uuid_from_text
 

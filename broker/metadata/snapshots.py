@@ -6,7 +6,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from barnabas.coord.cluster.checkpoint import parse_checkpoint_name
-from barnabas.storage.checkpoints import replace_file
+from barnabas.storage.directories.checkpoints import replace_file
 
 if TYPE_CHECKING:
     from barnabas.coord.cluster.image import ClusterImage

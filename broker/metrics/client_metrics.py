@@ -23,7 +23,9 @@ from barnabas.coord.client_metrics.instances import (
 from barnabas.coord.client_metrics.kept import KeptMetrics
 from barnabas.coord.client_metrics.subscriptions import Subscriptions
 from barnabas.coord.cluster.resources import CLIENT_METRICS
-from barnabas.wire.decompression import Source, decompressed_steps
+from barnabas.wire.batches.decompression import Source, decompressed_steps
+from barnabas.wire.clients.otlp import read_metrics
+from barnabas.wire.clients.protobuf import ProtobufError
 from barnabas.wire.errors import CorruptRecord, ErrorCode, KafkaError
 from barnabas.wire.messages.telemetry import (
     GetTelemetrySubscriptionsRequest,
@@ -31,8 +33,6 @@ from barnabas.wire.messages.telemetry import (
     PushTelemetryRequest,
     PushTelemetryResponse,
 )
-from barnabas.wire.otlp import read_metrics
-from barnabas.wire.protobuf import ProtobufError
 from barnabas.wire.types import ZERO_UUID, Uuid, uuid_to_text
 
 if TYPE_CHECKING:

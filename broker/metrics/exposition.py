@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metrics.client_metrics import ClientMetrics
     from barnabas.broker.net.log_ins import LogIns
     from barnabas.coord.client_metrics.kept import KeptMetrics
-    from barnabas.wire.broker_load import BrokerLoad
+    from barnabas.wire.clients.broker_load import BrokerLoad
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 LINES: Final = 200

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metrics.client_metrics import ClientMetrics
     from barnabas.broker.net.acceptor import Listener
     from barnabas.broker.replicas.load import Load
-    from barnabas.wire.broker_load import BrokerLoad
+    from barnabas.wire.clients.broker_load import BrokerLoad
 
 
 async def run_metrics_listener(

@@ -22,7 +22,6 @@ from barnabas.wire.frame import check_frame_size
 from barnabas.wire.principal import ANONYMOUS
 
 if TYPE_CHECKING:
-    from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.broker.net.frame_buffers import FrameBuffers
     from barnabas.wire.errors import ProtocolError
     from barnabas.wire.principal import KafkaPrincipal
@@ -46,6 +45,16 @@ class Authenticator(Protocol):
 
     def versions_answered(self) -> None:
         """ApiVersions was answered."""
+
+
+class Waiting(Protocol):
+    """What the dispatched request waits for: a coroutine of its handler, or the end of a throttle time."""
+
+    send_before_close: bool
+    """Whether a broker that stops sends the response before it closes the connection."""
+
+    def cancel(self) -> None:
+        """Release what the request waits for: the client has disconnected."""
 
 
 class Connection:
@@ -129,7 +138,7 @@ class Connection:
         self._frame_end = 0  # in the buffer; 0 while the size is not known
         self._reserved = 0
         self._is_admitted = True  # whether the frame that has begun fits into queued.max.request.bytes
-        self.delayed: DelayedResponse | None = None  # that the dispatched request waits for
+        self.delayed: Waiting | None = None  # that the dispatched request waits for
 
     def refuse(self, error: ProtocolError) -> None:
         """Close the connection, outside of `dispatch`, because of what its peer has sent."""

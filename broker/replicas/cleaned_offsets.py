@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import trio
 
 from barnabas.storage import layout
-from barnabas.storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint
+from barnabas.storage.directories.checkpoints import CorruptCheckpoint, OffsetCheckpoint
 
 if TYPE_CHECKING:
     from barnabas.broker.replicas.partition import Partition
-    from barnabas.storage.log_dir import LogDir
-    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.storage.directories.log_dir import LogDir
+    from barnabas.storage.directories.log_dirs import LogDirs
 
 logger = logging.getLogger("kafka.log.LogCleaner")
 

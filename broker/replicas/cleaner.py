@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.storage.cleaning.replacement import Replacement
     from barnabas.storage.cleaning.task import CleanedGroup
-    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.storage.directories.log_dirs import LogDirs
 
 logger = logging.getLogger("kafka.log.LogCleaner")
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.storage import layout
-from barnabas.storage.checkpoint_files import CHECKPOINT_NAMES
-from barnabas.storage.follower_append import UnexpectedOffset
-from barnabas.storage.future_logs import FutureLog, common_end, mark_as_moved, unmark
-from barnabas.storage.truncation import Truncation
+from barnabas.storage.append.follower_append import UnexpectedOffset
+from barnabas.storage.directories.checkpoint_files import CHECKPOINT_NAMES
+from barnabas.storage.directories.future_logs import FutureLog, common_end, mark_as_moved, unmark
+from barnabas.storage.recover.truncation import Truncation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.broker.steps import Steps
     from barnabas.broker.timers import Timer
+    from barnabas.storage.directories.log_dir import LogDir
+    from barnabas.storage.directories.log_dirs import LogDirs
     from barnabas.storage.files import FileSlice
     from barnabas.storage.log import Log
-    from barnabas.storage.log_dir import LogDir
-    from barnabas.storage.log_dirs import LogDirs
 
 CHUNK_BYTES: Final = 1 << 18
 CHUNKS_OF_A_ROUND: Final = 64

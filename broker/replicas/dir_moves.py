@@ -21,9 +21,9 @@ from barnabas.broker.guarded import log_failure
 from barnabas.broker.log_dir_failures import is_transient
 from barnabas.broker.replicas.dir_move import DirMove, Unreadable
 from barnabas.broker.replicas.fetchers.throttle import ReplicationQuota
-from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
-from barnabas.storage.future_logs import unmark
+from barnabas.storage.directories.checkpoints import CorruptCheckpoint
+from barnabas.storage.directories.future_logs import unmark
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.types import uuid_from_text
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.broker.steps import StepRunner, Steps
-    from barnabas.storage.future_logs import FutureLog
+    from barnabas.storage.directories.future_logs import FutureLog
+    from barnabas.storage.directories.log_dir import LogDir
+    from barnabas.storage.directories.log_dirs import LogDirs
     from barnabas.storage.log import Log
-    from barnabas.storage.log_dir import LogDir
-    from barnabas.storage.log_dirs import LogDirs
     from barnabas.wire.types import Uuid
 
 logger = logging.getLogger("kafka.server.ReplicaAlterLogDirsManager")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.broker.steps import StepRunner
     from barnabas.coord.cluster.image import ClusterImage
-    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.storage.directories.log_dirs import LogDirs
 
 LOG_START_DELAY_S: Final = 1.0
 """How long moved log starts of followers wait for others, before they are persisted together, seconds."""

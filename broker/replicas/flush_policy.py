@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.timers import Timer
-    from barnabas.storage.flush_job import FlushJob
+    from barnabas.storage.append.flush_job import FlushJob
     from barnabas.storage.log import Log
 
 

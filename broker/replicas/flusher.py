@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.flush_policy import FlushPolicy
-    from barnabas.storage.flush_job import FlushJob
-    from barnabas.storage.log_dir import LogDir
+    from barnabas.storage.append.flush_job import FlushJob
+    from barnabas.storage.directories.log_dir import LogDir
 
 RETRY_S = 0.1
 """Delay before a flush for which a file could not be opened is started again, seconds."""

@@ -1,4 +1,4 @@
-"""The load of this broker, for `barnabas cluster status` and load-aware producers (`wire/broker_load.py`).
+"""The load of this broker, for `barnabas cluster status` and load-aware producers (`wire/clients/broker_load.py`).
 
 Nothing is counted for it: rates come from two looks at counters that exist anyway. While somebody asks, a look is taken
 each second; rates are over the last five seconds, or since the start for who asks first. Disks are asked in a thread.
@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from barnabas.wire.broker_load import BrokerLoad
+from barnabas.wire.clients.broker_load import BrokerLoad
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.broker.steps import StepRunner, Steps
-    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.storage.directories.log_dirs import LogDirs
 
 LOOK_S: Final = 1.0
 WINDOW: Final = 5

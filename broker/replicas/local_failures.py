@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from barnabas.broker.exhausted_dirs import ExhaustedDirs
     from barnabas.broker.replicas.partition import Partition
     from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage
-    from barnabas.storage.log_dir import LogDir
-    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.storage.directories.log_dir import LogDir
+    from barnabas.storage.directories.log_dirs import LogDirs
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.steps import StepRunner, Steps
-    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.storage.directories.log_dirs import LogDirs
 
 
 class LogStarts:

@@ -10,7 +10,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.coord.cluster.topic_image import TopicImage
-    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.storage.directories.log_dirs import LogDirs
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
 

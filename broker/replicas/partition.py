@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.leader_state import Follower
     from barnabas.broker.replicas.leading import Leading
     from barnabas.coord.cluster.topic_image import PartitionImage
-    from barnabas.storage.append import AppendInfo
-    from barnabas.storage.batch_check import Origin
+    from barnabas.storage.append.batch_check import Origin
+    from barnabas.storage.append.offset_assignment import AppendInfo
     from barnabas.storage.batch_content import Budget
     from barnabas.storage.log import Log
 

@@ -24,9 +24,9 @@ from barnabas.broker.replicas.offline_partitions import OfflinePartitions
 from barnabas.broker.replicas.partition import Partition
 from barnabas.broker.replicas.syncfs_choice import MANY_FILES
 from barnabas.coord.cluster.resources import TOPIC
-from barnabas.storage.checkpoint_files import CHECKPOINT_NAMES
-from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
+from barnabas.storage.directories.checkpoint_files import CHECKPOINT_NAMES
+from barnabas.storage.directories.checkpoints import CorruptCheckpoint
 from barnabas.storage.log_config import LogConfig
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.topic_image import TopicImage
+    from barnabas.storage.directories.log_dir import LogDir
+    from barnabas.storage.directories.log_dirs import LogDirs
+    from barnabas.storage.directories.new_directories import NewDirectories
     from barnabas.storage.log import Log
-    from barnabas.storage.log_dir import LogDir
-    from barnabas.storage.log_dirs import LogDirs
-    from barnabas.storage.new_directories import NewDirectories
     from barnabas.wire.messages.replication import AlterPartitionRequest
 
 logger = logging.getLogger("kafka.server.ReplicaManager")

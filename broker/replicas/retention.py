@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from barnabas.storage import retention
+from barnabas.storage.cleaning import retention
 from barnabas.storage.damage import DamagedLog
 from barnabas.wire.errors import KafkaError
 

@@ -22,8 +22,8 @@ from barnabas.broker.config.keys.general import (
 )
 from barnabas.broker.guarded import log_failure
 from barnabas.broker.sharing.dead_letter_targets import LedElsewhere, LedHere
+from barnabas.wire.batches.records import BatchBuilder, CorruptRecord, Record, iter_batches, records_in_range
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records import BatchBuilder, CorruptRecord, Record, iter_batches, records_in_range
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinators.services import BrokerServices

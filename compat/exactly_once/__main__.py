@@ -12,10 +12,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.real_kafka import KafkaServer
-from bench.servers import BarnabasServer
 from compat.exactly_once.run import BROKER, Run
 from compat.exactly_once.share_run import SHARE_BROKER, ShareRun
+from tests.support.processes.kafka import KafkaServer
+from tests.support.processes.server import BarnabasServer
 
 
 def main(arguments: list[str]) -> int:

@@ -11,8 +11,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.servers import ROOT
 from compat.java import program
+from tests.support.processes.server import ROOT
 
 STOP_TIMEOUT_S = 90.0
 

@@ -16,12 +16,12 @@ from typing import Protocol
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench.servers import Server
 from compat.checker.__main__ import check
 from compat.checker.finding import Finding
 from compat.checker.history import Writer, read
 from compat.exactly_once.confluent_client import settings_of
 from compat.exactly_once.processes import HungError, Progress, Slot
+from tests.support.processes.server import Server
 
 PARTITIONS = 3
 TIMEOUT_S = 120.0

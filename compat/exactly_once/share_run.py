@@ -17,9 +17,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from bench.servers import Server
 from compat.exactly_once.processes import Progress
 from compat.exactly_once.run import BROKER, Cluster, Run, make_topic
+from tests.support.processes.server import Server
 
 LOCK_S = 2.0
 DELIVERY_LIMIT = 5

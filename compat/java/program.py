@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from compat.jars import jars
-from compat.jvm import command, host
-from compat.jvm.sources import compiled
+from tests.support.jvm import command, host
+from tests.support.jvm.jars import jars
+from tests.support.jvm.sources import compiled
 
 FOLDER = Path(__file__).resolve().parent
 POM = FOLDER / "pom.xml"

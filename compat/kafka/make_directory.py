@@ -18,7 +18,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench.real_kafka import KafkaServer
+from tests.support.processes.kafka import KafkaServer
 
 CONFIG = {
     "offsets.topic.num.partitions": "1",

@@ -2,7 +2,7 @@
 
     python -m compat.kafka.make_releases
 
-The table is `barnabas/control/traffic/releases.json`, which `as_version` uses. The jars of the releases are downloaded
+The table is `barnabas/kit/traffic/releases.json`, which `as_version` uses. The jars of the releases are downloaded
 once. Releases before 3.3 are those of a broker with ZooKeeper, later ones of a broker with KRaft.
 """
 
@@ -12,8 +12,8 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from compat.jars import ROOT, jars
 from compat.kafka.programs import run_program
+from tests.support.jvm.jars import ROOT, jars
 
 TABLE = ROOT / "barnabas" / "control" / "traffic" / "releases.json"
 FIRST_WITH_KRAFT: Final = (3, 3)

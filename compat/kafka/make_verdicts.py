@@ -2,7 +2,8 @@
 
     python -m compat.kafka.make_verdicts tests/data/kafka-4.4.0-batch-verdicts.json
 
-The batches are `tests.raw_batches.nonsense`; the file has the name of Kafka's error for each, NONE if it is accepted.
+The batches are `tests.support.logs.raw_batches.nonsense`; the file has the name of Kafka's error for each, NONE if it
+is accepted.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from pathlib import Path
 
 from compat.kafka.programs import run_program
-from tests.raw_batches import nonsense
+from tests.support.logs.raw_batches import nonsense
 
 
 def verdicts(batches: list[bytes]) -> list[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compat.jars import jars
-from compat.jvm import host
-from compat.jvm.sources import compiled
+from tests.support.jvm import host
+from tests.support.jvm.jars import jars
+from tests.support.jvm.sources import compiled
 
 FOLDER = Path(__file__).resolve().parent
 POM = FOLDER / "pom.xml"

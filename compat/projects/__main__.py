@@ -15,8 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree import ElementTree as ET
 
-from bench.ports import free_port
 from compat.projects.project import Project, ProjectError, projects
+from tests.support.processes.ports import free_port
 
 TIMEOUT_S = 600
 

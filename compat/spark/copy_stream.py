@@ -11,7 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
-from compat.spark.session import spark_session
+from tests.support.spark.connector_session import spark_session
 
 
 def main(bootstrap: str, source: str, target: str, folder: Path) -> int:

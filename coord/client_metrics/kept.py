@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from barnabas.coord.client_metrics.matching import (
@@ -23,7 +24,7 @@ from barnabas.coord.timers import Timers
 
 if TYPE_CHECKING:
     from barnabas.coord.client_metrics.matching import ClientAttributes
-    from barnabas.wire.otlp import Point
+    from barnabas.wire.clients.otlp import Point
 
 SERIES_BYTES: Final = 300
 """The memory that a series takes beside its labels, and a metric or a client beside its name; rounded up."""
@@ -41,14 +42,12 @@ _INVALID = re.compile(r"[^a-zA-Z0-9_]")
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
+@dataclass(slots=True, eq=False)
 class Family:
     """One metric: its type, and the values by client and labels."""
 
-    __slots__ = ("kind", "of")
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.of: dict[KeptClient, dict[str, float]] = {}
+    kind: str
+    of: dict[KeptClient, dict[str, float]] = field(default_factory=dict)
 
 
 class KeptClient:

@@ -12,8 +12,8 @@ from collections.abc import Generator, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from barnabas.coord.client_metrics.matching import ClientAttributes, Patterns, is_match, parse_match
+from barnabas.wire.batches.crc import crc32c
 from barnabas.wire.configdef import parse_list
-from barnabas.wire.crc import crc32c
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 METRICS: Final = "metrics"

@@ -13,21 +13,21 @@ from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import LATEST_METADATA_VERSION, ClusterImage, UnknownMetadataError
 from barnabas.coord.cluster.metadata_batches import build_metadata_batch, control_batch, replay_batches
 from barnabas.coord.cluster.quorum import Quorum
-from barnabas.wire.messages.raft_records import (
-    SnapshotFooterRecord,
-    SnapshotHeaderRecord,
-)
-from barnabas.wire.records import (
+from barnabas.wire.batches.records import (
     ControlRecordType,
     CorruptRecord,
     control_record_type,
     iter_batches,
     iter_records,
 )
+from barnabas.wire.messages.raft_records import (
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+)
 from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
-    from barnabas.wire.decompression import Buffer
+    from barnabas.wire.batches.decompression import Buffer
 
 
 CHECKPOINT_SUFFIX: Final = ".checkpoint"

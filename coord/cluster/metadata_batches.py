@@ -10,12 +10,7 @@ from barnabas.coord.cluster.image import LATEST_METADATA_VERSION, ClusterImage, 
 from barnabas.coord.cluster.metadata_serde import as_written, decode_record, encode_record
 from barnabas.coord.cluster.quorum import Quorum
 from barnabas.coord.cluster.replay import replay_in_steps, replay_record
-from barnabas.wire.errors import ProtocolError
-from barnabas.wire.messages.raft_records import (
-    LeaderChangeMessage,
-    LeaderChangeMessageVoter,
-)
-from barnabas.wire.records import (
+from barnabas.wire.batches.records import (
     BatchBuilder,
     BatchView,
     ControlRecordType,
@@ -25,11 +20,16 @@ from barnabas.wire.records import (
     iter_batches,
     iter_records,
 )
+from barnabas.wire.errors import ProtocolError
+from barnabas.wire.messages.raft_records import (
+    LeaderChangeMessage,
+    LeaderChangeMessageVoter,
+)
 from barnabas.wire.schema import Message
 from barnabas.wire.steps import result_of
 
 if TYPE_CHECKING:
-    from barnabas.wire.decompression import Buffer
+    from barnabas.wire.batches.decompression import Buffer
 
 
 RECORDS_PER_STEP: Final = 25

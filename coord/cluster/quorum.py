@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from barnabas.wire.batches.records import ControlRecordType
 from barnabas.wire.messages.raft_records import (
     KRaftVersionRecord,
     VotersRecord,
@@ -19,7 +20,6 @@ from barnabas.wire.messages.raft_records import (
     VotersRecordKRaftVersionFeature,
     VotersRecordVoter,
 )
-from barnabas.wire.records import ControlRecordType
 from barnabas.wire.schema import Message
 from barnabas.wire.types import Uuid
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from barnabas.wire.codec.fields import StructBase
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.fields import StructBase
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.config import GroupConfig

@@ -21,19 +21,14 @@ from barnabas import __version__  # noqa: E402 - needs the path above
 
 SECTIONS = {
     "Use": [
-        "docs/testing", "docs/comparison", "docs/cli", "docs/ci", "docs/docker", "docs/migrating-from-compose",
-        "docs/migrating-from-kafka",
-        "docs/mixed-clusters", "docs/completion", "docs/profiles", "docs/upgrading", "docs/queues", "docs/pipeline",
-        "docs/operations", "docs/securing", "docs/threat-model", "docs/security", "docs/platforms",
+        "docs/testing", "docs/ci", "docs/docker", "docs/command-line", "docs/queues", "docs/pipeline",
+        "docs/operations", "docs/securing", "docs/upgrading", "docs/migrating-from-compose",
+        "docs/migrating-from-kafka", "docs/compatibility", "docs/skipped",
     ],
-    "Reference": [
-        "docs/configuration", "docs/pipeline-keys", "docs/compatibility", "docs/skipped", "docs/rules", "docs/states",
-    ],
+    "Reference": ["docs/reference/*"],
+    "Evidence": ["docs/evidence/*", "bench/README", "bench/RESULTS"],
     "Clients": ["compat/README", "compat/*/README", "compat/*/FINDINGS"],
-    "Development": [
-        "CONTRIBUTING", "ARCHITECTURE", "docs/project-tests", "docs/proof", "bench/README", "bench/RESULTS", "CHANGES",
-        "SECURITY", "CODE_OF_CONDUCT",
-    ],
+    "Development": ["CONTRIBUTING", "ARCHITECTURE", "docs/contributing/*", "CHANGES", "SECURITY", "CODE_OF_CONDUCT"],
 }  # fmt: skip
 """The contents, beside README, which is the first page."""
 
@@ -41,7 +36,7 @@ project = "Barnabas"
 version = release = __version__
 root_doc = "README"
 extensions = ["myst_parser"]
-include_patterns = ["*.md", "docs/*.md", "compat/*.md", "compat/*/*.md", "bench/*.md"]
+include_patterns = ["*.md", "docs/*.md", "docs/*/*.md", "compat/*.md", "compat/*/*.md", "bench/*.md"]
 exclude_patterns = [".*", "build", "dist", "tests", "barnabas", "broker", "coord", "storage", "wire"]
 nitpicky = True
 myst_heading_anchors = 4

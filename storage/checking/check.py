@@ -10,25 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from barnabas.storage import layout
+from barnabas.storage.append.leader_epochs import LeaderEpochCache
 from barnabas.storage.checking.check_indexes import SegmentBatches, check_indexes
 from barnabas.storage.checking.findings import DirectoryReport, PartitionReport
-from barnabas.storage.checkpoints import (
+from barnabas.storage.directories.checkpoints import (
     CorruptCheckpoint,
     OffsetCheckpoint,
     read_partition_metadata,
     topic_id_text,
 )
+from barnabas.storage.directories.foreign import is_of_partition
+from barnabas.storage.directories.meta_properties import DataDirMismatch, read_meta_properties
 from barnabas.storage.files import Files
-from barnabas.storage.foreign import is_of_partition
 from barnabas.storage.layout import TopicPartition
-from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.storage.log_state import Checkpointed
-from barnabas.storage.meta_properties import DataDirMismatch, read_meta_properties
-from barnabas.storage.producer_snapshot import CorruptSnapshot, decode_snapshot
-from barnabas.storage.producer_state import ProducerState
-from barnabas.storage.salvage import DamagedBytes, offset_limit, walk
-from barnabas.storage.segment import Segment
-from barnabas.storage.txn_index import AbortedTransaction
+from barnabas.storage.producers.producer_snapshot import CorruptSnapshot, decode_snapshot
+from barnabas.storage.producers.producer_state import ProducerState
+from barnabas.storage.recover.salvage import DamagedBytes, offset_limit, walk
+from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.txn_index import AbortedTransaction
 from barnabas.wire.types import ZERO_UUID
 
 _LEFTOVERS = (layout.DELETED_SUFFIX, layout.CLEANED_SUFFIX, layout.SWAP_SUFFIX, layout.TEMPORARY_SUFFIX)

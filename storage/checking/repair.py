@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from barnabas.storage import layout, swap
-from barnabas.storage.checkpoints import (
+from barnabas.storage import layout
+from barnabas.storage.append.leader_epochs import LeaderEpochCache
+from barnabas.storage.directories.checkpoints import (
     CorruptCheckpoint,
     OffsetCheckpoint,
     read_partition_metadata,
@@ -20,13 +21,13 @@ from barnabas.storage.checkpoints import (
 )
 from barnabas.storage.files import Files
 from barnabas.storage.layout import TopicPartition
-from barnabas.storage.leader_epochs import LeaderEpochCache
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.offset_index import MAX_RELATIVE_OFFSET
-from barnabas.storage.salvage import DamagedBytes, free_damaged_path, offset_limit, walk
-from barnabas.storage.segment import Segment
-from barnabas.wire.records import NO_TIMESTAMP, encode_batch
+from barnabas.storage.recover import swap
+from barnabas.storage.recover.salvage import DamagedBytes, free_damaged_path, offset_limit, walk
+from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.sparse_indexes import MAX_RELATIVE_OFFSET
+from barnabas.wire.batches.records import NO_TIMESTAMP, encode_batch
 from barnabas.wire.types import ZERO_UUID
 
 _CHUNK = 4 << 20
@@ -68,7 +69,7 @@ class _SegmentRepair:
                 self.fill_to(header.base_offset)
             is_dense &= header.base_offset == self.end
             self.pieces.append((header.position, header.size))
-            self._leader_epoch = header.leader_epoch
+            self._leader_epoch = header.partition_leader_epoch
             self.end = header.last_offset + 1
         self.segment.forget()
         return is_dense

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from barnabas.storage import layout
+from barnabas.storage.append.flush_job import FlushJob
 from barnabas.storage.cleaning.batches import Batch
 from barnabas.storage.files import Files
-from barnabas.storage.flush_job import FlushJob
-from barnabas.storage.segment import Segment
-from barnabas.storage.txn_index import AbortedTransaction
-from barnabas.wire.records import NO_TIMESTAMP
+from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.txn_index import AbortedTransaction
+from barnabas.wire.batches.records import NO_TIMESTAMP
 
 SYNC_EVERY = 16 << 20
 _WRITE_FROM = 256 << 10
@@ -69,11 +69,11 @@ class CleanedSegment:
     def copy(self, batch: Batch) -> None:
         """Add an unchanged batch; adjacent batches are copied together."""
         buffer, start, end = self._run
-        if buffer is batch.buffer and end == batch.position:
+        if buffer is batch.buffer and end == batch.start:
             self._run = (buffer, start, batch.end)
         else:
             self._take_run()
-            self._run = (batch.buffer, batch.position, batch.end)
+            self._run = (batch.buffer, batch.start, batch.end)
         self._index(batch.last_offset, batch.max_timestamp, batch.size)
 
     def write(self, data: bytes, last_offset: int, max_timestamp: int) -> None:

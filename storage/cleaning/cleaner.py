@@ -3,7 +3,7 @@
 First the keys of the dirty part are read, until its end or until the map is full; then every segment up to there is
 rewritten, group by group, each group into one segment. Batches above the last record in the map are copied unchanged:
 the next pass continues there. The cleaner only reads the log's files and writes `.cleaned` files; the owner of the log
-puts these in place with `storage.swap`.
+puts these in place with `storage.recover.swap`.
 
 A batch is removed with its last record, with two exceptions, which are kept as headers: the last data batch of an
 active producer, from which its sequence is restored, and the last batch of a group, from which the segment's end is
@@ -24,9 +24,9 @@ from barnabas.storage.cleaning.key_map import DEAD, LIVE, TOMBSTONE, KeyMap
 from barnabas.storage.cleaning.task import NO_DATA, CleanedGroup, CleaningDone, CleaningTask
 from barnabas.storage.cleaning.transactions import CleanedTransactions
 from barnabas.storage.files import Files
-from barnabas.storage.offset_index import MAX_RELATIVE_OFFSET
-from barnabas.storage.segment import Segment
-from barnabas.wire.records import CONTROL_BIT, DELETE_HORIZON_BIT, TRANSACTIONAL_BIT, BatchView
+from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.sparse_indexes import MAX_RELATIVE_OFFSET
+from barnabas.wire.batches.records import CONTROL_BIT, DELETE_HORIZON_BIT, TRANSACTIONAL_BIT
 
 Throttle = Callable[[int], None]
 
@@ -111,7 +111,7 @@ class Cleaner:
     def _has_no_keys(batch: Batch, transactions: CleanedTransactions) -> bool:
         """Whether the keys of a batch are ignored: it is a marker, or its transaction was aborted."""
         if batch.attributes & CONTROL_BIT:
-            transactions.may_drop_marker(BatchView(batch.buffer, batch.position))
+            transactions.may_drop_marker(batch)
             return True
         return bool(batch.attributes & TRANSACTIONAL_BIT) and transactions.is_aborted(
             batch.producer_id, batch.last_offset
@@ -175,7 +175,7 @@ class Cleaner:
 
     def _clean_marker(self, batch: Batch, target: CleanedSegment) -> None:
         """Set a delete horizon on a marker whose transaction has no batches left; remove it after the horizon."""
-        droppable = self._transactions.may_drop_marker(BatchView(batch.buffer, batch.position))
+        droppable = self._transactions.may_drop_marker(batch)
         if not droppable or batch.base_offset >= self._end_offset or self._holds_producer_state(batch):
             self._keep(batch, target)
         elif batch.record_count and not batch.attributes & DELETE_HORIZON_BIT:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from mmh3 import mmh3_x64_128_digest as digest
 
-from barnabas.wire.record_scan import ScannedKeys
+from barnabas.wire.batches.record_scan import ScannedKeys
 
 LIVE = 0
 DEAD = 1

@@ -1,4 +1,4 @@
-"""Replaces segments of an open log by a cleaned one: the steps of `storage.swap`, and the switch of the open log.
+"""Replaces segments of an open log by a cleaned one: the steps of `recover.swap`, and the switch of the open log.
 
 The log switches to the new segment when that is published (`.swap`), before the old files are renamed, so that readers
 never open a missing file. `publish` and `retire` wait for the disk and may be called in a thread; the other steps are
@@ -7,10 +7,11 @@ fast and must be called in the thread that uses the log.
 
 from __future__ import annotations
 
-from barnabas.storage import layout, swap
+from barnabas.storage import layout
 from barnabas.storage.cleaning.task import CleanedGroup
 from barnabas.storage.log import Log
-from barnabas.storage.segment import Segment
+from barnabas.storage.recover import swap
+from barnabas.storage.segments.segment import Segment
 
 
 class Replacement:

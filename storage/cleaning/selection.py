@@ -16,7 +16,7 @@ from barnabas.storage.cleaning.task import NO_DATA, CleaningTask
 
 if TYPE_CHECKING:
     from barnabas.storage.log import Log
-    from barnabas.storage.segment import Segment
+    from barnabas.storage.segments.segment import Segment
 
 _FOR_EVER_MS = 2**63 - 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barnabas.storage.txn_index import AbortedTransaction
+from barnabas.storage.segments.txn_index import AbortedTransaction
 
 NO_DATA = -1
 """Instead of a producer's last offset: it has written no data in its epoch, which is restored from its last marker."""

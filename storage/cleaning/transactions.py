@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from barnabas.storage.txn_index import AbortedTransaction
-from barnabas.wire.records import BatchView, ControlRecordType, control_record_type, iter_records
+from barnabas.storage.segments.txn_index import AbortedTransaction
+from barnabas.wire.batches.records import BatchView, ControlRecordType, control_record_type, iter_records
 
 
 class CleanedTransactions:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import struct
 from collections import Counter
 
+from barnabas.wire.batches.records import BatchView, iter_batches, iter_records
 from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from barnabas.wire.records import BatchView, iter_batches, iter_records
-from bench import frames
+from tests.support.requests import frames
 
 HEADER_BYTES = 4 + 10 + len(frames.CLIENT_ID)
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench import frames, target
-from bench.servers import Server
+from bench import target
+from tests.support.processes.server import Server
+from tests.support.requests import frames
 
 GENERATORS = [
     pytest.param("c", marks=pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")),

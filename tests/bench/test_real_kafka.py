@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.real_kafka import KafkaServer
+from tests.support.processes.kafka import KafkaServer
 
 
 def test_all_listeners_are_waited_for(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from bench import compaction, synced, target, thousand
 from bench.by_time import read_by_time
 from bench.case import Group, Scale
 from bench.groups import CLEANER, PAGE_CACHE
-from bench.ports import free_port
-from bench.servers import BarnabasServer, Server
 from bench.stage import Stage
+from tests.support.processes.ports import free_port
+from tests.support.processes.server import BarnabasServer, Server
 
 BRIEF = Scale(seconds=0.2, warmup_s=0.1, compact_mb=32)
 BESIDE = {"req/s", "p50 ms", "p99 ms"}

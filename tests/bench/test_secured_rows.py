@@ -18,9 +18,9 @@ from confluent_kafka.admin import (
 from bench import secured
 from bench.case import Case, Group, Scale
 from bench.groups import PAGE_CACHE
-from bench.servers import Server
 from bench.target import TIMEOUT_S, Target
 from tests.support.cases import for_each
+from tests.support.processes.server import Server
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("cc") and Path("/usr/include/openssl/ssl.h").exists()),

@@ -51,8 +51,8 @@ from barnabas.wire.messages.raft import (
 )
 from barnabas.wire.schema import Message
 from barnabas.wire.types import ONE_UUID
-from tests.broker.memory_broker import START_MS
 from tests.broker.scripted_nodes import Answers, Node, Wire
+from tests.support.memory.broker import START_MS
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 FEATURES = [FeatureLevelRecord(name="metadata.version", feature_level=33)]

@@ -15,14 +15,14 @@ from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.outgoing import Outgoing
 from barnabas.broker.net.reactor import Reactor
 from barnabas.broker.steps import StepRunner
-from barnabas.wire.connection import Connection as Protocol
-from barnabas.wire.connection import ConnectionClosed, NeedData, RequestReceived
+from barnabas.wire.clients.connection import Connection as Protocol
+from barnabas.wire.clients.connection import ConnectionClosed, NeedData, RequestReceived
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
-from tests.broker.memory_broker import START_MS, Flushes
+from tests.support.memory.broker import START_MS, Flushes
 
 MAX_TURNS = 3000
 STEP_S = 0.01

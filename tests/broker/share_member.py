@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from barnabas.wire.batches.records import iter_batches, iter_records
 from barnabas.wire.messages import configs as c
 from barnabas.wire.messages import share_groups as g
 from barnabas.wire.messages import share_state as s
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from barnabas.wire.records import iter_batches, iter_records
-from tests.broker.memory_broker import MemoryBroker, batch
+from tests.support.memory.broker import MemoryBroker, batch
 
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 FEW = {"share.coordinator.state.topic.num.partitions": "3", "group.share.min.record.lock.duration.ms": "1000"}

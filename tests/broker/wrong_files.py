@@ -8,14 +8,14 @@ from pathlib import Path
 from random import Random
 
 from barnabas.coord.cluster.image import UnknownMetadataError
-from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
-from barnabas.storage.log_dirs import DataDirMismatch
+from barnabas.storage.directories.checkpoints import CorruptCheckpoint
+from barnabas.storage.directories.log_dirs import DataDirMismatch
 from barnabas.wire.errors import CorruptRecord, KafkaError
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
-from tests.broker.memory_broker import MemoryBroker
-from tests.broker.test_fetch import append, at, fetch, values
+from tests.support.memory.broker import MemoryBroker
+from tests.support.requests.fetch import append, at, fetch, values
 
 TOPICS = ("t", "u")
 VALUES = [b"v%d" % number for number in range(12)]

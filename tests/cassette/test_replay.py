@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from barnabas.cassette.exchange import Exchange
-from barnabas.cassette.replay import MissingError, Replay
+from barnabas.kit.cassette.exchange import Exchange
+from barnabas.kit.cassette.replay import MissingError, Replay
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.batches.records import build_batch
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from barnabas.wire.messages.fetch import (
@@ -41,10 +42,9 @@ from barnabas.wire.messages.produce import (
     TopicProduceResponse,
 )
 from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse
-from barnabas.wire.records import build_batch
 from barnabas.wire.schema import Message
-from tests.cassette.test_text import exchange_of
-from tests.wire import recorded
+from tests.cassette.exchanges import exchange_of
+from tests.support.requests import recorded
 
 PRODUCE_V, FETCH_V, SYNC_V, JOIN_V, HEARTBEAT_V, LEAVE_V = 9, 12, 5, 9, 4, 5
 

@@ -16,7 +16,8 @@ import threading
 from collections import deque
 from collections.abc import Iterable
 
-from barnabas.wire.connection import Connection, RequestReceived
+from barnabas.wire.batches.records import BatchView, increment_sequence, iter_records
+from barnabas.wire.clients.connection import Connection, RequestReceived
 from barnabas.wire.errors import ErrorCode, ProtocolError
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.metadata import (
@@ -34,7 +35,6 @@ from barnabas.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from barnabas.wire.records import BatchView, increment_sequence, iter_records
 from barnabas.wire.schema import Message
 
 TOPIC_ID = bytes(range(16))

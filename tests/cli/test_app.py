@@ -14,10 +14,9 @@ import pytest
 
 import barnabas
 from barnabas.cli.app import COMMANDS
-from bench.ports import free_port
 from tests.support.cases import for_each
-
-from .conftest import run_command
+from tests.support.processes.commands import run_command
+from tests.support.processes.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 

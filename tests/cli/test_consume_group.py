@@ -6,15 +6,15 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
 
-from barnabas.client.assignors import assign_range, assign_round_robin
-
-from .conftest import COMMAND
+from barnabas.client.groups.assignors import assign_range, assign_round_robin
+from tests.support.processes.commands import COMMAND
+from tests.support.waiting import wait_for
 
 DEADLINE_S = 90
 
@@ -43,19 +43,20 @@ class Member:
 
     def wait_for(self, text: str, file: Path | None = None) -> None:
         """Wait until stderr (or another file) has a text."""
-        end = time.monotonic() + DEADLINE_S
-        while text not in (file or self.err).read_text():
-            assert self.process.poll() is None, self.err.read_text()
-            assert time.monotonic() < end, self.err.read_text()
-            time.sleep(0.05)
+        self._wait(lambda: text in (file or self.err).read_text(), text)
 
     def wait_for_lines(self, count: int) -> list[str]:
-        end = time.monotonic() + DEADLINE_S
-        while len(lines := self.out.read_text().splitlines()) < count:
-            assert self.process.poll() is None, self.err.read_text()
-            assert time.monotonic() < end, (self.err.read_text(), lines)
-            time.sleep(0.05)
-        return lines
+        self._wait(lambda: len(self.out.read_text().splitlines()) >= count, f"{count} lines")
+        return self.out.read_text().splitlines()
+
+    def _wait(self, holds: Callable[[], bool], what: str) -> None:
+        """Wait until a condition holds while the command runs."""
+        wait_for(
+            lambda: holds() or self.process.poll() is not None,
+            lambda: f"{what} of {self.out.read_text()!r}: {self.err.read_text()}",
+            DEADLINE_S,
+        )
+        assert holds() or self.process.poll() is None, self.err.read_text()
 
     def interrupt(self) -> None:
         self.process.send_signal(signal.SIGINT)

@@ -16,17 +16,16 @@ from pathlib import Path
 
 import pytest
 
-from bench.servers import ROOT
-
-from .conftest import COMMAND, clean_environment
-from .test_container import Image
+from tests.cli.image import Image
+from tests.support.processes.commands import COMMAND, clean_environment
+from tests.support.processes.server import ROOT
 
 CONTAINER, HOST = "10.231.7.2", "10.231.7.1"
 UNSHARE = ["unshare", "--user", "--map-root-user", "--net"]
 PUBLISH = f"""
 import sys, time
 sys.path.insert(0, {str(ROOT)!r})
-from tests.forwarder import Forwarder
+from tests.support.processes.forwarder import Forwarder
 with Forwarder(({CONTAINER!r}, 9092), 9092):
     print("published", flush=True)
     sys.stdin.read()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.client.doctor import Doctor
-from barnabas.wire.connection import Connection, RequestReceived
+from barnabas.wire.clients.connection import Connection, RequestReceived
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResponse, DescribeConfigsResult
 from barnabas.wire.messages.fetch import FetchRequest
@@ -25,10 +25,9 @@ from barnabas.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from barnabas.wire.schema import Message
-from bench.ports import free_port
-from tests.forwarder import Forwarder
-
-from .conftest import Ran, run_command
+from tests.support.processes.commands import Ran, run_command
+from tests.support.processes.forwarder import Forwarder
+from tests.support.processes.ports import free_port
 
 
 def doctor(bootstrap: str, *options: str) -> Ran:

@@ -12,12 +12,12 @@ import pytest
 
 from barnabas.broker.config.keys import BROKER_KEYS
 from barnabas.cli import main
-from barnabas.dump.secrets import HIDDEN, hide_secrets
 from barnabas.storage.layout import segment_name
+from barnabas.tools.dump.secrets import HIDDEN, hide_secrets
+from barnabas.wire.batches.records import BatchBuilder, build_batch, control_batch
 from barnabas.wire.configdef import PASSWORD
-from barnabas.wire.records import BatchBuilder, build_batch, control_batch
 from tests.support.cases import for_each
-from tests.written_log import write_log
+from tests.support.logs.written_log import write_log
 
 NOW_MS = 1_700_000_000_000
 FIRST_LOG = segment_name(0, ".log")

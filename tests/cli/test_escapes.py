@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 import pytest
 
-from barnabas.cli.consume import json_line
-from barnabas.cli.escapes import compile_format, unescape
-from barnabas.wire.records import Record
+from barnabas.cli.options.escapes import compile_format, unescape
+from barnabas.cli.records.consume import json_line
+from barnabas.wire.batches.records import Record
 from tests.support.cases import for_each
 
 RECORD = Record(7, 1763715600000, b"key", b"value", [("a", b"1"), ("b", None)])

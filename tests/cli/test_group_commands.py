@@ -10,8 +10,8 @@ from barnabas.wire.messages.streams_groups import (
     StreamsGroupHeartbeatRequestSubtopology,
     StreamsGroupHeartbeatRequestTopology,
 )
-from tests.broker.raw_client import RawClient
 from tests.support.cases import for_each
+from tests.support.requests.raw_client import RawClient
 
 
 @pytest.fixture

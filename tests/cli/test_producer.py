@@ -15,10 +15,9 @@ from barnabas.client.accumulator import Identity, PartitionQueue
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import TimedOut
 from barnabas.client.producer import Producer
+from barnabas.wire.clients.partitioners import LoadAware, RoundRobin
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.partitioners import LoadAware, RoundRobin
-
-from .scripted_broker import ScriptedBroker
+from tests.cli.scripted_broker import ScriptedBroker
 
 EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "30"))
 FAULTS = ("ok", "refuse", "lose-request", "lose-answer")

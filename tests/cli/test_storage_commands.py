@@ -12,11 +12,11 @@ import pytest
 from barnabas.cli import main
 from barnabas.storage import layout
 from barnabas.storage.damage import DamagedLog
+from barnabas.storage.directories.log_dirs import LogDirs
 from barnabas.storage.files import UnsyncedFiles
 from barnabas.storage.log import Log
-from barnabas.storage.log_dirs import LogDirs
-from tests.archives import unpack
-from tests.storage.log_driver import TOPIC_ID, append, append_marker, batch_of, small_config, values_from
+from tests.support.archives import unpack
+from tests.support.logs.log_driver import TOPIC_ID, append, append_marker, batch_of, small_config, values_from
 
 USAGE, DAMAGED = 2, 1
 NOW_MS = 1_000_000

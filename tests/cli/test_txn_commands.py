@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 
+from barnabas.wire.batches.records import build_batch
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from barnabas.wire.records import build_batch
-from tests.broker.raw_client import RawClient
+from tests.support.requests.raw_client import RawClient
 
 
 @pytest.fixture

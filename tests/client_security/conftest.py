@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Ran, run_command
-from tests.client_security.secured import Secured
+from tests.support.processes.commands import Ran, run_command
+from tests.support.processes.secured import Secured
 
 
 @pytest.fixture(scope="session", params=["barnabas", pytest.param("kafka", marks=[pytest.mark.jvm, pytest.mark.soak])])

@@ -12,8 +12,8 @@ from barnabas.client.security.keys import SecurityError
 from barnabas.client.security.scram import login
 from barnabas.client.security.settings import security_from
 from barnabas.coord.security.exchange import InvalidCredentials
-from tests.client_security.certificates import Authority
 from tests.support.cases import for_each
+from tests.support.security.key_stores import Authority
 
 SECRET = "s3cr3t-of-the-test"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.screens.terminal import COMMAND, Terminal
-from tests.client_security.secured import Secured
+from tests.support.processes.secured import Secured
+from tests.support.processes.terminal import COMMAND, Terminal
 
 SECRET = "s3cr3t-of-the-test"
 

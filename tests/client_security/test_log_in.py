@@ -7,15 +7,15 @@ from time import monotonic
 
 import pytest
 
-from barnabas.client.admin import list_topics
+from barnabas.client.admin.topics import list_topics
+from barnabas.client.admin.users import set_credential
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import AuthenticationFailed, TlsFailed
 from barnabas.client.security.scram import credential
 from barnabas.client.security.settings import security_from
-from barnabas.client.users import set_credential
-from tests.cli.conftest import run_command
-from tests.client_security.certificates import Authority
-from tests.client_security.secured import SESSION_MS, Secured
+from tests.support.processes.commands import run_command
+from tests.support.processes.secured import SESSION_MS, Secured
+from tests.support.security.key_stores import Authority
 
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 ADMIN = {"sasl_mechanism": "PLAIN", "sasl_username": "admin", "sasl_password": "admin-secret"}

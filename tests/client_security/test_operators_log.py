@@ -5,16 +5,16 @@ The lines are limited for an address, so these tests have a broker of their own 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import run_command
-from tests.client_security.certificates import DAY, Authority
-from tests.client_security.secured import Secured
 from tests.support.cases import for_each
+from tests.support.processes.commands import run_command
+from tests.support.processes.secured import Secured
+from tests.support.security.key_stores import DAY, Authority
+from tests.support.waiting import wait_for
 
 WAIT_S = 30.0
 SECRET = "wrong-secret-of-the-test"
@@ -36,10 +36,9 @@ def logged(broker: Secured, tmp_path: Path, to: str, properties: dict[str, str],
     arguments = command or ("topic", "list")
     ran = run_command(*arguments, "-b", broker.address(to), "--command-config", str(path), stdin="x\n")
     assert ran.code != 0
-    deadline = time.monotonic() + WAIT_S
-    while "\n" not in (new := broker.server.log()[before:]):  # the client may know of it before the broker
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    # the client may know of it before the broker
+    wait_for(lambda: "\n" in broker.server.log()[before:], "a line in the log")
+    new = broker.server.log()[before:]
     assert SECRET not in new
     assert ALICE["sasl_password"] not in new
     return new

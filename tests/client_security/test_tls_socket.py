@@ -14,7 +14,7 @@ import pytest
 
 from barnabas.client.errors import TimedOut, TlsFailed
 from barnabas.client.security.tls import TlsSocket
-from tests.client_security.certificates import Authority
+from tests.support.security.key_stores import Authority
 
 
 class Peer:

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from bench.servers import Server
+from tests.support.processes.server import Server
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load the Spark session's plugin."""
-    config.pluginmanager.import_plugin("tests.support.spark")
+    config.pluginmanager.import_plugin("tests.support.spark.session")
 
 
 @pytest.fixture
 def spark(spark_session: Any) -> Iterator[Any]:
     """The session with Spark's defaults where the pipeline has other SQL settings."""
-    from barnabas.pipeline.spark import EVERYWHERE
-    from tests.support.spark import lent
+    from barnabas.spark.session.spark import EVERYWHERE
+    from tests.support.spark.session import lent
 
     own = {key: value for key, value in EVERYWHERE.items() if key != "spark.sql.session.timeZone"}
     with lent(spark_session, without=own) as session:

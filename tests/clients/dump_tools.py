@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from barnabas.cli import main
-from compat.kafka_tools import run_tool
+from tests.support.jvm.kafka_tools import run_tool
 
 
 class Dump:

@@ -22,10 +22,10 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from bench.real_kafka import KafkaServer
-from bench.servers import BarnabasServer, Server
-from compat.jvm.command import KAFKA_NODE
-from compat.secure import ClientSettings
+from tests.support.jvm.command import KAFKA_NODE
+from tests.support.processes.kafka import KafkaServer
+from tests.support.processes.security import ClientSettings
+from tests.support.processes.server import BarnabasServer, Server
 
 DYNAMIC_TOPIC_CONFIG = 1
 TIMEOUT_S = 30

@@ -15,7 +15,7 @@ from barnabas.wire.messages.consumer_groups import ConsumerGroupDescribeRequest
 from barnabas.wire.messages.consumer_protocol import ConsumerProtocolAssignment
 from barnabas.wire.messages.groups import DescribeGroupsRequest
 from compat.java import program
-from tests.broker.raw_client import RawClient, ask_coordinator
+from tests.support.requests.raw_client import RawClient, ask_coordinator
 from tests.support.waiting import wait_for
 
 DEADLINE_S = 120.0
@@ -28,11 +28,6 @@ keeps the sessions of brokers that were killed with it."""
 
 LONG_SESSION_MS = 30_000
 """Of groups whose members do not die: none is missed because the machine is busy."""
-
-
-def wait_until(holds, what):
-    """Call `holds()` until its result is true, and return the result."""
-    return wait_for(holds, what, DEADLINE_S)
 
 
 def _partitions(assignment):
@@ -107,7 +102,7 @@ class Group:
                 return False
             return True
 
-        wait_until(is_made, "a topic")
+        wait_for(is_made, "a topic", DEADLINE_S)
 
     def join(self, library="confluent-kafka", **options):
         diary = self.folder / f"member-{len(self.members)}.jsonl"
@@ -179,14 +174,22 @@ class Group:
             own = sorted(sorted(member.owned()) for member in self.live)
             return given == own and sorted(index for part in own for index in part) == list(range(PARTITIONS))
 
-        wait_until(holds, lambda: f"{self.shares()}, {self.described()}, {[member.owned() for member in self.live]}")
+        wait_for(
+            holds,
+            lambda: f"{self.shares()}, {self.described()}, {[member.owned() for member in self.live]}",
+            DEADLINE_S,
+        )
 
     def values(self):
         """How often each value was read by all members together."""
         return Counter(int(event["value"]) for member in self.members for event in member.events("record"))
 
     def wait_read(self):
-        wait_until(lambda: len(self.values()) >= self.produced, lambda: f"{len(self.values())} of {self.produced} read")
+        wait_for(
+            lambda: len(self.values()) >= self.produced,
+            lambda: f"{len(self.values())} of {self.produced} read",
+            DEADLINE_S,
+        )
         assert set(self.values()) == set(range(self.produced))
 
     def committed(self):
@@ -203,7 +206,9 @@ class Group:
         return [len(range(index, self.produced, PARTITIONS)) for index in range(PARTITIONS)]
 
     def wait_committed(self):
-        wait_until(lambda: self.committed() == self.ends(), lambda: f"{self.committed()} is not {self.ends()}")
+        wait_for(
+            lambda: self.committed() == self.ends(), lambda: f"{self.committed()} is not {self.ends()}", DEADLINE_S
+        )
 
 
 @contextmanager

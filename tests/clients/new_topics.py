@@ -5,11 +5,8 @@ Clients retry what is answered with UNKNOWN_TOPIC_OR_PARTITION, but records that
 
 from __future__ import annotations
 
-import time
-
-from bench.servers import Server
-
-DEADLINE_S = 60.0
+from tests.support.processes.server import Server
+from tests.support.waiting import wait_for
 
 
 def wait_for_leaders(broker: Server, topic: str, partitions: int) -> None:
@@ -18,13 +15,11 @@ def wait_for_leaders(broker: Server, topic: str, partitions: int) -> None:
     from confluent_kafka.admin import AdminClient, OffsetSpec
 
     admin = AdminClient(broker.administration.librdkafka())  # not the client under test
-    asked = {TopicPartition(topic, index): OffsetSpec.latest() for index in range(partitions)}
-    deadline = time.monotonic() + DEADLINE_S
-    while True:
-        try:
-            for answer in admin.list_offsets(asked, request_timeout=20).values():
-                answer.result(20)
-            return
-        except KafkaException:
-            if time.monotonic() > deadline:
-                raise
+    latest = {TopicPartition(topic, index): OffsetSpec.latest() for index in range(partitions)}
+
+    def are_served() -> bool:
+        for offsets in admin.list_offsets(latest, request_timeout=20).values():
+            offsets.result(20)
+        return True
+
+    wait_for(are_served, f"leaders of {partitions} partitions of {topic}", errors=(KafkaException,), pause_s=0.0)

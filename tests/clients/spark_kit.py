@@ -13,25 +13,19 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from bench.servers import Server
 from tests.support.lazy import skip_without
+from tests.support.processes.server import Server
 
 skip_without("pyspark", "confluent_kafka")
 from confluent_kafka import Consumer, Producer, TopicPartition  # noqa: E402
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # noqa: E402
 
+from tests.support.waiting import wait_for  # noqa: E402
+
 EPOCH = int(time.time()) // 1000 * 1_000_000 - 86_400_000  # newer than Kafka's default retention
 PATIENCE_S = 90.0
 Create = Callable[..., str]
 Name = Callable[..., str]
-
-
-def wait_until(condition: Callable[[], object], what: str) -> None:
-    """Wait until the condition is true; fails after PATIENCE_S seconds."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"timed out waiting for: {what}"
-        time.sleep(0.02)
 
 
 def admin_of(broker: Server) -> AdminClient:
@@ -116,15 +110,17 @@ def delete_topic(broker: Server, topic: str) -> None:
     """Delete a topic and wait until Metadata no longer contains it."""
     admin = admin_of(broker)
     admin.delete_topics([topic])[topic].result(20)
-    wait_until(lambda: topic not in admin.list_topics(timeout=20).topics, f"{topic} is gone")
+    wait_for(lambda: topic not in admin.list_topics(timeout=20).topics, f"{topic} is gone", PATIENCE_S)
 
 
 def add_partitions(broker: Server, topic: str, total: int) -> None:
     """Add partitions to a topic and wait until Metadata contains them."""
     admin = admin_of(broker)
     admin.create_partitions([NewPartitions(topic, total)])[topic].result(20)
-    wait_until(
-        lambda: len(admin.list_topics(topic, timeout=20).topics[topic].partitions) == total, "the new partitions"
+    wait_for(
+        lambda: len(admin.list_topics(topic, timeout=20).topics[topic].partitions) == total,
+        "the new partitions",
+        PATIENCE_S,
     )
 
 

@@ -10,9 +10,9 @@ from functools import partial
 
 import pytest
 
-from bench.servers import Server
-from compat.kafka_tools import Tools
 from tests.conftest import StartBroker
+from tests.support.jvm.kafka_tools import Tools
+from tests.support.processes.server import Server
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer  # noqa: E402

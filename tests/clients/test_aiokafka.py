@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from bench.servers import Server
 from tests.clients.new_topics import wait_for_leaders
 from tests.support.lazy import lazy, skip_without
+from tests.support.processes.server import Server
 
 skip_without("aiokafka")
 aiokafka = lazy("aiokafka")

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.wire.messages import configs as c
-from bench.ports import free_port
-from bench.servers import Server
 from compat.java import program
-from tests.broker.raw_client import RawClient
+from tests.support.processes.ports import free_port
+from tests.support.processes.server import Server
+from tests.support.requests.raw_client import RawClient
 
 WAIT_S = 60.0
 

@@ -14,8 +14,9 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench.servers import Server
 from tests.clients.dump_tools import both_agree, files_of
+from tests.support.processes.server import Server
+from tests.support.waiting import wait_for
 
 DEADLINE_S = 100
 KEYS = 300
@@ -92,12 +93,11 @@ def consume(server: Server, topic: str, offset: int = 0) -> list[tuple[int, byte
 def wait_cleaned(server: Server, name: str, up_to: int = 1) -> None:
     """Wait until the broker has logged that the partition is cleaned at least up to an offset."""
     pattern = re.compile(rf"Cleaned <Partition {re.escape(name)}> from dirty offset \d+ up to (\d+)")
-    deadline = time.monotonic() + DEADLINE_S
-    while time.monotonic() < deadline:
-        if any(int(end) >= up_to for end in pattern.findall(server.log())):
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"{name} is not cleaned up to {up_to}:\n{server.log()[-3000:]}")
+    wait_for(
+        lambda: any(int(end) >= up_to for end in pattern.findall(server.log())),
+        lambda: f"{name} cleaned up to {up_to}:\n{server.log()[-3000:]}",
+        DEADLINE_S,
+    )
 
 
 @pytest.mark.parametrize("codec", ["none", "lz4", "zstd", "gzip", "snappy"])
@@ -162,10 +162,7 @@ def test_compact_and_delete_together(server: Server, topic: str) -> None:
     server.restart()
     produce(server, topic, 0, 20_000, "none")
     wait_cleaned(server, f"{topic}-0")
-    deadline = time.monotonic() + DEADLINE_S
-    while "due to retention.bytes breach" not in server.log():
-        assert time.monotonic() < deadline, server.log()[-3000:]
-        time.sleep(0.02)
+    wait_for(lambda: "due to retention.bytes breach" in server.log(), lambda: server.log()[-3000:], DEADLINE_S)
     found = consume(server, topic)
     assert found[-1][0] == 19_999
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from compat import suite
-from compat.secure import MUTUAL, OF_CLIENT
 from tests.support.cases import for_each
+from tests.support.processes.security import MUTUAL, OF_CLIENT
 
 COMPAT = suite.ROOT / "compat"
 DISTRIBUTIONS = {"confluent_kafka": "confluent-kafka", "kafka_python": "kafka-python", "aiokafka": "aiokafka"}

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from bench.servers import Server
 from tests.clients.new_topics import wait_for_leaders
+from tests.support.processes.server import Server
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import (  # noqa: E402

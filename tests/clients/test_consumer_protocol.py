@@ -14,7 +14,12 @@ confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import Consumer, KafkaException  # noqa: E402
 from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
 
-from tests.clients.live_group import PARTITIONS, live_groups, wait_until  # noqa: E402
+from tests.clients.live_group import (  # noqa: E402
+    DEADLINE_S,
+    PARTITIONS,
+    live_groups,
+)
+from tests.support.waiting import wait_for  # noqa: E402
 
 HAS_JAVA = bool(shutil.which("javac") and shutil.which("mvn"))
 JAVA = pytest.param("java", marks=[pytest.mark.jvm, pytest.mark.skipif(not HAS_JAVA, reason="needs a JDK and Maven")])
@@ -73,7 +78,7 @@ def test_a_restarted_static_member_gets_its_partitions_without_a_rebalance(broke
     before = group.members_by_instance()
     group.drop(restarted, "leave")
     back = group.join(protocol="consumer", instance="restarted")
-    wait_until(lambda: back.owned() == owned, lambda: f"{back.owned()} is not {owned}")
+    wait_for(lambda: back.owned() == owned, lambda: f"{back.owned()} is not {owned}", DEADLINE_S)
     after = group.members_by_instance()
     assert after["restarted"] != before["restarted"]
     assert after["other"] == before["other"]
@@ -88,7 +93,7 @@ def test_a_second_member_with_an_instance_id_in_use_is_refused(broker, start_gro
     first = group.join(protocol="consumer", instance="same")
     group.settle()
     second = group.join(protocol="consumer", instance="same")
-    wait_until(lambda: second.events("error"), "refused")
+    wait_for(lambda: second.events("error"), "refused", DEADLINE_S)
     group.drop(second, "kill")
     group.settle()
     assert first.owned() == set(range(PARTITIONS))
@@ -135,12 +140,12 @@ def test_a_regular_expression_follows_created_and_deleted_topics(broker, topic_n
     try:
         for reader in readers:
             reader.subscribe([f"^{stem}-.*"])
-        wait_until(lambda: owned() == both(f"{stem}-a"), owned)
+        wait_for(lambda: owned() == both(f"{stem}-a"), owned, DEADLINE_S)
         create(f"{stem}-b", f"other-{stem}-b")
-        wait_until(lambda: owned() == both(f"{stem}-a", f"{stem}-b"), owned)
+        wait_for(lambda: owned() == both(f"{stem}-a", f"{stem}-b"), owned, DEADLINE_S)
         assert all(len(reader.assignment()) == 2 for reader in readers)
         admin.delete_topics([f"{stem}-a"])[f"{stem}-a"].result(30)
-        wait_until(lambda: owned() == both(f"{stem}-b"), owned)
+        wait_for(lambda: owned() == both(f"{stem}-b"), owned, DEADLINE_S)
     finally:
         for reader in readers:
             reader.close()
@@ -160,7 +165,7 @@ def test_an_expression_that_only_a_backtracking_engine_could_match_is_refused(br
         return errors
 
     try:
-        wait_until(has_error, "an error")
+        wait_for(has_error, "an error", DEADLINE_S)
     except KafkaException as refused:
         errors.append(refused.args[0])
     finally:

@@ -22,13 +22,13 @@ from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from bench.servers import BarnabasServer
-from tests.broker.memory_broker import batch
-from tests.broker.raw_client import RawClient
-from tests.broker.test_fetch import at, fetch, values
-from tests.broker.test_produce import produce, to
+from tests.clients.several_dirs import SeveralDirs
+from tests.support.memory.broker import batch
+from tests.support.processes.server import BarnabasServer
+from tests.support.requests.fetch import at, fetch, values
+from tests.support.requests.produce import produce, to
+from tests.support.requests.raw_client import RawClient
 from tests.support.waiting import wait_for
-from tests.support.warm_server import WarmServer
 
 WAIT_S = 60.0
 Mount = Callable[..., Path]
@@ -75,17 +75,6 @@ def connect() -> Iterator[Connect]:
     yield run
     for client in clients:
         client.close()
-
-
-class SeveralDirs(WarmServer):
-    """A broker that takes its directories from `log.dirs` if set."""
-
-    def _command(self) -> tuple[list[str], dict[str, str]]:
-        command, environment = super()._command()
-        if "log.dirs" in self.config:
-            at = command.index("--data-dir")
-            del command[at : at + 2]
-        return command, environment
 
 
 @pytest.fixture

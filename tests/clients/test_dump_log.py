@@ -15,13 +15,13 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.storage.log_config import LogConfig
-from barnabas.wire.compression import compress
-from barnabas.wire.crc import crc32c
-from barnabas.wire.records import HEADER_SIZE, build_batch
-from bench.real_kafka import KafkaServer
-from bench.servers import BarnabasServer, Server
+from barnabas.wire.batches.compression import compress
+from barnabas.wire.batches.crc import crc32c
+from barnabas.wire.batches.records import HEADER_SIZE, build_batch
 from tests.clients.dump_tools import both_agree, files_of, kafkas_dump, our_dump
-from tests.written_log import open_log, write_log
+from tests.support.logs.written_log import open_log, write_log
+from tests.support.processes.kafka import KafkaServer
+from tests.support.processes.server import BarnabasServer, Server
 
 pytestmark = pytest.mark.jvm
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from confluent_kafka.admin import (
 
 from tests.clients.dump_tools import both_agree, files_of, kafkas_dump
 from tests.clients.exchange import HAS_JAVA, TIMEOUT_S, Directory, observe, read_all, same
+from tests.support.waiting import wait_for
 
 pytestmark = [
     pytest.mark.soak,
@@ -238,14 +238,6 @@ def fill_with_kafka(bootstrap: str, live: NumberedRecords) -> Producer:
     return begin_open_transaction(bootstrap)
 
 
-def wait_until_cleaned(log_dir: Path) -> None:
-    """Wait until Kafka has compacted `settings`."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while "settings 0" not in (log_dir / "cleaner-offset-checkpoint").read_text():
-        assert time.monotonic() < deadline, "Kafka's cleaner did not come"
-        time.sleep(0.05)
-
-
 def change_with_barnabas(bootstrap: str, live: NumberedRecords) -> None:
     """Add data and changes to the directory with Barnabas."""
     live.write(300)
@@ -276,7 +268,8 @@ def test_from_kafka_to_barnabas_and_back(kafkas_directory: Directory) -> None:
     directory.run(directory.kafka)
     live = NumberedRecords(address)
     hanging = fill_with_kafka(address, live)
-    wait_until_cleaned(directory.log_dir)
+    checkpoint = directory.log_dir / "cleaner-offset-checkpoint"
+    wait_for(lambda: "settings 0" in checkpoint.read_text(), "Kafka's cleaner")
     before, known_users = observe(address, GROUPS), users(address)
     assert before["positions"]["movers"] == {("orders", 0): 22}
     assert {value.split()[1] for *_, value in before["records"]["ledger"]} == {b"committed"}

@@ -7,9 +7,9 @@ import subprocess
 
 import pytest
 
-from bench.servers import ROOT, Server
 from compat import suite
 from compat.go_program import built, has_go
+from tests.support.processes.server import ROOT, Server
 
 FOLDER = ROOT / "compat" / "franz-go"
 SCENARIOS = [name.partition("[")[2].rstrip("]") for name in suite.allowed("franz-go") if "[" in name]

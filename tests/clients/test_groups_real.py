@@ -9,7 +9,13 @@ from __future__ import annotations
 import pytest
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
-from tests.clients.live_group import LONG_SESSION_MS, PARTITIONS, live_groups, wait_until  # noqa: E402
+from tests.clients.live_group import (  # noqa: E402
+    DEADLINE_S,
+    LONG_SESSION_MS,
+    PARTITIONS,
+    live_groups,
+)
+from tests.support.waiting import wait_for  # noqa: E402
 
 LIBRARIES = ["confluent-kafka", "kafka-python", "aiokafka"]
 
@@ -66,7 +72,7 @@ def test_five_members_in_three_libraries_survive_joins_leaves_kills_and_restarts
     read = sum(group.values().values())
     for member in list(group.live):
         group.drop(member, "leave")
-    wait_until(lambda: group.described().group_state == "Empty", "empty")
+    wait_for(lambda: group.described().group_state == "Empty", "empty", DEADLINE_S)
     group.join("kafka-python")
     group.settle()
     assert sum(group.values().values()) == read, "committed records are not read again"
@@ -125,7 +131,7 @@ def test_a_restarted_static_member_causes_no_rebalance(broker, start_group):
     before = group.members_by_instance()
     group.drop(restarted, "kill")
     back = group.join(instance="restarted", session_ms=LONG_SESSION_MS)
-    wait_until(lambda: back.owned() == owned, lambda: f"{back.owned()} is not {owned}")
+    wait_for(lambda: back.owned() == owned, lambda: f"{back.owned()} is not {owned}", DEADLINE_S)
     after = group.members_by_instance()
     assert after["restarted"] != before["restarted"]
     assert after["other"] == before["other"]
@@ -141,7 +147,7 @@ def test_of_two_members_with_one_instance_id_the_first_is_fenced(broker, start_g
     group.settle()
     group.live.remove(first)
     group.join(instance="same", session_ms=LONG_SESSION_MS)
-    fatal = wait_until(lambda: [event for event in first.events("error") if event["fatal"]], "fenced")
+    fatal = wait_for(lambda: [event for event in first.events("error") if event["fatal"]], "fenced", DEADLINE_S)
     assert "fenced" in fatal[0]["texts"][0]
     group.settle()
     group.produce(60)

@@ -7,9 +7,9 @@ from itertools import zip_longest
 
 import pytest
 
-from bench.servers import Server
 from compat import suite
 from compat.java import program
+from tests.support.processes.server import Server
 
 PARTS = 4
 SCENARIOS = [name.partition("[")[2].rstrip("]") for name in suite.allowed("java") if "[" in name]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from compat.jvm import host
-from compat.kafka_tools import class_path
+from tests.support.jvm import host
+from tests.support.jvm.kafka_tools import class_path
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.jvm
 WAIT_S = 60.0
@@ -136,7 +136,7 @@ def test_a_program_that_ends_the_jvm_is_named(classes: list[Path]) -> None:
 
 USER = """
 import sys
-from compat.jvm import host
+from tests.support.jvm import host
 print(host.run([sys.argv[1], *sys.argv[2:]], "Program", "count", options=("-Dbarnabas.other=yes",)).out.split()[0])
 print(host.Host.started(), flush=True)
 sys.stdin.read()
@@ -152,7 +152,4 @@ def test_processes_share_the_jvm_and_it_ends_after_the_last(classes: list[Path])
         assert sorted(told) == sorted(["7\nset()\n", starter])
         pid = int(starter.split("{")[1].rstrip("}\n"))
         assert Path(f"/proc/{pid}").exists()
-    deadline = time.monotonic() + WAIT_S
-    while Path(f"/proc/{pid}").exists():
-        assert time.monotonic() < deadline, "the JVM does not end"
-        time.sleep(0.1)
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the end of the JVM", WAIT_S)

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from bench.servers import Server
 from tests.clients.new_topics import wait_for_leaders
 from tests.support.lazy import lazy, skip_without
+from tests.support.processes.server import Server
+from tests.support.waiting import wait_for
 
 skip_without("kafka")
 kafka = lazy("kafka")
@@ -230,18 +231,19 @@ class Member(Thread):
 def test_three_members_share_the_partitions(create, consumer, topic_name) -> None:
     topic, group = create(6), topic_name("group")
 
-    def wait_for(members: list[Member], counts: list[int]) -> None:
-        deadline = time.monotonic() + DEADLINE_S
-        while [len(one.partitions) for one in members] != counts:
-            assert time.monotonic() < deadline, [one.partitions for one in members]
-            time.sleep(0.02)
+    def have_shared(members: list[Member], counts: list[int]) -> None:
+        wait_for(
+            lambda: [len(member.partitions) for member in members] == counts,
+            lambda: f"{counts} partitions, not {[member.partitions for member in members]}",
+            DEADLINE_S,
+        )
         assert sorted(partition for one in members for partition in one.partitions) == list(range(6))
 
     members = [Member(consumer(topic, group_id=group, heartbeat_interval_ms=300)) for _ in range(3)]
     try:
-        wait_for(members, [2, 2, 2])
+        have_shared(members, [2, 2, 2])
         members[0].leave()
-        wait_for(members[1:], [3, 3])
+        have_shared(members[1:], [3, 3])
     finally:
         for one in members:
             one.leave()

@@ -8,10 +8,11 @@ import time
 
 import pytest
 
-from compat.kafka_tools import run_tool
+from compat.kafka_streams.application import DEADLINE_S, Application
 from tests.clients.exchange import Directory
-from tests.clients.streams_application import Application, wait_for
 from tests.conftest import Brokers
+from tests.support.jvm.kafka_tools import run_tool
+from tests.support.waiting import wait_for
 
 SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**32))))
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -133,7 +134,7 @@ def test_one_two_one_instances(streams_broker, application, chance, protocol):
     words = application(streams_broker, *settings, partitions=4)
     first = words.start().running()
     words.write(100, chance)
-    wait_for(lambda: len(first.tasks()[0]) == 8, "the first has no tasks")
+    wait_for(lambda: len(first.tasks()[0]) == 8, "the first has no tasks", DEADLINE_S)
     everything = first.tasks()[0]
     second = words.start(state="two").running()
 
@@ -141,11 +142,11 @@ def test_one_two_one_instances(streams_broker, application, chance, protocol):
         ours, theirs = first.tasks()[0], second.tasks()[0]
         return len(ours) == len(theirs) == 4 and ours | theirs == everything
 
-    wait_for(is_shared, "the tasks are not shared")
+    wait_for(is_shared, "the tasks are not shared", DEADLINE_S)
     words.write(100, chance)
     words.wait_counted()
     first.close()
-    wait_for(lambda: second.tasks()[0] == everything, "the second does not get all tasks")
+    wait_for(lambda: second.tasks()[0] == everything, "the second does not get all tasks", DEADLINE_S)
     words.write(100, chance)
     words.check_exactly_once()
 
@@ -163,7 +164,7 @@ def test_standby_tasks(start_broker, application, chance, protocol):
         stateful = {task for task in a | b if task.startswith("1_")}
         return len(a | b) == 4 and not a & b and a_standby == b & stateful and b_standby == a & stateful
 
-    wait_for(has_standbys, "no standby tasks")
+    wait_for(has_standbys, "no standby tasks", DEADLINE_S)
     words.check_exactly_once()
 
 
@@ -182,7 +183,7 @@ def test_every_instance_knows_all_assignments(streams_broker, application, proto
         here, there = answers[0].values()
         return here and there and not here & there and everything <= here | there
 
-    wait_for(agree, "they do not agree on who has what")
+    wait_for(agree, "they do not agree on who has what", DEADLINE_S)
 
 
 @pytest.mark.soak
@@ -226,7 +227,7 @@ def test_kafka_streams_groups_tool(streams_broker, application, chance):
     assert sum(int(row[3]) for row in rows) == 60
     assert "non-empty" in tool(streams_broker, "--delete", *group).lower().replace("not empty", "non-empty")
     instance.close()
-    wait_for(lambda: "Empty" in tool(streams_broker, "--describe", *group, "--state"), "it is never empty")
+    wait_for(lambda: "Empty" in tool(streams_broker, "--describe", *group, "--state"), "it is never empty", DEADLINE_S)
     reset = tool(streams_broker, "--reset-offsets", *group, "--all-input-topics", "--to-earliest", "--execute")
     assert f"{words.name}-lines" in reset
     assert "successful" in tool(streams_broker, "--delete", *group)

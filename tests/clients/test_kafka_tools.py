@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from compat.kafka_tools import Tools
+from tests.support.jvm.kafka_tools import Tools
 
 DEADLINE_S = 60.0
 pytestmark = pytest.mark.jvm

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from compat import kafka_tools
-from tests.cli.kafka_tools import jvm
-from tests.cli.kafka_tools.transcript import Output
-from tests.client_security.certificates import Authority
-from tests.client_security.secured import MODULES, Secured
-from tests.clients.live_group import wait_until
+from tests.support.jvm import kafka_scripts as jvm
+from tests.support.jvm import kafka_tools
+from tests.support.processes.secured import MODULES, Secured
+from tests.support.security.key_stores import Authority
+from tests.support.transcript import Output
+from tests.support.waiting import wait_for
 
 pytestmark = [
     pytest.mark.soak,
@@ -187,7 +187,7 @@ def test_a_console_consumer_reads_on_over_a_new_certificate(secured: Secured, ad
             key_store = f"listener.name.sasl_ssl.ssl.keystore.location={path}"
             brokers = ("--entity-type", "brokers", "--entity-name", 1)
             admin("kafka-configs", "--alter", *brokers, "--add-config", key_store)
-            wait_until(lambda own=own: shown(secured) == own.der, "the new certificate is shown")
+            wait_for(lambda own=own: shown(secured) == own.der, "the new certificate is shown")
             admin.produce(made_topic, str(number))
             assert reader.stdout.readline() == f"{number}\n"
         assert reader.wait(WAIT_MS / 1000) == 0
@@ -321,7 +321,7 @@ def create_token(owner: User, *arguments: str) -> tuple[str, str]:
 def test_delegation_tokens(admin: User, user: MakeUser, made_topic: str) -> None:
     token_id, key = create_token(admin, "--renewer-principal", "User:bob")
     described = ("kafka-delegation-tokens", "--describe", "--owner-principal", "User:admin")
-    wait_until(lambda: token_id in admin(*described), "the token is described")  # Kafka's broker learns of it later
+    wait_for(lambda: token_id in admin(*described), "the token is described")  # Kafka's broker learns of it later
     for mechanism in SCRAM:
         login = f'username="{token_id}" password="{key}" tokenauth="true"'
         bearer = user("bearer", "", mechanism, login=login)
@@ -333,14 +333,14 @@ def test_delegation_tokens(admin: User, user: MakeUser, made_topic: str) -> None
     assert "Completed renew operation" in renewed
     expired = admin("kafka-delegation-tokens", "--expire", "--hmac", key, "--expiry-time-period", -1)
     assert "Completed expire operation" in expired
-    wait_until(lambda: token_id not in admin(*described), "the token is gone")
+    wait_for(lambda: token_id not in admin(*described), "the token is gone")
     assert "Authentication failed" in bearer.refused("kafka-topics", "--list")
 
 
 def test_a_token_of_another_user_is_not_seen(admin: User, somebody: User) -> None:
     token_id, key = create_token(somebody)
     described = ("kafka-delegation-tokens", "--describe", "--owner-principal", f"User:{somebody.name}")
-    wait_until(lambda: token_id in somebody(*described), "the token is described")
+    wait_for(lambda: token_id in somebody(*described), "the token is described")
     expire = ("kafka-delegation-tokens", "--expiry-time-period", -1, "--expire", "--hmac")
     somebody(*expire, key)
     hidden, other_key = create_token(admin)

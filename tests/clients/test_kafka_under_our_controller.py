@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,12 +16,13 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from barnabas.wire.messages.metadata import MetadataRequest
-from bench.ports import free_port
-from bench.real_kafka import LOG4J, KafkaServer
-from bench.servers import BarnabasServer
-from compat.jvm.command import KAFKA_NODE
-from compat.kafka_tools import output
-from tests.broker.raw_client import RawClient
+from tests.support.jvm.command import KAFKA_NODE
+from tests.support.jvm.kafka_tools import output
+from tests.support.processes.kafka import LOG4J, KafkaServer
+from tests.support.processes.ports import free_port
+from tests.support.processes.server import BarnabasServer
+from tests.support.requests.raw_client import RawClient
+from tests.support.waiting import wait_for
 
 pytestmark = [
     pytest.mark.soak,
@@ -82,13 +83,6 @@ class KafkaBroker(KafkaServer):
         self.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
 
-def wait_for(what: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def leaders(broker: KafkaBroker, topic: str) -> dict[int, int]:
     """The leader of each partition, as a broker tells it."""
     client = RawClient(broker.bootstrap)
@@ -125,7 +119,7 @@ def test_kafkas_brokers_work_under_our_controller(cluster: tuple[OurController, 
     bootstrap = f"{first.bootstrap},{second.bootstrap}"
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic("t", 4, 2, config={"min.insync.replicas": "1"})])["t"].result(WAIT_S)
-    wait_for(lambda: sorted(leaders(first, "t").values()) == [1, 1, 2, 2])
+    wait_for(lambda: sorted(leaders(first, "t").values()) == [1, 1, 2, 2], "two leaders on each broker", WAIT_S)
 
     produced = produce(bootstrap, 2000)
     assert consume(bootstrap, 2000) == produced
@@ -136,10 +130,12 @@ def test_kafkas_brokers_work_under_our_controller(cluster: tuple[OurController, 
         incremental_configs=[ConfigEntry("retention.ms", "7200000", incremental_operation=AlterConfigOpType.SET)],
     )
     admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
-    wait_for(lambda: retention(admin) == "7200000")  # Kafka's brokers learn a change after its answer
+    wait_for(
+        lambda: retention(admin) == "7200000", "the changed retention", WAIT_S
+    )  # Kafka's brokers learn a change after its answer
 
     second.kill9()
-    wait_for(lambda: set(leaders(first, "t").values()) == {1})
+    wait_for(lambda: set(leaders(first, "t").values()) == {1}, "broker 1 leading everything", WAIT_S)
     produced += produce(first.bootstrap, 500)
     controller.kill9()
     produced += produce(first.bootstrap, 500)  # the data plane needs no controller
@@ -147,7 +143,7 @@ def test_kafkas_brokers_work_under_our_controller(cluster: tuple[OurController, 
     admin_of_first = AdminClient({"bootstrap.servers": first.bootstrap})
     create_patiently(admin_of_first, "after-restart")
     second.start()
-    wait_for(lambda: leaders(second, "t") == leaders(first, "t"))
+    wait_for(lambda: leaders(second, "t") == leaders(first, "t"), "the same leaders on both brokers", WAIT_S)
     assert sorted(consume(bootstrap, 3000)) == sorted(produced)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -19,21 +18,23 @@ from typing import Any
 
 import pytest
 
-from barnabas.wire.batch_view import BatchView
+from barnabas.wire.batches.batch_header import BatchView
 from barnabas.wire.messages.fetch import (
     FetchRequest,
     FetchRequestFetchPartition,
     FetchRequestFetchTopic,
     FetchResponse,
 )
-from bench.servers import Server
 from tests.clients.new_topics import wait_for_leaders
+from tests.support.processes.server import Server
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import Producer  # noqa: E402
 from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
 
-KCAT = shutil.which("kcat") or shutil.which("kafkacat")
+from tests.support.processes.commands import KCAT  # noqa: E402
+from tests.support.waiting import wait_for  # noqa: E402
+
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 DEADLINE_S = 45.0
 EPOCH = int(time.time()) // 1000 * 1_000_000 - 86_400_000  # newer than Kafka's default retention
@@ -70,11 +71,12 @@ class Running:
 
     def wait(self, holds: Callable[[], bool]) -> None:
         """Wait until a condition holds while it runs."""
-        deadline = time.monotonic() + DEADLINE_S
-        while not holds():
-            assert self.process.poll() is None, self.errors.read_text()
-            assert time.monotonic() < deadline, f"{self.lines()[-5:]} {self.errors.read_text()[-2000:]}"
-            time.sleep(0.02)
+        wait_for(
+            lambda: holds() or self.process.poll() is not None,
+            lambda: f"{self.lines()[-5:]} {self.errors.read_text()[-2000:]}",
+            DEADLINE_S,
+        )
+        assert self.process.poll() is None or holds(), self.errors.read_text()
 
     def end(self) -> None:
         """Stop it with SIGTERM: it leaves its group."""

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from compat import killer, suite
+from compat import suite
+from tests.support.processes import killer
 
 RUN = suite.ROOT / "compat" / "run"
 

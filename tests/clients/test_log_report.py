@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.jars import JarsUnavailableError, fetch
+from tests.support.jvm.jars import JarsUnavailableError, fetch
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "compat" / "spark" / "log_report.py"

@@ -18,9 +18,9 @@ from barnabas.wire.messages.quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
-from bench.servers import Server
-from tests.broker.quotas import alteration, described
-from tests.broker.raw_client import RawClient
+from tests.support.processes.server import Server
+from tests.support.requests.quotas import alteration, described
+from tests.support.requests.raw_client import RawClient
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import Producer  # noqa: E402

@@ -9,8 +9,8 @@ import pytest
 
 from barnabas.client.errors import Unreachable
 from barnabas.wire.errors import ErrorCode, KafkaError
-from compat import rotator as rotator_module
-from compat.rotator import Rotator
+from tests.support.processes import rotator as rotator_module
+from tests.support.processes.rotator import Rotator
 
 WAIT_S = 60.0
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.servers import BarnabasServer, Server
-from compat.kafka_tools import Tools
-from tests.broker.secure_broker import PLAIN_USERS
-from tests.clients.test_sasl import add_scram
+from tests.clients.scram_users import add_scram
+from tests.support.jvm.kafka_tools import Tools
+from tests.support.memory.secure_broker import PLAIN_USERS
+from tests.support.processes.server import BarnabasServer, Server
 
 pytestmark = pytest.mark.jvm
 PREFIX = "listener.name.plaintext."

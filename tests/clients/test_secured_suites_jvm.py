@@ -10,8 +10,8 @@ import shutil
 import pytest
 
 from compat import suite
-from compat.secure import combination
-from tests.clients.test_secured_suites import run
+from tests.clients.secured_suites import run
+from tests.support.processes.security import combination
 
 pytestmark = [
     pytest.mark.soak,

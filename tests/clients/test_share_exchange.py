@@ -11,7 +11,8 @@ from barnabas.wire.messages.share_groups import (
     ShareGroupDescribeRequest,
 )
 from tests.clients.exchange import HAS_JAVA, Directory
-from tests.clients.test_share_groups import ask, consumer_of, poll, prepare, produce, wait_until
+from tests.clients.share_consumers import DEADLINE_S, ask, consumer_of, poll, prepare, produce
+from tests.support.waiting import wait_for
 
 pytestmark = [
     pytest.mark.jvm,
@@ -34,7 +35,7 @@ def observe(bootstrap, group):
         (found,) = ask(bootstrap, ShareGroupDescribeRequest(group_ids=[group]), 1).groups
         return found if found.error_code not in LOADING else None
 
-    described = wait_until(describe, "the group's coordinator has loaded")
+    described = wait_for(describe, "the group's coordinator has loaded", DEADLINE_S)
     requested = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
     (offsets,) = ask(bootstrap, DescribeShareGroupOffsetsRequest(groups=[requested]), 1).groups
     positions = {

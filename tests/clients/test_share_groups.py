@@ -9,7 +9,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -17,15 +16,8 @@ from pathlib import Path
 import pytest
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
-from confluent_kafka import AcknowledgeType, Producer, ShareConsumer  # noqa: E402
+from confluent_kafka import AcknowledgeType  # noqa: E402
 
-from barnabas.wire.messages.configs import (  # noqa: E402
-    IncrementalAlterConfigsRequest,
-)
-from barnabas.wire.messages.configs import IncrementalAlterConfigsRequestAlterableConfig as AlterableConfig  # noqa: E402
-from barnabas.wire.messages.configs import (  # noqa: E402
-    IncrementalAlterConfigsRequestAlterConfigsResource as AlterConfigsResource,
-)
 from barnabas.wire.messages.share_groups import (  # noqa: E402
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
@@ -34,72 +26,19 @@ from barnabas.wire.messages.share_groups import (  # noqa: E402
     DeleteShareGroupOffsetsRequestTopic,
     ShareGroupDescribeRequest,
 )
-from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest  # noqa: E402
-from compat.kafka_tools import output  # noqa: E402
-from tests.broker.raw_client import RawClient, coordinator_client  # noqa: E402
 from tests.clients.dump_tools import kafkas_dump  # noqa: E402
-
-DEADLINE_S = 120.0
-GROUP_RESOURCE = 32
+from tests.clients.share_consumers import DEADLINE_S, consumer_of, poll, prepare, produce  # noqa: E402
+from tests.support.jvm.kafka_tools import output  # noqa: E402
+from tests.support.requests.raw_client import coordinator_client  # noqa: E402
+from tests.support.waiting import wait_for  # noqa: E402
 
 pytestmark = pytest.mark.timeout(600)
-
-
-def wait_until(holds, what):
-    """Call `holds()` until its result is true, and return the result."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not (found := holds()):
-        assert time.monotonic() < deadline, f"timed out waiting for: {what() if callable(what) else what}"
-        time.sleep(0.05)
-    return found
-
-
-def ask(bootstrap, request, version):
-    """The response to one request, of any broker."""
-    with closing(RawClient(bootstrap)) as client:
-        return client(request, version)
 
 
 def ask_coordinator(bootstrap, group, request, version):
     """The response of the group's coordinator to one request."""
     with closing(coordinator_client(bootstrap, group)) as client:
         return client(request, version)
-
-
-def prepare(bootstrap, topic, group, partitions=1):
-    """Create a topic, and a group that starts at its first offset."""
-    created = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=-1)
-    answer = ask(bootstrap, CreateTopicsRequest(topics=[created], timeout_ms=20_000), 7)
-    assert answer.topics[0].error_code == 0
-    reset = AlterableConfig(name="share.auto.offset.reset", config_operation=0, value="earliest")
-    resource = AlterConfigsResource(resource_type=GROUP_RESOURCE, resource_name=group, configs=[reset])
-    answer = ask(bootstrap, IncrementalAlterConfigsRequest(resources=[resource]), 1)
-    assert answer.responses[0].error_code == 0, answer
-
-
-def produce(bootstrap, topic, values):
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
-    for value in values:
-        producer.produce(topic, value)
-    assert producer.flush(DEADLINE_S) == 0
-
-
-def consumer_of(bootstrap, group, topic, **settings):
-    consumer = ShareConsumer({"bootstrap.servers": bootstrap, "group.id": group, **settings})
-    consumer.subscribe([topic])
-    return consumer
-
-
-def poll(consumer, count):
-    """Poll until at least so many records are received."""
-    found = []
-
-    def enough():
-        found.extend(message for message in consumer.poll(0.5) if message.error() is None)
-        return len(found) >= count
-
-    wait_until(enough, lambda: f"{count} records, only {[message.value() for message in found]}")
-    return found
 
 
 def test_records_are_accepted_released_and_rejected(broker, topic):
@@ -179,24 +118,26 @@ def test_records_of_a_killed_member_are_delivered_to_others(broker, topic, start
     prepare(broker.bootstrap, topic, topic)
     options = {"bootstrap": broker.bootstrap, "group": topic, "topic": topic}
     holder = start_member(**options, hold=3600)
-    wait_until(lambda: len(describe(broker.bootstrap, topic).members) == 1, "a member")
+    wait_for(lambda: len(describe(broker.bootstrap, topic).members) == 1, "a member", DEADLINE_S)
     produce(broker.bootstrap, topic, [f"a{n}" for n in range(20)])
-    wait_until(lambda: holder.values("got"), "the first member has acquired records")
+    wait_for(lambda: holder.values("got"), "the first member has acquired records", DEADLINE_S)
     others = [start_member(**options) for _ in range(2)]
-    wait_until(lambda: len(describe(broker.bootstrap, topic).members) == 3, "three members")
+    wait_for(lambda: len(describe(broker.bootstrap, topic).members) == 3, "three members", DEADLINE_S)
     produce(broker.bootstrap, topic, [f"b{n}" for n in range(20)])
-    wait_until(
+    wait_for(
         lambda: (
             {f"b{n}" for n in range(20)}
             <= {v for member in others for v in member.values("accepted")} | set(holder.values("got"))
         ),
         "everything is given out",
+        DEADLINE_S,
     )
     holder.kill()
     everything = {f"{letter}{n}" for letter in "ab" for n in range(20)}
-    wait_until(
+    wait_for(
         lambda: {value for member in others for value in member.values("accepted")} == everything,
         lambda: sorted(everything - {value for member in others for value in member.values("accepted")}),
+        DEADLINE_S,
     )
     accepted = Counter(value for member in others for value in member.values("accepted"))
     assert set(accepted.values()) == {1}, accepted.most_common(3)
@@ -209,13 +150,14 @@ def test_accepted_records_survive_a_kill_of_the_broker(start_broker, topic, star
     prepare(server.bootstrap, topic, topic, partitions=3)
     member = start_member(bootstrap=server.bootstrap, group=topic, topic=topic)
     produce(server.bootstrap, topic, [f"a{n}" for n in range(50)])
-    wait_until(lambda: len(member.values("accepted")) >= 50, "the first records are accepted")
+    wait_for(lambda: len(member.values("accepted")) >= 50, "the first records are accepted", DEADLINE_S)
     server.kill9()
     server.restart()
     produce(server.bootstrap, topic, [f"b{n}" for n in range(50)])
-    wait_until(
+    wait_for(
         lambda: {f"b{n}" for n in range(50)} <= set(member.values("accepted")),
         lambda: (len(member.values("accepted")), member.events("error")[-3:]),
+        DEADLINE_S,
     )
     accepted = Counter(member.values("accepted"))
     assert len(accepted) == 100
@@ -252,14 +194,14 @@ def test_kafkas_consumer_and_tools(broker, topic):
     assert len(acknowledged) == len(set(acknowledged)) == 100
 
     # A list lacks groups whose coordinator is moving: no broker that is asked leads their partition at that time.
-    wait_until(lambda: [group] in share_tool(bootstrap, "--list"), "the group is listed")
+    wait_for(lambda: [group] in share_tool(bootstrap, "--list"), "the group is listed", DEADLINE_S)
     described = share_tool(bootstrap, "--describe", "--group", group)
     assert described[0] == ["GROUP", "TOPIC", "PARTITION", "START-OFFSET", "LAG"]
 
     def lags():
         return [line[4] for line in share_tool(bootstrap, "--describe", "--group", group)[1:]]
 
-    wait_until(lambda: lags() == ["0", "0"], lags)  # partitions whose state has no leader are left out
+    wait_for(lambda: lags() == ["0", "0"], lags, DEADLINE_S)  # partitions whose state has no leader are left out
     reset = share_tool(bootstrap, "--reset-offsets", "--group", group, "--topic", topic, "--to-earliest", "--execute")
     assert sorted(line[1:] for line in reset[1:]) == [[topic, "0", "0"], [topic, "1", "0"]]
     assert sum(map(int, lags())) == 100
@@ -303,7 +245,9 @@ def test_a_group_reads_again_after_its_offset_is_reset(broker, topic):
         assert {message.value() for message in poll(consumer, len(expected))} == expected
         assert set(consumer.commit_sync(30).values()) == {None}
         consumer.close()
-        wait_until(lambda: describe(broker.bootstrap, topic).group_state == "Empty", "the group has no members")
+        wait_for(
+            lambda: describe(broker.bootstrap, topic).group_state == "Empty", "the group has no members", DEADLINE_S
+        )
         if offset is not None:
             partition = AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=offset)
             asked = AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=[partition])

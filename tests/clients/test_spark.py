@@ -23,7 +23,7 @@ from tests.clients.spark_kit import (
     produce,
     source,
 )
-from tests.support.spark import MARKS
+from tests.support.spark.session import MARKS
 
 pytestmark = MARKS
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.clients.spark_kit import (
+    PATIENCE_S,
     Create,
     Name,
     add_partitions,
@@ -23,9 +24,9 @@ from tests.clients.spark_kit import (
     source,
     transaction,
     transactional,
-    wait_until,
 )
-from tests.support.spark import MARKS
+from tests.support.spark.session import MARKS
+from tests.support.waiting import wait_for
 
 pytestmark = [*MARKS, pytest.mark.soak]
 EPOCHS = "200 milliseconds"
@@ -56,13 +57,13 @@ def test_from_topic_to_topic_and_again_from_the_checkpoint(spark, broker, create
     produce(broker, origin, range(40), 2)
     frame = source(spark.readStream, broker, subscribe=origin, startingOffsets="earliest")
     query = run(frame, broker, target, tmp_path, "1 second")
-    wait_until(lambda: committed(tmp_path, origin) == {"0": 20, "1": 20}, "an epoch with all records")
+    wait_for(lambda: committed(tmp_path, origin) == {"0": 20, "1": 20}, "an epoch with all records", PATIENCE_S)
     produce(broker, origin, range(40, 60), 2)
-    wait_until(lambda: committed(tmp_path, origin) == {"0": 30, "1": 30}, "an epoch with the later records")
+    wait_for(lambda: committed(tmp_path, origin) == {"0": 30, "1": 30}, "an epoch with the later records", PATIENCE_S)
     query.stop()
     produce(broker, origin, range(60, 100), 2)
     query = run(frame, broker, target, tmp_path, "1 second")
-    wait_until(lambda: committed(tmp_path, origin) == {"0": 50, "1": 50}, "the second run has committed")
+    wait_for(lambda: committed(tmp_path, origin) == {"0": 50, "1": 50}, "the second run has committed", PATIENCE_S)
     query.stop()
     assert numbers(source(spark.read, broker, subscribe=target)) == list(range(100))
 
@@ -73,9 +74,9 @@ def test_where_it_begins(spark, broker, create: Create, tmp_path: Path) -> None:
     produce(broker, origin, range(20), 2)
     frame = source(spark.readStream, broker, subscribe=origin, startingOffsets=by_partition(origin, 5, -1))
     query = run(frame, broker, target, tmp_path)
-    wait_until(lambda: committed(tmp_path, origin) == {"0": 10, "1": 10}, "the first epoch is committed")
+    wait_for(lambda: committed(tmp_path, origin) == {"0": 10, "1": 10}, "the first epoch is committed", PATIENCE_S)
     produce(broker, origin, range(20, 30), 2)
-    wait_until(lambda: committed(tmp_path, origin) == {"0": 15, "1": 15}, "the rest is committed")
+    wait_for(lambda: committed(tmp_path, origin) == {"0": 15, "1": 15}, "the rest is committed", PATIENCE_S)
     query.stop()
     assert values(broker, target, 15) == sorted([*range(10, 20, 2), *range(20, 30)])
 
@@ -87,10 +88,10 @@ def test_partitions_added_while_it_runs(spark, broker, create: Create, tmp_path:
         spark.readStream, broker, subscribe=origin, startingOffsets="earliest", **{"kafka.metadata.max.age.ms": "100"}
     )
     query = run(frame, broker, target, tmp_path)
-    wait_until(lambda: committed(tmp_path, origin) == {"0": 10}, "the first partition is read")
+    wait_for(lambda: committed(tmp_path, origin) == {"0": 10}, "the first partition is read", PATIENCE_S)
     add_partitions(broker, origin, 2)
     produce(broker, origin, range(10, 30), 2)
-    wait_until(lambda: committed(tmp_path, origin) == {"0": 20, "1": 10}, "both partitions are read")
+    wait_for(lambda: committed(tmp_path, origin) == {"0": 20, "1": 10}, "both partitions are read", PATIENCE_S)
     query.stop()
     assert set(numbers(source(spark.read, broker, subscribe=target))) == set(range(30))
 
@@ -101,10 +102,10 @@ def test_topics_of_a_pattern(spark, broker, create: Create, topic_name: Name, tm
     produce(broker, first, range(10))
     frame = source(spark.readStream, broker, subscribePattern=f"^{stem}-.*", startingOffsets="earliest")
     query = run(frame, broker, target, tmp_path)
-    wait_until(lambda: committed(tmp_path, first) == {"0": 10}, "the first topic is read")
+    wait_for(lambda: committed(tmp_path, first) == {"0": 10}, "the first topic is read", PATIENCE_S)
     second = create(1, f"{stem}-b")
     produce(broker, second, range(10, 20))
-    wait_until(lambda: committed(tmp_path, second) == {"0": 10}, "the second topic is read")
+    wait_for(lambda: committed(tmp_path, second) == {"0": 10}, "the second topic is read", PATIENCE_S)
     query.stop()
     assert set(numbers(source(spark.read, broker, subscribe=target))) == set(range(20))
 
@@ -122,7 +123,7 @@ def test_transactions(spark, broker, create: Create, topic: str, tmp_path: Path,
         spark.readStream, broker, subscribe=origin, startingOffsets="earliest", **{"kafka.isolation.level": level}
     )
     query = run(frame, broker, target, tmp_path)
-    wait_until(lambda: committed(tmp_path, origin) == {"0": 38}, "all records are read")
+    wait_for(lambda: committed(tmp_path, origin) == {"0": 38}, "all records are read", PATIENCE_S)
     query.stop()
     shown = range(35) if level == "read_uncommitted" else [*range(10), *range(20, 35)]
     assert values(broker, target, len(shown)) == list(shown)

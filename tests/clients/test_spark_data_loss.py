@@ -12,6 +12,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from tests.clients.spark_kit import (
+    PATIENCE_S,
     Batches,
     Create,
     Name,
@@ -22,9 +23,9 @@ from tests.clients.spark_kit import (
     source,
     start,
     take_available,
-    wait_until,
 )
-from tests.support.spark import MARKS
+from tests.support.spark.session import MARKS
+from tests.support.waiting import wait_for
 
 pytestmark = [*MARKS, pytest.mark.soak]
 LOST = r"KAFKA_DATA_LOSS|may have been (lost|missed)|some data may have been missed"
@@ -159,7 +160,7 @@ def test_a_topic_recreated_with_fewer_records(stream: Stream, broker, create: Cr
     query = start(stream(False, subscribe=topic), batches, tmp_path)
     query.processAllAvailable()
     produce(broker, topic, range(105, 120))
-    wait_until(lambda: batches.all()[-1] == 119, "the new topic is read")
+    wait_for(lambda: batches.all()[-1] == 119, "the new topic is read", PATIENCE_S)
     query.stop()
     assert batches.all() == [*range(10), *range(105, 120)]
 
@@ -191,5 +192,5 @@ def test_a_topic_recreated_while_the_stream_runs(
     query.processAllAvailable()  # after a batch without the topic its offsets are forgotten
     create(1, first)
     produce(broker, first, range(20, 25))
-    wait_until(lambda: batches.all() == list(range(25)), "the new topic is read from its first record")
+    wait_for(lambda: batches.all() == list(range(25)), "the new topic is read from its first record", PATIENCE_S)
     query.stop()

@@ -24,7 +24,7 @@ from tests.clients.spark_kit import (
     produce,
     source,
 )
-from tests.support.spark import MARKS
+from tests.support.spark.session import MARKS
 
 pytestmark = [*MARKS, pytest.mark.soak]
 DEPRECATED = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"

@@ -11,6 +11,7 @@ from pyspark.errors import IllegalArgumentException
 
 from tests.clients.spark_kit import (
     EPOCH,
+    PATIENCE_S,
     Batches,
     Create,
     Name,
@@ -23,9 +24,9 @@ from tests.clients.spark_kit import (
     sink,
     source,
     take_available,
-    wait_until,
 )
-from tests.support.spark import MARKS
+from tests.support.spark.session import MARKS
+from tests.support.waiting import wait_for
 
 pytestmark = [*MARKS, pytest.mark.soak]
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
@@ -152,7 +153,7 @@ def test_gaps_that_compaction_makes(spark, start_broker, topic: str, tmp_path) -
         return numbers(read(endingOffsets=by_partition(topic, 2500)))
 
     # records before 2500 are in closed segments and cannot change any more
-    wait_until(lambda: settled() == list(range(0, 2500, 7)), "the log is compacted")
+    wait_for(lambda: settled() == list(range(0, 2500, 7)), "the log is compacted", PATIENCE_S)
     records = numbers(read())
     assert {n % 10: n for n in records if n % 7} == {n % 10: n for n in range(4000) if n % 7}
     between = {"startingOffsets": by_partition(topic, 102), "endingOffsets": by_partition(topic, 144)}

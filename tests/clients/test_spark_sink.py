@@ -12,18 +12,9 @@ import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import functions
 
-from tests.clients.spark_kit import (
-    Create,
-    consume,
-    ended,
-    numbers,
-    produce,
-    sink,
-    source,
-    take_available,
-    wait_until,
-)
-from tests.support.spark import MARKS
+from tests.clients.spark_kit import PATIENCE_S, Create, consume, ended, numbers, produce, sink, source, take_available
+from tests.support.spark.session import MARKS
+from tests.support.waiting import wait_for
 
 pytestmark = [*MARKS, pytest.mark.soak]
 
@@ -296,8 +287,10 @@ def test_a_batch_that_failed_in_the_middle_is_written_again(spark, broker, creat
     with pytest.raises(Exception, match="interrupted"):
         run("15")
     run("-1")
-    wait_until(
-        lambda: {*numbers(source(spark.read, broker, subscribe=target))} == {*range(20)}, "all records are written"
+    wait_for(
+        lambda: {*numbers(source(spark.read, broker, subscribe=target))} == {*range(20)},
+        "all records are written",
+        PATIENCE_S,
     )
     found = numbers(source(spark.read, broker, subscribe=target))
     assert [n for n in found if n < 10] == list(range(10))

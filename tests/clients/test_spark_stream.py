@@ -11,6 +11,7 @@ from pyspark.errors import StreamingQueryException
 
 from tests.clients.spark_kit import (
     EPOCH,
+    PATIENCE_S,
     Batches,
     Create,
     Name,
@@ -27,9 +28,9 @@ from tests.clients.spark_kit import (
     source,
     start,
     take_available,
-    wait_until,
 )
-from tests.support.spark import MARKS
+from tests.support.spark.session import MARKS
+from tests.support.waiting import wait_for
 
 pytestmark = [*MARKS, pytest.mark.soak]
 DEPRECATED = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
@@ -148,10 +149,12 @@ def test_min_offsets_per_trigger(stream: Stream, broker, create: Create, tmp_pat
     query = start(stream(subscribe=topic, **options), batches, tmp_path)
     query.processAllAvailable()  # the first batch does not wait
     produce(broker, topic, range(10, 15))
-    wait_until(lambda: latest_offset(query, topic) == 15, "the stream has received the offset of the five records")
+    wait_for(
+        lambda: latest_offset(query, topic) == 15, "the stream has received the offset of the five records", PATIENCE_S
+    )
     assert batches.sizes() == [10]
     produce(broker, topic, range(15, 40))
-    wait_until(lambda: batches.sizes() == [10, 30], "there are enough records for a batch")
+    wait_for(lambda: batches.sizes() == [10, 30], "there are enough records for a batch", PATIENCE_S)
     query.stop()
 
 
@@ -162,7 +165,7 @@ def test_max_trigger_delay(stream: Stream, broker, create: Create, tmp_path) -> 
     query = start(stream(subscribe=topic, **options), batches, tmp_path)
     query.processAllAvailable()
     produce(broker, topic, range(10, 15))
-    wait_until(lambda: batches.sizes() == [10, 5], "the delay is over")
+    wait_for(lambda: batches.sizes() == [10, 5], "the delay is over", PATIENCE_S)
     query.stop()
 
 
@@ -212,7 +215,7 @@ def test_partitions_added_while_the_stream_runs(stream: Stream, broker, create: 
     query.processAllAvailable()
     add_partitions(broker, topic, 4)
     produce(broker, topic, range(40), 4)
-    wait_until(lambda: batches.all() == list(range(40)), "all partitions are read")
+    wait_for(lambda: batches.all() == list(range(40)), "all partitions are read", PATIENCE_S)
     query.stop()
 
 
@@ -226,7 +229,7 @@ def test_topics_added_under_a_pattern_while_the_stream_runs(
     assert batches.all() == []
     produce(broker, create(2, f"{stem}-b"), range(10, 20), 2)
     produce(broker, create(2, f"not-{stem}-b"), range(100, 110), 2)
-    wait_until(lambda: batches.all() == list(range(10, 20)), "the new topic is read")
+    wait_for(lambda: batches.all() == list(range(10, 20)), "the new topic is read", PATIENCE_S)
     query.stop()
 
 
@@ -324,7 +327,7 @@ def test_a_stream_continues_when_its_broker_is_back(spark, start_broker, topic_n
     options = {"subscribe": origin, "startingOffsets": "earliest", "maxOffsetsPerTrigger": 50}
     frame = source(spark.readStream, broker, **options).select("key", "value")
     query = sink(frame.writeStream, broker, topic=target, checkpointLocation=str(tmp_path)).start()
-    wait_until(lambda: len(query.recentProgress) >= 2, "two batches are complete")
+    wait_for(lambda: len(query.recentProgress) >= 2, "two batches are complete", PATIENCE_S)
     broker.stop()
     broker.restart()
     produce(broker, origin, range(200, 300), 2)

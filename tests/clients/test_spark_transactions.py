@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.clients.spark_kit import (
+    PATIENCE_S,
     Batches,
     Create,
     Producer,
@@ -18,10 +19,10 @@ from tests.clients.spark_kit import (
     take_available,
     transaction,
     transactional,
-    wait_until,
     write,
 )
-from tests.support.spark import MARKS
+from tests.support.spark.session import MARKS
+from tests.support.waiting import wait_for
 
 pytestmark = [*MARKS, pytest.mark.soak]
 V1_SOURCES = "spark.sql.sources.useV1SourceList"
@@ -118,7 +119,7 @@ def test_an_open_transaction_blocks_later_records(spark, broker, create: Create,
     assert uncommitted.all() == list(range(30))
     other.stop()
     writer.commit_transaction(30)
-    wait_until(lambda: committed.all() == list(range(30)), "the transaction is read")
+    wait_for(lambda: committed.all() == list(range(30)), "the transaction is read", PATIENCE_S)
     query.stop()
 
 
@@ -132,7 +133,7 @@ def test_an_open_transaction_that_is_aborted(spark, broker, create: Create, writ
     query.processAllAvailable()
     assert batches.all() == []
     writer.abort_transaction(30)
-    wait_until(lambda: batches.all() == list(range(10, 20)), "the records after it are read")
+    wait_for(lambda: batches.all() == list(range(10, 20)), "the records after it are read", PATIENCE_S)
     query.stop()
 
 

@@ -7,8 +7,7 @@ import os
 import socket
 import ssl
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,12 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from bench.servers import BarnabasServer
-from compat.kafka_tools import output
-from tests.security.certificates import Authority, Signed
+from tests.support.jvm.kafka_tools import output
+from tests.support.processes.server import BarnabasServer
+from tests.support.security.certificates import Authority, Signed
+from tests.support.security.ssl_changes import WAIT_S, alter, replace_all
+from tests.support.waiting import wait_for
 
-WAIT_S = 60.0
 LARGE = 10_000_000
 LIMIT = "12000000"
 SIZES = {"message.max.bytes": LIMIT, "replica.fetch.max.bytes": LIMIT}
@@ -46,6 +46,10 @@ class Secured:
         }
         self.server = BarnabasServer(path / "data", config=settings, listener="SSL")
         self.server.start()
+
+    def wait_for_log(self, text: str) -> None:
+        """Wait until the broker's log has a text: the client may know of a failure before the broker does."""
+        wait_for(lambda: text in self.server.log(), lambda: f"{text!r} in {self.server.log()}")
 
     @property
     def address(self) -> tuple[str, int]:
@@ -109,14 +113,6 @@ def consume(config: dict[str, Any], topic: str, count: int) -> list[bytes]:
             values.append(message.value() or b"")
     consumer.close()
     return values
-
-
-def wait_for_log(secured: Secured, text: str) -> None:
-    """Wait until the broker's log has a text: the client may know of a failure before the broker does."""
-    deadline = time.monotonic() + WAIT_S
-    while text not in secured.server.log():
-        assert time.monotonic() < deadline, secured.server.log()
-        time.sleep(0.05)
 
 
 def connection_error(config: dict[str, Any]) -> str:
@@ -215,8 +211,8 @@ def test_a_client_without_a_certificate_is_refused_with_the_reason_in_the_log(se
     config = secured.client_config()
     del config["ssl.certificate.location"], config["ssl.key.location"]
     assert connection_error(config)
-    wait_for_log(secured, "Failed authentication with 127.0.0.1:")
-    wait_for_log(secured, "(SSL handshake failed): the peer has sent no certificate, but ssl.client.auth=required")
+    secured.wait_for_log("Failed authentication with 127.0.0.1:")
+    secured.wait_for_log("(SSL handshake failed): the peer has sent no certificate, but ssl.client.auth=required")
 
 
 def test_a_client_of_another_authority_is_refused(secured: Secured, tmp_path: Path) -> None:
@@ -224,7 +220,7 @@ def test_a_client_of_another_authority_is_refused(secured: Secured, tmp_path: Pa
     assert connection_error(
         secured.client_config(**{"ssl.certificate.location": stranger, "ssl.key.location": stranger})
     )
-    wait_for_log(secured, "(SSL handshake failed): the certificate of the peer is not valid: ")
+    secured.wait_for_log("(SSL handshake failed): the certificate of the peer is not valid: ")
 
 
 def test_a_client_that_trusts_another_authority_says_so_and_the_log_too(secured: Secured, tmp_path: Path) -> None:
@@ -233,12 +229,12 @@ def test_a_client_that_trusts_another_authority_says_so_and_the_log_too(secured:
     assert "verify failed" in connection_error(config)
     # a client that closes with something unread resets the connection, and its alert with it
     said = "does not trust the certificate of this node (alert unknown ca)"
-    until(lambda: said in secured.server.log(), lambda: connection_error(config))
+    wait_for(lambda: connection_error(config) and said in secured.server.log(), "the line in the log")
 
 
 def test_a_plaintext_client_gets_a_closed_connection_and_the_log_says_why(secured: Secured) -> None:
     assert connection_error({"bootstrap.servers": secured.server.bootstrap})
-    wait_for_log(secured, "(SSL handshake failed): the client does not speak TLS: set security.protocol=SSL")
+    secured.wait_for_log("(SSL handshake failed): the client does not speak TLS: set security.protocol=SSL")
 
 
 def test_secrets_are_neither_described_nor_logged(tmp_path: Path) -> None:
@@ -316,15 +312,6 @@ def rotate(secured: Secured, signed: Signed) -> None:
     new.replace(secured.key_store)
 
 
-def until(check: Callable[[], bool], go_on: Callable[[], object]) -> None:
-    """Ask again and again; between two questions something else is done over the network."""
-    for _ in range(100_000):
-        if check():
-            return
-        go_on()
-    raise AssertionError("it does not happen")
-
-
 def test_a_certificate_is_rotated_in_mid_run_and_an_incompatible_one_is_refused(tmp_path: Path, topic: str) -> None:
     secured = Secured(tmp_path, Authority(), {})
     try:
@@ -333,11 +320,11 @@ def test_a_certificate_is_rotated_in_mid_run_and_an_incompatible_one_is_refused(
             before = secured.certificate()
             renewed = secured.authority.sign("server", ("localhost", "127.0.0.1", "kafka"))
             rotate(secured, renewed)
-            until(lambda: secured.certificate() != before, producer.go_on)
+            wait_for(lambda: producer.go_on() or secured.certificate() != before, "the new certificate")
             assert secured.certificate() == renewed.der
             producer.go_on()
             rotate(secured, secured.authority.sign("another"))
-            until(lambda: "are refused" in secured.server.log(), producer.go_on)
+            wait_for(lambda: producer.go_on() or "are refused" in secured.server.log(), "the refusal")
             assert secured.certificate() == renewed.der
             assert (
                 "Keystore DistinguishedName does not match: existing={DN=CN=server,O=Barnabas}" in secured.server.log()
@@ -356,7 +343,7 @@ def test_a_dynamic_config_replaces_the_certificate_or_is_refused(tmp_path: Path)
         path = renewed.write(tmp_path / "renewed.pem")
         before = secured.certificate()
         alter(admin, "listener.name.ssl.ssl.keystore.location", path)
-        until(lambda: secured.certificate() != before, lambda: admin.list_topics(timeout=WAIT_S))
+        wait_for(lambda: admin.list_topics(timeout=WAIT_S) and secured.certificate() != before, "the new certificate")
         assert secured.certificate() == renewed.der
         another = secured.authority.sign("another").write(tmp_path / "another.pem")
         for name, value, why in (
@@ -380,19 +367,3 @@ def test_a_dynamic_config_replaces_the_certificate_or_is_refused(tmp_path: Path)
         assert secured.certificate() == renewed.der
     finally:
         secured.server.stop()
-
-
-def alter(admin: AdminClient, name: str, value: str) -> None:
-    from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
-
-    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[entry])
-    admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
-
-
-def replace_all(admin: AdminClient, values: dict[str, str]) -> None:
-    """AlterConfigs, which IncrementalAlterConfigs has replaced."""
-    resource = ConfigResource(ConfigResource.Type.BROKER, "1", set_config=values)
-    with pytest.deprecated_call():
-        (answer,) = admin.alter_configs([resource]).values()
-    answer.result(WAIT_S)

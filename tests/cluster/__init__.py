@@ -1,1 +1,1 @@
-"""Real clusters: processes of brokers and controllers, with faults (docs/project-tests.md)."""
+"""Real clusters: processes of brokers and controllers, with faults (docs/contributing/project-tests.md)."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from barnabas.client.admin_configs import SET, ConfigChange, alter_config
+from barnabas.client.admin.configs import SET, ConfigChange, alter_config
 from barnabas.client.tools.brokers import describe_cluster, unregister_broker
-from bench.servers import Server
 from tests.cluster.asking import client
-from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.clusters import Cluster
 from tests.cluster.work import Work
+from tests.support.processes.server import Server
+from tests.support.waiting import ANY_ERROR, wait_for
 
 CHOICES = {
     "min.insync.replicas": ("1", "2"),
@@ -57,7 +58,7 @@ class AdminFaults:
                     unregister_broker(asking, broker)
                 return broker not in known
 
-        wait_for(is_gone, f"broker {broker} is unregistered")
+        wait_for(is_gone, f"broker {broker} is unregistered", errors=ANY_ERROR)
         self._go_on()
         node.restart()
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from barnabas.cluster.plan import OUR_CONTROLLER, broker_keys, replication_defaults
-from bench.ports import free_port
-from bench.servers import Server
+from barnabas.supervise.plan import OUR_CONTROLLER, broker_keys, replication_defaults
 from tests.cluster.in_process import Host, LocalNode
 from tests.cluster.kafka_node import KafkaNode
 from tests.cluster.links import Links
 from tests.cluster.quorums import HOST, IN_PROCESS, Quorum, node_command
-from tests.support import waiting
-from tests.support.warm_server import WarmServer
+from tests.support.processes.ports import free_port
+from tests.support.processes.server import Server
+from tests.support.processes.warm_server import WarmServer
 
 T = TypeVar("T")
 FAST = {
@@ -46,11 +45,6 @@ class BrokerNode(WarmServer):
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
         return node_command(self, super()._command(), self._cluster_id)
-
-
-def wait_for(condition: Callable[[], T], what: waiting.What, patience_s: float = PATIENCE_S) -> T:
-    """Wait until the condition holds; errors of what it asks count as no. Its value."""
-    return waiting.wait_for(condition, what, patience_s, errors=(Exception,))
 
 
 class Cluster:

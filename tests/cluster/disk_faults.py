@@ -17,10 +17,11 @@ from collections.abc import Callable
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.cluster.asking import leader
-from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.clusters import Cluster
 from tests.cluster.faulty_broker import FaultyNode
 from tests.cluster.replicas import HEADER, LOG_OVERHEAD
 from tests.cluster.work import PARTITIONS, Work
+from tests.support.waiting import ANY_ERROR, wait_for
 
 MOVED_S = 5.0
 """How long a partition may be without another leader, seconds."""
@@ -63,6 +64,7 @@ class DiskFaults:
             lambda: leader(others, self._topic, index) not in {victim, -1},
             f"another leader of {self._topic}-{index} than {victim}",
             MOVED_S,
+            errors=ANY_ERROR,
         )
         self._moves.setdefault(fault, []).append(time.monotonic() - began)
 
@@ -99,7 +101,7 @@ class DiskFaults:
         node.fail(self._chance.choice(("write", "sync")), errno.EIO, node.data_dir)
         try:
             self._moved("dead", index, victim, time.monotonic())
-            wait_for(lambda: not node.is_running, "the end of the broker without a disk", 60.0)
+            wait_for(lambda: not node.is_running, "the end of the broker without a disk", 60.0, errors=ANY_ERROR)
         finally:
             node.mend()
         node.restart()

@@ -25,12 +25,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from barnabas.client.reassignments import reassign
+from barnabas.client.admin.reassignments import reassign
 from compat.checker.finding import Finding
 from tests.cluster import coordinator_work
 from tests.cluster.admin_faults import AdminFaults
 from tests.cluster.asking import client, is_in_sync, leader, partitions
-from tests.cluster.clusters import BrokerNode, Cluster, wait_for
+from tests.cluster.clusters import BrokerNode, Cluster
 from tests.cluster.coordinator_work import CoordinatorWork
 from tests.cluster.disk_faults import DISK_FAULTS, DiskFaults
 from tests.cluster.faulty_broker import FaultyNode
@@ -40,6 +40,7 @@ from tests.cluster.rolling import behind, end_in_order
 from tests.cluster.supervised import SupervisedCluster
 from tests.cluster.supervisor_faults import SupervisorFaults
 from tests.cluster.work import PARTITIONS, Work, create_topic
+from tests.support.waiting import ANY_ERROR, wait_for
 
 SETTLE_S = 90.0
 OPTIONS = {
@@ -160,13 +161,20 @@ class Faults:
         return self.outcome
 
     def _settle(self) -> None:
-        wait_for(lambda: is_in_sync(self.cluster.bootstrap, self.topic, 3), "three replicas in sync", SETTLE_S)
-        wait_for(lambda: not behind(self.cluster.bootstrap), "all replicas of all topics in sync", SETTLE_S)
+        wait_for(
+            lambda: is_in_sync(self.cluster.bootstrap, self.topic, 3),
+            "three replicas in sync",
+            SETTLE_S,
+            errors=ANY_ERROR,
+        )
+        wait_for(
+            lambda: not behind(self.cluster.bootstrap), "all replicas of all topics in sync", SETTLE_S, errors=ANY_ERROR
+        )
 
     def _compare(self) -> None:
         dirs = {broker: node.data_dir for broker, node in self.cluster.brokers.items()}
         try:
-            wait_for(lambda: not differences(dirs), "replicas with the same bytes", 20.0)
+            wait_for(lambda: not differences(dirs), "replicas with the same bytes", 20.0, errors=ANY_ERROR)
         except AssertionError:
             self.outcome.findings += [Finding("different-replicas", line) for line in differences(dirs)]
 
@@ -233,7 +241,7 @@ class Faults:
 
         with client(self.cluster.bootstrap) as asking:
             reassign(asking, {(self.topic, index): replicas})
-        wait_for(has_moved, f"the replicas {replicas} of partition {index}", SETTLE_S)
+        wait_for(has_moved, f"the replicas {replicas} of partition {index}", SETTLE_S, errors=ANY_ERROR)
 
     def _kill_all(self) -> None:
         self.cluster.kill_all()

@@ -27,7 +27,7 @@ from barnabas.broker.start_errors import StartError
 from barnabas.storage.files import Files
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.messages.cluster import BrokerHeartbeatRequest
-from bench.servers import START_TIMEOUT_S, STOP_TIMEOUT_S, Server
+from tests.support.processes.server import START_TIMEOUT_S, STOP_TIMEOUT_S, Server
 
 _node: ContextVar[object] = ContextVar("node")
 """Whose task this is."""

@@ -12,13 +12,13 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
-from barnabas.cluster import kafka_controllers
-from bench.real_kafka import API_VERSIONS_V0
-from bench.servers import STOP_TIMEOUT_S, Server
-from compat.jars import fetch, jars
-from compat.jvm import host
-from compat.jvm.command import KAFKA_NODE
+from barnabas.supervise import kafka_controllers
 from tests.cluster.quorums import KAFKA_POM
+from tests.support.jvm import host
+from tests.support.jvm.command import KAFKA_NODE
+from tests.support.jvm.jars import fetch, jars
+from tests.support.processes.kafka import API_VERSIONS_V0
+from tests.support.processes.server import STOP_TIMEOUT_S, Server
 
 JVM_TERMINATED = 128 + signal.SIGTERM
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from tests.forwarder import copy
+from tests.support.processes.forwarder import copy
 
 CUTS = ("cut", "to", "from", "delay", "slow", "reset", "half-open")
 """cut: nothing passes; to, from: nothing passes in that direction; delay: 0.3 s later; slow: 20 KB a second; reset: the

@@ -9,14 +9,14 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from barnabas.cluster import kafka_controllers
-from barnabas.cluster.plan import KAFKA_CONTROLLERS, OUR_CONTROLLER, Controller, controller_keys
-from bench.ports import free_port
-from bench.servers import Server
-from compat.jars import fetch
+from barnabas.supervise import kafka_controllers
+from barnabas.supervise.plan import KAFKA_CONTROLLERS, OUR_CONTROLLER, Controller, controller_keys
 from tests.cluster.asking import quorum_leader
 from tests.cluster.in_process import Host, LocalNode
-from tests.support.warm_server import WarmServer
+from tests.support.jvm.jars import fetch
+from tests.support.processes.ports import free_port
+from tests.support.processes.server import Server
+from tests.support.processes.warm_server import WarmServer
 
 HOST = "127.0.0.1"
 IN_PROCESS = "in-process"

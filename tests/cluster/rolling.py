@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from barnabas.client.admin import list_topics
-from barnabas.client.reassignments import elect_leaders
+from barnabas.client.admin.reassignments import elect_leaders
+from barnabas.client.admin.topics import list_topics
 from compat.checker.finding import Finding
 from tests.cluster.asking import client
-from tests.cluster.clusters import wait_for
 from tests.cluster.loads import Load, go_on
 from tests.cluster.replicas import differences
 from tests.cluster.resent import resent
+from tests.support.waiting import ANY_ERROR, wait_for
 
 SETTLE_S = 240.0
 STEPS_BETWEEN = 5
@@ -115,10 +115,10 @@ class Rolling:
 
     def settle(self) -> None:
         """Wait until every replica is in sync, and have the preferred leaders lead."""
-        wait_for(lambda: not behind(self.bootstrap), "all replicas in sync", SETTLE_S)
+        wait_for(lambda: not behind(self.bootstrap), "all replicas in sync", SETTLE_S, errors=ANY_ERROR)
         with client(self.bootstrap, 30.0) as asking:
             elect_leaders(asking, None)
-        wait_for(lambda: not behind(self.bootstrap), "all replicas in sync", SETTLE_S)
+        wait_for(lambda: not behind(self.bootstrap), "all replicas in sync", SETTLE_S, errors=ANY_ERROR)
 
     def go_on(self) -> None:
         """Wait until every load has made some further steps."""
@@ -144,6 +144,6 @@ def behind(bootstrap: str) -> list[str]:
 def _different(data_dirs: Mapping[int, Path]) -> list[Finding]:
     """Replicas with other bytes than each other, once nothing is written any more."""
     with contextlib.suppress(AssertionError):
-        wait_for(lambda: not differences(data_dirs), "replicas with the same bytes", 60.0)
+        wait_for(lambda: not differences(data_dirs), "replicas with the same bytes", 60.0, errors=ANY_ERROR)
         return []
     return [Finding("different-replicas", line) for line in differences(data_dirs)]

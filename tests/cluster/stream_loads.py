@@ -18,10 +18,10 @@ from pathlib import Path
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench.servers import ROOT
 from compat.checker.finding import Finding
 from compat.exactly_once.confluent_client import settings_of
 from tests.cluster.loads import Load
+from tests.support.processes.server import ROOT
 
 PARTITIONS = 3
 CAUGHT_UP_S = 240.0
@@ -63,8 +63,8 @@ class Streams(Load):
     LINES = 20
 
     def __init__(self, name: str, bootstrap: str, folder: Path, seed: int, *, settings: tuple[str, ...] = ()) -> None:
-        from compat.secure import ClientSettings
-        from tests.clients.streams_application import Application
+        from compat.kafka_streams.application import Application
+        from tests.support.processes.security import ClientSettings
 
         super().__init__(name)
         self._chance = random.Random(seed)

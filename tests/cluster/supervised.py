@@ -17,17 +17,17 @@ from pathlib import Path
 
 import psutil
 
-from barnabas.cluster import control
-from barnabas.cluster.plan import KAFKA_CONTROLLERS, OUR_CONTROLLER
-from barnabas.cluster.state import ClusterState, NodeState, of_values
-from barnabas.cluster.supervisor import STOP_S
-from bench.ports import free_ports
-from bench.servers import START_TIMEOUT_S
-from tests.cli.conftest import clean_environment
+from barnabas.supervise import control
+from barnabas.supervise.plan import KAFKA_CONTROLLERS, OUR_CONTROLLER
+from barnabas.supervise.state import ClusterState, NodeState, of_values
+from barnabas.supervise.supervisor import STOP_S
 from tests.cluster.asking import quorum_leader
-from tests.cluster.clusters import FAST, wait_for
+from tests.cluster.clusters import FAST
 from tests.cluster.quorums import HOST
-from tests.support.commands import run_barnabas
+from tests.support.processes.commands import clean_environment, run_barnabas
+from tests.support.processes.ports import free_ports
+from tests.support.processes.server import START_TIMEOUT_S
+from tests.support.waiting import wait_for
 
 BROKERS = 3
 COMMAND_S = 2 * START_TIMEOUT_S
@@ -78,7 +78,7 @@ class Serving:
 
 
 class SupervisedNode:
-    """A node of the cluster, with the names of `bench.servers.Server`."""
+    """A node of the cluster, with the names of `tests.support.processes.server.Server`."""
 
     def __init__(self, cluster: SupervisedCluster, node_id: int, role: str, address: str = "") -> None:
         self._cluster, self._node_id = cluster, node_id

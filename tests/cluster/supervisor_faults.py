@@ -21,9 +21,9 @@ from typing import Any
 import psutil
 
 from barnabas.storage.layout import CLUSTER_STATE, LOCK, META_PROPERTIES
-from tests.cluster.clusters import wait_for
 from tests.cluster.supervised import Answer, Serving, SupervisedCluster
 from tests.cluster.work import Work
+from tests.support.waiting import wait_for
 
 SITUATIONS = ("beside", "killed", "power", "held")
 WAITS = "are waited for"

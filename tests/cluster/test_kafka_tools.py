@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from compat.kafka_tools import Tools, output, process
 from tests.cluster.asking import is_in_sync, leader, partitions
-from tests.cluster.clusters import PATIENCE_S, Cluster, wait_for
+from tests.cluster.clusters import PATIENCE_S, Cluster
+from tests.support.jvm.kafka_tools import Tools, output, process
+from tests.support.waiting import ANY_ERROR, wait_for
 
 pytestmark = pytest.mark.jvm
 
@@ -37,7 +38,7 @@ def moved(tools: Tools, cluster: Cluster, topic_name: Callable[..., str]) -> str
         "TopicCommand", "--create", "--topic", topic, "--replica-assignment", "1:2,2:3", "--config", "retention.ms=-1"
     )
     assert "Created topic" in told
-    wait_for(lambda: is_in_sync(cluster.bootstrap, topic, 2), "two replicas in sync")
+    wait_for(lambda: is_in_sync(cluster.bootstrap, topic, 2), "two replicas in sync", errors=ANY_ERROR)
     return topic
 
 
@@ -61,10 +62,10 @@ def test_reassign_partitions_and_elect_leaders(tools: Tools, cluster: Cluster, m
     )
     assert "Successfully started" in told
     verify = ("reassign.ReassignPartitionsCommand", "--reassignment-json-file", file, "--verify")
-    wait_for(lambda: "is completed" in tools.run(*verify), "the reassignment")
+    wait_for(lambda: "is completed" in tools.run(*verify), "the reassignment", errors=ANY_ERROR)
     assert list(partitions(cluster.bootstrap, moved)[0].replica_nodes) == [3, 1]
     tools.run("LeaderElectionCommand", "--election-type", "preferred", "--topic", moved, "--partition", 0)
-    wait_for(lambda: leader(cluster.bootstrap, moved, 0) == 3, "the preferred leader")
+    wait_for(lambda: leader(cluster.bootstrap, moved, 0) == 3, "the preferred leader", errors=ANY_ERROR)
 
 
 def test_the_quorum_the_directories_and_the_cluster(tools: Tools, cluster: Cluster, moved: str) -> None:
@@ -89,7 +90,7 @@ def test_replicas_are_compared(tools: Tools, cluster: Cluster, topic_name: Calla
     """
     topic = topic_name("compared")
     tools.run("TopicCommand", "--create", "--topic", topic, "--replica-assignment", "1:2:3")
-    wait_for(lambda: is_in_sync(cluster.bootstrap, topic, 3), "three replicas in sync")
+    wait_for(lambda: is_in_sync(cluster.bootstrap, topic, 3), "three replicas in sync", errors=ANY_ERROR)
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 0})
     for number in range(50):
         producer.produce(topic, b"%d" % number)

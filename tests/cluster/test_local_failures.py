@@ -16,13 +16,14 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas.broker.server import EXIT_FAILED
-from tests.broker.test_disk_failures import FaultyFiles
 from tests.cluster.asking import is_in_sync, leader, partitions
-from tests.cluster.clusters import Cluster, cluster_of, wait_for
+from tests.cluster.checked_work import MORE, checked_work, in_sync
+from tests.cluster.clusters import Cluster, cluster_of
 from tests.cluster.in_process import LocalNode
 from tests.cluster.quorums import IN_PROCESS
-from tests.cluster.test_failover import MORE, checked_work, in_sync
 from tests.cluster.work import create_topic
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.waiting import ANY_ERROR, wait_for
 
 pytestmark = pytest.mark.timeout(300)
 MOVED_S = 30.0
@@ -34,7 +35,7 @@ MAGIC = 16
 """The position of the magic byte in a batch."""
 
 
-class Disk(FaultyFiles):
+class FillingDisk(FailingFiles):
     """A broker's disk; full as long as writes fail with ENOSPC."""
 
     def volume(self, path: str) -> tuple[int, int]:
@@ -49,7 +50,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     config = {"log.cleaner.backoff.ms": "500"}
     made = Cluster(folder, kind=request.param, is_small=request.param == "kafka", config=config)
     for node in made.brokers.values():
-        disk = Disk()
+        disk = FillingDisk()
         assert isinstance(node, LocalNode)
         node.make_files = lambda disk=disk: disk
         node.disk = disk  # type: ignore[attr-defined]
@@ -57,9 +58,9 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         yield made
 
 
-def disk_of(cluster: Cluster, broker: int) -> Disk:
+def disk_of(cluster: Cluster, broker: int) -> FillingDisk:
     disk = cluster.brokers[broker].disk  # type: ignore[attr-defined]
-    assert isinstance(disk, Disk)
+    assert isinstance(disk, FillingDisk)
     return disk
 
 
@@ -83,7 +84,7 @@ def other_leads(cluster: Cluster, topic: str, index: int, than: int) -> int:
         leaders = {leader(node.bootstrap, topic, index) for node in others}
         return leaders.pop() if len(leaders) == 1 and not leaders & {than, -1} else 0
 
-    return wait_for(moved, f"another leader of {topic}-{index} than {than}", MOVED_S)
+    return wait_for(moved, f"another leader of {topic}-{index} than {than}", MOVED_S, errors=ANY_ERROR)
 
 
 def read_once(cluster: Cluster, topic: str, index: int, offset: int = 0, patience_s: float = 20.0) -> None:
@@ -91,7 +92,12 @@ def read_once(cluster: Cluster, topic: str, index: int, offset: int = 0, patienc
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "reader", "log_level": 0})
     consumer.assign([TopicPartition(topic, index, offset)])
     try:
-        wait_for(lambda: [one for one in consumer.consume(1, 0.2) if one.error() is None], "a record", patience_s)
+        wait_for(
+            lambda: [one for one in consumer.consume(1, 0.2) if one.error() is None],
+            "a record",
+            patience_s,
+            errors=ANY_ERROR,
+        )
     finally:
         consumer.close()
 
@@ -126,7 +132,7 @@ def test_a_full_disk_moves_leaders_and_coordinators_until_there_is_space(
             other_leads(made, topic, 0, victim)
             work.go_on(3 * MORE)
             assert all(victim not in one.isr_nodes for one in partitions(made.bootstrap, topic).values())
-        wait_for(lambda: is_in_sync(made.bootstrap, topic, 3), "three replicas in sync")
+        wait_for(lambda: is_in_sync(made.bootstrap, topic, 3), "three replicas in sync", errors=ANY_ERROR)
     log = made.brokers[victim].log()
     assert "take no records: where another one in sync can lead" in log
     assert "take records again" in log
@@ -148,12 +154,14 @@ def test_a_coordinator_that_cannot_append_is_another_brokers_soon(made: Cluster,
     in_sync(made, topic)
     groups = [f"{topic}-{number}" for number in range(6)]
     for group in groups:
-        wait_for(lambda group=group: commit_offset(made, group, topic, 1) or True, f"a commit of {group}")
+        wait_for(
+            lambda group=group: commit_offset(made, group, topic, 1) or True, f"a commit of {group}", errors=ANY_ERROR
+        )
     in_sync(made, "__consumer_offsets")
     victim = leader(made.bootstrap, "__consumer_offsets", 0)
     with failing(made, victim, "write", errno.ENOSPC, "__consumer_offsets-0"):
         for group in groups:
-            wait_for(lambda group=group: commit_offset(made, group, topic, 2) or True, f"a commit of {group}")
+    return wait_for(moved, f"another leader of {topic}-{index} than {than}", MOVED_S, errors=ANY_ERROR)
         assert leader(made.bootstrap, "__consumer_offsets", 0) != victim
     in_sync(made, "__consumer_offsets")
 
@@ -188,7 +196,7 @@ def test_a_broker_without_a_disk_hands_its_partitions_over_before_it_ends(
             disk.errors[fault] = errno.EIO
         other_leads(made, topic, 0, victim)
         work.go_on(MORE)
-        wait_for(lambda: not node.is_running, "the end of the broker")
+        wait_for(lambda: not node.is_running, "the end of the broker", errors=ANY_ERROR)
         assert node.stop() == EXIT_FAILED
         disk.errors.clear()
         if fault == "directory":
@@ -249,7 +257,11 @@ def test_the_last_replica_in_sync_goes_on(made: Cluster, topic: str) -> None:
     for one in others:
         one.start()
     in_sync(made, topic)  # they have what is damaged; then one of them leads, and this one is filled again
-    wait_for(lambda: f"Partition {topic}-0 is filled from its leader again" in node.log(), "a new log of the last one")
+    wait_for(
+        lambda: f"Partition {topic}-0 is filled from its leader again" in node.log(),
+        "a new log of the last one",
+        errors=ANY_ERROR,
+    )
     in_sync(made, topic)
     read_once(made, topic, 0)
 
@@ -268,7 +280,7 @@ def test_a_leader_whose_log_is_damaged_when_all_start_again_is_filled_again(
         def synced() -> bool:
             return any(int(end) > 0 for end in re.findall(rf"^{topic} 0 (\d+)$", checkpoint.read_text(), re.MULTILINE))
 
-        wait_for(synced, "a recovery point of the log")
+        wait_for(synced, "a recovery point of the log", errors=ANY_ERROR)
         cluster.kill_all()
         damage(node.data_dir, f"{topic}-0")
         cluster.start()

@@ -16,10 +16,11 @@ from barnabas.wire.messages.log_dirs import (
     DescribeLogDirsRequest,
 )
 from barnabas.wire.schema import Message
-from tests.broker.raw_client import RawClient
-from tests.clients.test_log_dir_moves import Load, read_all
 from tests.cluster.asking import is_in_sync
-from tests.cluster.clusters import BrokerNode, Cluster, wait_for
+from tests.cluster.clusters import BrokerNode, Cluster
+from tests.support.processes.numbered_load import Load, read_all
+from tests.support.requests.raw_client import RawClient
+from tests.support.waiting import ANY_ERROR, wait_for
 
 pytestmark = pytest.mark.soak
 
@@ -75,7 +76,7 @@ def test_leaders_and_followers_move_while_brokers_are_killed(tmp_path: Path) -> 
     try:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
         admin.create_topics([NewTopic("t", 1, 3)])["t"].result(30)
-        wait_for(lambda: is_in_sync(cluster.bootstrap, "t", 3), "three replicas in sync")
+        wait_for(lambda: is_in_sync(cluster.bootstrap, "t", 3), "three replicas in sync", errors=ANY_ERROR)
         load = Load(cluster.bootstrap, "t")
         try:
             for turn in range(3):
@@ -85,8 +86,12 @@ def test_leaders_and_followers_move_while_brokers_are_killed(tmp_path: Path) -> 
                     cluster.brokers[1].start()
                 for number, target in targets.items():
                     node = cluster.brokers[number]
-                    wait_for(lambda node=node, target=target: where(node, "t") == [(target, False)], f"{number} moved")
-                wait_for(lambda: is_in_sync(cluster.bootstrap, "t", 3), "three replicas in sync")
+                    wait_for(
+                        lambda node=node, target=target: where(node, "t") == [(target, False)],
+                        f"{number} moved",
+                        errors=ANY_ERROR,
+                    )
+                wait_for(lambda: is_in_sync(cluster.bootstrap, "t", 3), "three replicas in sync", errors=ANY_ERROR)
                 time.sleep(0.3)
         finally:
             load.end()

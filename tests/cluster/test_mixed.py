@@ -11,24 +11,17 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer, ShareConsumer
 
-from barnabas.client.admin_configs import SET, ConfigChange, alter_config
-from barnabas.client.reassignments import elect_leaders, reassign
+from barnabas.client.admin.configs import SET, ConfigChange, alter_config
+from barnabas.client.admin.reassignments import elect_leaders, reassign
 from barnabas.coord.partitioning import coordinator_partition
 from barnabas.coord.share_state.key import SharePartitionKey
-from compat.kafka_tools import Tools
 from tests.cluster.asking import client, is_in_sync, leader, partitions
-from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.clusters import Cluster
+from tests.cluster.coordinator_clients import OFFSETS, PARTITIONS, PATIENCE_S, STATE, TRANSACTIONS, Reader, write
 from tests.cluster.replicas import differences
-from tests.cluster.test_coordinator_failover import (
-    OFFSETS,
-    PARTITIONS,
-    PATIENCE_S,
-    STATE,
-    TRANSACTIONS,
-    Reader,
-    write,
-)
 from tests.cluster.work import create_topic
+from tests.support.jvm.kafka_tools import Tools
+from tests.support.waiting import ANY_ERROR, wait_for
 
 KAFKA, OURS = 1, 2
 THERE_AND_BACK = [
@@ -44,7 +37,7 @@ pytestmark = [
 
 def lead(cluster: Cluster, topic: str, index: int, broker: int) -> None:
     """Have a broker lead a partition: its replicas stay, the preferred one changes."""
-    wait_for(lambda: is_in_sync(cluster.bootstrap, topic, 3), f"replicas of {topic} in sync")
+    wait_for(lambda: is_in_sync(cluster.bootstrap, topic, 3), f"replicas of {topic} in sync", errors=ANY_ERROR)
     others = [one for one in sorted(cluster.brokers) if one != broker]
 
     def leads() -> bool:
@@ -54,7 +47,7 @@ def lead(cluster: Cluster, topic: str, index: int, broker: int) -> None:
             elect_leaders(asking, [(topic, index)])
         return leader(cluster.bootstrap, topic, index) == broker
 
-    wait_for(leads, f"{topic}-{index} led by {broker}")
+    wait_for(leads, f"{topic}-{index} led by {broker}", errors=ANY_ERROR)
 
 
 def coordinate(cluster: Cluster, internal: str, key: str, broker: int) -> None:
@@ -65,7 +58,7 @@ def coordinate(cluster: Cluster, internal: str, key: str, broker: int) -> None:
 def same_bytes(cluster: Cluster, *topics: str) -> None:
     """All replicas of these topics have the same bytes, whoever has written them."""
     dirs = {broker: node.data_dir for broker, node in cluster.brokers.items()}
-    wait_for(lambda: not differences(dirs, topics), "replicas with the same bytes", 20.0)
+    wait_for(lambda: not differences(dirs, topics), "replicas with the same bytes", 20.0, errors=ANY_ERROR)
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
@@ -222,5 +215,5 @@ def _described(tools: Tools, group: str, committed: str) -> list[str]:
         lines[:] = sorted(" ".join(line.split()) for line in tools.groups("--describe", "--group", group).splitlines())
         return any(line.startswith(committed) for line in lines)
 
-    wait_for(has_the_commit, f"a line that begins with {committed}")
+    wait_for(has_the_commit, f"a line that begins with {committed}", errors=ANY_ERROR)
     return lines

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Ran, call_command
 from tests.cluster.asking import is_in_sync, partitions
-from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.clusters import Cluster
 from tests.cluster.work import create_topic
+from tests.support.processes.commands import Ran, call_command
+from tests.support.waiting import ANY_ERROR, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +35,8 @@ def leaders(cluster: Cluster, topic: str) -> list[int]:
 def test_a_topic_is_created_where_it_is_said_and_described(cluster: Cluster, topic_name: Callable[..., str]) -> None:
     topic = topic_name()
     call(cluster, "topic", "create", topic, "--replica-assignment", "3:1,2:3").ok()
-    wait_for(lambda: replicas(cluster, topic) == [[3, 1], [2, 3]], "the replicas as they were said")
-    wait_for(lambda: is_in_sync(cluster.bootstrap, topic, 2), "both replicas in sync")
+    wait_for(lambda: replicas(cluster, topic) == [[3, 1], [2, 3]], "the replicas as they were said", errors=ANY_ERROR)
+    wait_for(lambda: is_in_sync(cluster.bootstrap, topic, 2), "both replicas in sync", errors=ANY_ERROR)
     (described,) = call(cluster, "topic", "describe", topic, "-o", "json").ok().json
     first = described["partitions"][0]
     assert (first["leader"], first["replicas"], sorted(first["isr"])) == (3, [3, 1], [1, 3])
@@ -68,7 +69,7 @@ def test_partitions_are_moved_and_their_preferred_leaders_elected(
     call(cluster, "topic", "create", topic, "--replica-assignment", "1:2,2:3").ok()
     moved = call(cluster, "topic", "reassign", f"{topic}:0", "--replicas", "2,3", "--wait").ok()
     assert moved.lines == [f"reassigned {topic}-0 to 2,3"]
-    wait_for(lambda: replicas(cluster, topic) == [[2, 3], [2, 3]], "the new replicas")
+    wait_for(lambda: replicas(cluster, topic) == [[2, 3], [2, 3]], "the new replicas", errors=ANY_ERROR)
     assert "no partition is being reassigned" in call(cluster, "topic", "reassign").ok().stderr
     assert "nothing to cancel" in call(cluster, "topic", "reassign", topic, "--cancel").ok().stderr
     call(cluster, "topic", "reassign", topic, "--replicas", "3,2", "--wait").ok()
@@ -76,7 +77,7 @@ def test_partitions_are_moved_and_their_preferred_leaders_elected(
     assert elected.lines == [f"broker 3 leads {topic}-{index}" for index in (0, 1)]
     again = call(cluster, "topic", "elect-leaders", topic).ok()
     assert "every partition has its leader already" in again.stderr
-    wait_for(lambda: leaders(cluster, topic) == [3, 3], "the preferred leaders")
+    wait_for(lambda: leaders(cluster, topic) == [3, 3], "the preferred leaders", errors=ANY_ERROR)
 
 
 def test_kafkas_tools_move_partitions(cluster: Cluster, topic_name: Callable[..., str], tmp_path: Path) -> None:
@@ -101,7 +102,7 @@ def test_kafkas_tools_move_partitions(cluster: Cluster, topic_name: Callable[...
         f"Successfully started partition reassignment for {topic}-0",
     ]
     done = f"Reassignment of partition {topic}-0 is completed."
-    wait_for(lambda: done in reassign("--verify").ok().lines, "the reassignment")
+    wait_for(lambda: done in reassign("--verify").ok().lines, "the reassignment", errors=ANY_ERROR)
     assert reassign("--verify").ok().lines == [
         "Status of partition reassignment:",
         done,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.wire.batch_builder import build_batch
+from barnabas.wire.batches.batch_builder import build_batch
 from compat.checker.finding import Finding
 from tests.cluster.resent import MOST_VALUES, resent
 

@@ -16,14 +16,15 @@ from confluent_kafka import Consumer, Producer
 from barnabas.broker.net.network_client import NetworkClient
 from barnabas.broker.replicas.fetch_sessions import FetchSession
 from barnabas.broker.replicas.partition import Partition
-from barnabas.client.admin import delete_topics
-from barnabas.client.reassignments import reassign
+from barnabas.client.admin.reassignments import reassign
+from barnabas.client.admin.topics import delete_topics
 from barnabas.client.tools.brokers import unregister_broker
-from bench.ports import free_port
 from tests.cluster.asking import client, is_in_sync, partitions
-from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.clusters import Cluster
 from tests.cluster.quorums import HOST
 from tests.cluster.work import create_topic
+from tests.support.processes.ports import free_port
+from tests.support.waiting import ANY_ERROR, wait_for
 
 pytestmark = pytest.mark.timeout(300)
 """Each wait has a deadline of its own."""
@@ -49,7 +50,7 @@ class Reader:
             self.seen += [one.value() for one in found if one.error() is None]
             return value in self.seen
 
-        wait_for(has_come, lambda: f"the record {value!r}; the last ones are {self.seen[-3:]}")
+        wait_for(has_come, lambda: f"the record {value!r}; the last ones are {self.seen[-3:]}", errors=ANY_ERROR)
 
     def close(self) -> None:
         """Leave the group."""
@@ -72,7 +73,7 @@ def reader(local_cluster: Cluster, topic: str) -> Iterator[Reader]:
 
 def in_sync(cluster: Cluster, topic: str) -> None:
     """Wait until every partition has three replicas in sync."""
-    wait_for(lambda: is_in_sync(cluster.bootstrap, topic, 3), f"three replicas of {topic} in sync")
+    wait_for(lambda: is_in_sync(cluster.bootstrap, topic, 3), f"three replicas of {topic} in sync", errors=ANY_ERROR)
 
 
 def write(cluster: Cluster, topic: str, value: bytes) -> None:
@@ -122,7 +123,7 @@ def place(cluster: Cluster, topic: str, replicas: list[int]) -> None:
 
     with client(cluster.bootstrap) as asking:
         reassign(asking, {(topic, index): replicas for index in range(3)})
-    wait_for(is_placed, f"{topic} on {replicas}")
+    wait_for(is_placed, f"{topic} on {replicas}", errors=ANY_ERROR)
 
 
 def test_a_broker_with_another_address(local_cluster: Cluster, topic: str, reader: Reader) -> None:
@@ -143,7 +144,7 @@ def test_a_topic_that_is_made_again(local_cluster: Cluster, topic: str, reader: 
     for round_ in range(3):
         with client(local_cluster.bootstrap) as asking:
             delete_topics(asking, [topic])
-        wait_for(lambda: not partitions(local_cluster.bootstrap, topic), f"{topic} is deleted")
+        wait_for(lambda: not partitions(local_cluster.bootstrap, topic), f"{topic} is deleted", errors=ANY_ERROR)
         create_topic(local_cluster.bootstrap, topic, 3)
         again = Reader(local_cluster, topic, f"group-{topic}")
         try:
@@ -176,4 +177,4 @@ def nothing_is_kept() -> None:
         gc.collect()
         return [repr(one) for one in gc.get_objects() if type(one) in KEPT and KEPT[type(one)](one)]
 
-    wait_for(lambda: not kept(), lambda: f"closed parts are freed: {kept()[:5]}")
+    wait_for(lambda: not kept(), lambda: f"closed parts are freed: {kept()[:5]}", errors=ANY_ERROR)

@@ -16,10 +16,11 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from bench.ports import free_port
-from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.clusters import Cluster
 from tests.cluster.conftest import KINDS
 from tests.cluster.quorums import IN_PROCESS
+from tests.support.processes.ports import free_port
+from tests.support.waiting import ANY_ERROR, wait_for
 
 WAIT_S = 60.0
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -70,7 +71,9 @@ def test_a_user_of_scram_is_made_at_one_broker_and_known_to_all(secured: Cluster
 
     for number, address in enumerate(addresses):
         alice = AdminClient(login(address, "SCRAM-SHA-512", "alice", "alice-secret"))
-        wait_for(lambda alice=alice: alice.list_topics(timeout=5).topics.get("t"), "the user is known")
+        wait_for(
+            lambda alice=alice: alice.list_topics(timeout=5).topics.get("t"), "the user is known", errors=ANY_ERROR
+        )
         producer = Producer(login(address, "SCRAM-SHA-512", "alice", "alice-secret", acks="all"))
         producer.produce("t", str(number).encode())
         assert producer.flush(WAIT_S) == 0
@@ -85,7 +88,7 @@ def test_a_user_of_scram_is_made_at_one_broker_and_known_to_all(secured: Cluster
         (partition,) = admin.list_topics("t", timeout=5).topics["t"].partitions.values()
         return sorted(partition.isrs) == [1, 2]
 
-    wait_for(in_sync, "both replicas are in sync")
+    wait_for(in_sync, "both replicas are in sync", errors=ANY_ERROR)
     assert "secret" not in secured.log()
 
 
@@ -117,7 +120,7 @@ def test_brokers_move_to_a_listener_with_sasl_one_by_one(tmp_path: Path) -> None
                 (partition,) = admin.list_topics("t", timeout=5).topics["t"].partitions.values()
                 return sorted(partition.isrs) == [1, 2]
 
-            wait_for(in_sync, "both replicas are in sync")
+            wait_for(in_sync, "both replicas are in sync", errors=ANY_ERROR)
             producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
             producer.produce("t", b"value")
             assert producer.flush(WAIT_S) == 0

@@ -19,15 +19,16 @@ from confluent_kafka.admin import (
 )
 
 from barnabas.wire.properties import parse_properties
-from bench.ports import free_port
-from bench.servers import Server
-from tests.broker.token_issuer import AUDIENCE, ISSUER, jwk, signed, write_jwks
-from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.clusters import Cluster
 from tests.cluster.conftest import KINDS
 from tests.cluster.quorums import IN_PROCESS
-from tests.cluster.test_tls import alter, replace_all
-from tests.pages.blocks import parse_blocks
-from tests.security.certificates import Authority
+from tests.support.blocks import parse_blocks
+from tests.support.processes.ports import free_port
+from tests.support.processes.server import Server
+from tests.support.security.certificates import Authority
+from tests.support.security.ssl_changes import alter, replace_all
+from tests.support.security.token_issuer import AUDIENCE, ISSUER, jwk, signed, write_jwks
+from tests.support.waiting import ANY_ERROR, wait_for
 
 PAGE = Path(__file__).parents[2] / "docs" / "securing.md"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -77,7 +78,7 @@ def secured(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]
 def test_all_nodes_speak_sasl_ssl_and_the_authorizer_guards_them(secured: Cluster, tmp_path: Path) -> None:
     admin = AdminClient(login(tmp_path, secured.bootstrap, "PLAIN", "node"))
     admin.create_topics([NewTopic("t", 1, 2)])["t"].result(WAIT_S)
-    wait_for(lambda: in_sync(admin, "t") == [1, 2], "both replicas are in sync")
+    wait_for(lambda: in_sync(admin, "t") == [1, 2], "both replicas are in sync", errors=ANY_ERROR)
     producer = Producer(login(tmp_path, secured.bootstrap, "PLAIN", "node", acks="all"))
     producer.produce("t", b"value")
     assert producer.flush(WAIT_S) == 0
@@ -114,7 +115,7 @@ class Writer:
     def go_on(self) -> None:
         """Wait for some more records."""
         wanted = self.written + 5
-        wait_for(lambda: self.written >= wanted or bool(self.errors), "records are written")
+        wait_for(lambda: self.written >= wanted or bool(self.errors), "records are written", errors=ANY_ERROR)
         assert self.errors == []
 
     def stop(self) -> None:
@@ -181,7 +182,11 @@ def roll(cluster: Cluster, admin: AdminClient, ports: dict[int, int], step: int,
     """Take a step of the page at each broker."""
     for number, node in cluster.brokers.items():
         change(cluster, node, page_keys(step, node, ports[number], cluster.folder))
-        wait_for(lambda: in_sync(admin, "t") == [1, 2], f"both replicas are in sync after step {step} at {number}")
+        wait_for(
+            lambda: in_sync(admin, "t") == [1, 2],
+            f"both replicas are in sync after step {step} at {number}",
+            errors=ANY_ERROR,
+        )
         writer.go_on()
 
 
@@ -219,7 +224,7 @@ def secure_controller(cluster: Cluster, admin: AdminClient, writer: Writer, path
     }
     for node in cluster.brokers.values():
         change(cluster, node, safe | only)
-        wait_for(lambda: in_sync(admin, "t") == [1, 2], "both replicas are in sync")
+        wait_for(lambda: in_sync(admin, "t") == [1, 2], "both replicas are in sync", errors=ANY_ERROR)
         writer.go_on()
     authorizer = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -229,7 +234,7 @@ def secure_controller(cluster: Cluster, admin: AdminClient, writer: Writer, path
     writer.go_on()
     for node in cluster.brokers.values():
         change(cluster, node, authorizer)
-        wait_for(lambda: in_sync(admin, "t") == [1, 2], "both replicas are in sync")
+        wait_for(lambda: in_sync(admin, "t") == [1, 2], "both replicas are in sync", errors=ANY_ERROR)
         writer.go_on()
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.clusters import Cluster
+from tests.support.waiting import ANY_ERROR, wait_for
 
 
 @pytest.fixture
@@ -15,7 +16,11 @@ def waiting(tmp_path: Path) -> Cluster:
     """A broker that runs, and a controller that does not yet."""
     made = Cluster(tmp_path, brokers=1)
     made.brokers[1].spawn()
-    wait_for(lambda: "Cannot fetch the cluster's metadata" in made.brokers[1].log(), "a broker without controllers")
+    wait_for(
+        lambda: "Cannot fetch the cluster's metadata" in made.brokers[1].log(),
+        "a broker without controllers",
+        errors=ANY_ERROR,
+    )
     return made
 
 

@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cluster import control, recovery, state
-from barnabas.cluster.members import Members
-from barnabas.cluster.options import KAFKA, OURS, ClusterOptions
-from barnabas.cluster.plan import PlanError
-from barnabas.cluster.state import ClusterState, NodeState
-from barnabas.storage.files import File, Files
-from barnabas.storage.meta_properties import MetaProperties, write_meta_properties
+from barnabas.supervise import control, recovery, state
+from barnabas.supervise.members import Members
+from barnabas.supervise.options import KAFKA, OURS, ClusterOptions
+from barnabas.supervise.plan import PlanError
+from barnabas.supervise.state import ClusterState
+from tests.cluster.states import CLUSTER_ID, a_state, identify
 from tests.support.cases import for_each
+from tests.support.disks.failing_files import FailingFiles
 
-CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 DAMAGED = [
     "",
     "{",
@@ -33,48 +32,20 @@ DAMAGED = [
 ]
 
 
-def identify(directory: Path, node_id: int, cluster_id: str = CLUSTER_ID) -> None:
-    """Make the log directory of a node that has been started."""
-    directory.mkdir(parents=True)
-    identity = MetaProperties(node_id, cluster_id, "")
-    write_meta_properties(Files(), str(directory / "meta.properties"), identity)
-
-
-def a_state(directory: Path) -> ClusterState:
-    node = NodeState(1, "broker", "127.0.0.1:9092", str(directory / "broker-1"), str(directory / "broker-1.log"))
-    return ClusterState(CLUSTER_ID, OURS, os.getpid(), control="", nodes=[node])
-
-
 def members(directory: Path, controllers: str = OURS) -> Members:
     return Members(ClusterOptions(1, port=0, controllers=controllers), str(directory))
-
-
-class Recorded(Files):
-    """Files that tell the order of what they did."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.done: list[str] = []
-
-    def sync(self, file: File) -> None:
-        self.done.append(f"sync {Path(file.path).name}")
-        super().sync(file)
-
-    def rename(self, old: str, new: str) -> None:
-        self.done.append(f"rename to {Path(new).name}")
-        super().rename(old, new)
-
-    def sync_dir(self, path: str) -> None:
-        self.done.append(f"sync {Path(path).name}/")
-        super().sync_dir(path)
 
 
 def test_it_is_synced_renamed_and_its_directory_is_synced(tmp_path: Path) -> None:
     directory = tmp_path / "c"
     directory.mkdir()
-    files = Recorded()
+    files = FailingFiles()
     state.write(str(directory), a_state(directory), files)
-    assert files.done == ["sync cluster.json.tmp", "rename to cluster.json", "sync c/"]
+    assert [(operation, Path(path).name) for operation, path in files.done] == [
+        ("sync", "cluster.json.tmp"),
+        ("rename", "cluster.json"),
+        ("sync_dir", "c"),
+    ]
     assert state.read(str(directory)) == a_state(directory)
 
 

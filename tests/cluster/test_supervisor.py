@@ -15,26 +15,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from barnabas.cluster import state
-from barnabas.cluster.directory import take_directory
-from barnabas.cluster.members import Members
-from barnabas.cluster.options import ClusterOptions
-from barnabas.cluster.supervisor import SAVE_AGAIN_S, Supervisor
-from barnabas.storage.files import Buffer, File, Files
-from tests.cli.conftest import COMMAND, Ran, call_command, clean_environment, run_command
-from tests.cluster.clusters import wait_for
-
-
-class Disk(Files):
-    """Files on a disk that may be full."""
-
-    is_full = False
-
-    def write_at(self, file: File, data: Buffer, position: int) -> None:
-        if self.is_full:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
-        super().write_at(file, data, position)
-
+from barnabas.supervise import state
+from barnabas.supervise.directory import take_directory
+from barnabas.supervise.members import Members
+from barnabas.supervise.options import ClusterOptions
+from barnabas.supervise.supervisor import SAVE_AGAIN_S, Supervisor
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.processes.commands import COMMAND, Ran, call_command, clean_environment, run_command
+from tests.support.waiting import ANY_ERROR, wait_for
 
 END_S = 60.0
 """How long a supervisor may take for a clean stop, seconds."""
@@ -52,7 +40,7 @@ class Serving:
         command += ["--ready-file", str(self.ready), *arguments]
         with (folder / "err").open("wb") as err, (folder / "out").open("wb") as out:
             self.process = subprocess.Popen(command, stdout=out, stderr=err, env=clean_environment())
-        wait_for(lambda: self.ready.exists() or self.process.poll() is not None, "the ready file")
+        wait_for(lambda: self.ready.exists() or self.process.poll() is not None, "the ready file", errors=ANY_ERROR)
         assert self.process.poll() is None, self.told()
 
     def told(self) -> str:
@@ -115,11 +103,13 @@ def test_status_shows_nodes_and_loads(serving: Serving) -> None:
 def test_a_killed_broker_is_told_and_started_again(serving: Serving) -> None:
     pid = int(serving.command("pid", "2").ok().stdout)
     os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: serving.states()[2] == "died", "the death")
-    wait_for(lambda: f"broker 2 (pid {pid}) ended: killed by SIGKILL" in serving.told(), "the sentence")
+    wait_for(lambda: serving.states()[2] == "died", "the death", errors=ANY_ERROR)
+    wait_for(
+        lambda: f"broker 2 (pid {pid}) ended: killed by SIGKILL" in serving.told(), "the sentence", errors=ANY_ERROR
+    )
     assert serving.command("pid", "2").code == 3
     states = ["online", "offline", "online"]
-    wait_for(lambda: serving.statuses() == states, lambda: f"{states}: they are {serving.statuses()}")
+    wait_for(lambda: serving.statuses() == states, lambda: f"{states}: they are {serving.statuses()}", errors=ANY_ERROR)
     assert serving.command("status").code == 1
     serving.command("start", "2").ok()
     assert serving.states()[2] == "running"
@@ -143,7 +133,7 @@ def test_a_broker_is_stopped_and_killed_by_command(serving: Serving) -> None:
     assert f"broker 3 (pid {pid}) ended: killed by SIGKILL, as 'barnabas cluster kill' has asked\n" in serving.told()
     serving.command("start", "3").ok()
     assert "there is no node 9" in serving.command("stop", "9").stderr
-    wait_for(lambda: serving.command("health").code == 0, "a healthy cluster")
+    wait_for(lambda: serving.command("health").code == 0, "a healthy cluster", errors=ANY_ERROR)
     assert serving.command("info").ok().stdout.startswith("CLUSTER-ID")
 
 
@@ -205,7 +195,11 @@ def test_it_ends_cleanly_and_starts_with_its_data_again(serving: Serving) -> Non
         pids = [pid for pid in again.pids().values() if pid is not None]
         again.process.kill()
         again.process.wait()
-        wait_for(lambda: not any(psutil.pid_exists(pid) for pid in pids), "the nodes' end with their supervisor")
+        wait_for(
+            lambda: not any(psutil.pid_exists(pid) for pid in pids),
+            "the nodes' end with their supervisor",
+            errors=ANY_ERROR,
+        )
         status = again.command("status", "-o", "json")
         assert "does not run any more" in status.stderr
         assert [row["state"] for row in status.json["brokers"]] == ["offline"] * 3
@@ -227,7 +221,7 @@ def test_of_two_begun_together_one_serves_and_the_other_says_who(tmp_path: Path)
             for file in ready
         ]
         try:
-            wait_for(lambda ready=ready: any(file.exists() for file in ready), "the one that serves")
+            wait_for(lambda ready=ready: any(file.exists() for file in ready), "the one that serves", errors=ANY_ERROR)
             serves = next(at for at in (0, 1) if ready[at].exists())
             _, refusal = both[1 - serves].communicate(timeout=END_S)
             assert both[1 - serves].returncode == 2, refusal
@@ -247,15 +241,15 @@ def test_a_state_that_cannot_be_written_stops_nobody(
     options = ClusterOptions(1, port=0, data_dir=str(tmp_path))
     lock = take_directory(str(tmp_path), 0.0)
     supervisor = Supervisor(Members(options, str(tmp_path)), options, lock)
-    supervisor._files = disk = Disk()
-    disk.is_full = True
+    supervisor._files = disk = FailingFiles()
+    disk.errors["write"] = errno.ENOSPC
     supervisor.save()
     supervisor.save()
     told = capsys.readouterr().err
     assert told.count("cluster.json: No space left on device; it is written when that is possible") == 1
-    disk.is_full = False
+    disk.errors.clear()
     now = time.monotonic()
-    monkeypatch.setattr("barnabas.cluster.supervisor.time.monotonic", lambda: now + SAVE_AGAIN_S)
+    monkeypatch.setattr("barnabas.supervise.supervisor.time.monotonic", lambda: now + SAVE_AGAIN_S)
     supervisor._save_again()
     assert state.read(str(tmp_path)) == supervisor.state
     supervisor.close()
@@ -278,7 +272,9 @@ def test_ctrl_c_while_it_starts_ends_it_cleanly(tmp_path: Path, moment: str) -> 
     with (tmp_path / "err").open("wb") as err:
         process = subprocess.Popen(command, stdout=err, stderr=err, env=clean_environment())
     shown = directory / ("control" if moment == "importing" else state.FILE)
-    wait_for(lambda: shown.exists() and (moment == "importing" or shown.stat().st_size > 0), "the start")
+    wait_for(
+        lambda: shown.exists() and (moment == "importing" or shown.stat().st_size > 0), "the start", errors=ANY_ERROR
+    )
     process.send_signal(signal.SIGINT)
     try:
         assert process.wait(END_S) == 0
@@ -295,7 +291,11 @@ def test_restart_starts_a_broker_again(tmp_path: Path) -> None:
     before = serving.pids()[1]
     assert before is not None
     os.kill(before, signal.SIGKILL)
-    wait_for(lambda: serving.pids()[1] not in (None, before) and serving.states()[1] == "running", "the next process")
+    wait_for(
+        lambda: serving.pids()[1] not in (None, before) and serving.states()[1] == "running",
+        "the next process",
+        errors=ANY_ERROR,
+    )
     serving.process.send_signal(signal.SIGTERM)
     assert serving.process.wait(END_S) == 0
 

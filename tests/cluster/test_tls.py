@@ -9,10 +9,11 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.clients.test_tls import alter, replace_all
-from tests.cluster.clusters import Cluster, wait_for
+from tests.cluster.clusters import Cluster
 from tests.cluster.conftest import KINDS
-from tests.security.certificates import Authority
+from tests.support.security.certificates import Authority
+from tests.support.security.ssl_changes import alter, replace_all
+from tests.support.waiting import ANY_ERROR, wait_for
 
 COUNT = 200
 WAIT_S = 60.0
@@ -72,12 +73,14 @@ def test_replicas_follow_and_leaders_move_over_tls(tmp_path: Path, controllers: 
         admin.create_topics([new])["orders"].result(WAIT_S)
         values = [b"%d" % number for number in range(COUNT)]
         write(config, "orders", values[: COUNT // 2])
-        wait_for(lambda: len(partition(admin).isrs) == 3, "all replicas are in sync")
+        wait_for(lambda: len(partition(admin).isrs) == 3, "all replicas are in sync", errors=ANY_ERROR)
         check_refusals(admin, config["ssl.certificate.location"])
         leader = partition(admin).leader
         cluster.brokers[leader].kill9()
         write(config, "orders", values[COUNT // 2 :])
-        wait_for(lambda: partition(admin).leader != leader, "another leader that is known to all brokers")
+        wait_for(
+            lambda: partition(admin).leader != leader, "another leader that is known to all brokers", errors=ANY_ERROR
+        )
         assert read(config, "orders", COUNT) == values
         told = "".join(node.log() for node in cluster.nodes)
         assert "certificate of" not in told, "a node was refused"

@@ -21,8 +21,8 @@ from compat.checker.finding import Finding
 from compat.checker.history import Writer, read
 from compat.exactly_once import confluent_client
 from compat.exactly_once.processes import Progress, Slot
-from tests.cluster.clusters import Cluster, wait_for
-from tests.support.waiting import Advance, wait_for_all
+from tests.cluster.clusters import Cluster
+from tests.support.waiting import ANY_ERROR, Advance, wait_for, wait_for_all
 
 PARTITIONS = 3
 READ_TIMEOUT_S = 120.0
@@ -164,7 +164,7 @@ class Work:
         """
         began = time.monotonic()
         target = self.acknowledged() + 1
-        wait_for(lambda: self.acknowledged() >= target, "a further acknowledgement", patience_s)
+        wait_for(lambda: self.acknowledged() >= target, "a further acknowledgement", patience_s, errors=ANY_ERROR)
         first = time.monotonic() - began
         wait_for_all([Advance(self.acknowledged, records - 1, "acknowledgements", patience_s)])
         return first

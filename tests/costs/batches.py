@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from barnabas.wire.compression import Codec
-from barnabas.wire.records import BatchBuilder
+from barnabas.wire.batches.compression import Codec
+from barnabas.wire.batches.records import BatchBuilder
 
 TIME_MS = 1_700_000_000_000
 RECORD_BYTES = 100

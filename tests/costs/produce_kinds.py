@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from barnabas.wire.compression import Codec
+from barnabas.wire.batches.compression import Codec
 from barnabas.wire.messages.produce import (
     InitProducerIdRequest,
     PartitionProduceData,

@@ -24,7 +24,7 @@ OF_LIBRARIES = "trio"
 """Their layer."""
 _HEAD = f"""\
 # What one request costs: the bytecodes that CPython executes for it in the broker, and the system calls.
-# Written by `{WRITE}`; a commit that changes it says why. docs/project-tests.md explains it.
+# Written by `{WRITE}`; a commit that changes it says why. docs/contributing/project-tests.md explains it.
 """
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.ports import free_port
 from tests.costs.broker import ROOT, CountedBroker
 from tests.costs.client import Client, Stream, TlsStream
 from tests.costs.fetching import wait_for_ever
+from tests.support.processes.ports import free_port
 
 HOST = "127.0.0.1"
 PLAIN = "plain"
@@ -99,7 +99,7 @@ def running(name: str, checkout: Path = ROOT) -> Iterator[World]:
 
 def _certificates(folder: Path) -> tuple[Path, ssl.SSLContext]:
     """The broker's key and certificate in a file, and what clients trust."""
-    from barnabas.secure.authority import Authority
+    from barnabas.tools.secure.authority import Authority
 
     authority = Authority.new("costs")
     store = folder / "broker.pem"

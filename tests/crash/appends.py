@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from barnabas.storage.append import AppendInfo, assign_offsets
-from barnabas.storage.batch_check import Origin, check_batches
+from barnabas.storage.append.batch_check import Origin, check_batches
+from barnabas.storage.append.offset_assignment import AppendInfo, assign_offsets
 from barnabas.storage.log import Log
-from barnabas.wire.records import NO_TIMESTAMP, BatchBuilder, end_txn_marker
+from barnabas.wire.batches.records import NO_TIMESTAMP, BatchBuilder, end_txn_marker
 from tests.crash.host import Counters, Host, is_compacted
 from tests.crash.ledger import Appended, Batch, Key, Ledger, Record, Written
 

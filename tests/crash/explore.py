@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import NamedTuple
 
-from tests.crash.disk import Image, Note, RecordingDisk
 from tests.crash.host import Counters, Host, Setup
 from tests.crash.ledger import Ledger
-from tests.crash.survivors import Kind, Survivors
 from tests.crash.verify import check_host
 from tests.crash.workload import Workload
-from tests.storage.log_driver import small_config
+from tests.support.disks.disk import Image, Note, RecordingDisk
+from tests.support.disks.survivors import Kind, Survivors
+from tests.support.logs.log_driver import small_config
 
 EPISODES = 3
 _POLICIES = ("always", "always", "os", "interval")

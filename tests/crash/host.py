@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from barnabas.storage.directories.log_dirs import LogDirs
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_dirs import LogDirs
-from tests.crash.disk import RecordingDisk
 from tests.crash.ledger import Durable, Identified, Key, Ledger, Promise, Recovered
+from tests.support.disks.disk import RecordingDisk
 
 NODE_ID = 1
 START_MS = 10_000

@@ -13,11 +13,11 @@ from barnabas.wire.messages.log_dirs import (
     AlterReplicaLogDirTopic,
 )
 from barnabas.wire.schema import Message
-from tests.broker.memory_broker import Client, MemoryBroker
-from tests.crash.broken import require
 from tests.crash.broker_promises import Promises
 from tests.crash.broker_work import PARTITIONS, SETS, BrokerWork
-from tests.crash.disk import RecordingDisk
+from tests.support.disks.broken import require
+from tests.support.disks.disk import RecordingDisk
+from tests.support.memory.broker import Client, MemoryBroker
 
 DIRS = ("/disk1", "/disk2")
 DELETE_DELAY_S = 0.3

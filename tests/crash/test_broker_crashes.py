@@ -9,12 +9,12 @@ from collections.abc import Callable
 from random import Random
 from typing import TypeAlias
 
-from tests.crash.broken import require
 from tests.crash.broker_promises import Promises, check_broker
 from tests.crash.broker_work import BrokerWork, start
-from tests.crash.disk import Image, Note, RecordingDisk
 from tests.crash.move_work import MoveWork, check_one_is_current, start_with_two_dirs
-from tests.crash.survivors import Kind, Survivors
+from tests.support.disks.broken import require
+from tests.support.disks.disk import Image, Note, RecordingDisk
+from tests.support.disks.survivors import Kind, Survivors
 from tests.support.volume import first_seed, how_many, limited, replay
 
 STATES = how_many("BARNABAS_CRASH_STATES", 50)

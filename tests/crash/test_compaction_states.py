@@ -18,11 +18,11 @@ from barnabas.storage.cleaning.replacement import Replacement
 from barnabas.storage.cleaning.selection import cleanable, cleaning_task
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
-from barnabas.wire.records import BatchBuilder, iter_batches, iter_records
-from tests.crash.disk import Image, Note, RecordingDisk
-from tests.crash.survivors import Kind, Survivors
-from tests.storage.cleaning_driver import AMPLE, DELETE_RETENTION_MS, NOW_MS, compacted
-from tests.storage.log_driver import append, append_marker
+from barnabas.wire.batches.records import BatchBuilder, iter_batches, iter_records
+from tests.support.disks.disk import Image, Note, RecordingDisk
+from tests.support.disks.survivors import Kind, Survivors
+from tests.support.logs.cleaning_driver import AMPLE, DELETE_RETENTION_MS, NOW_MS, compacted
+from tests.support.logs.log_driver import append, append_marker
 from tests.support.volume import first_seed, how_many, limited
 
 HISTORIES = max(1, how_many("BARNABAS_EXAMPLES", 1) // 40)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from random import Random
 
 from barnabas.storage.files import Files
-from tests.crash.disk import Image, RecordingDisk
 from tests.crash.explore import StateName, check, states
-from tests.crash.survivors import SECTOR, Kind, Survivors
+from tests.support.disks.disk import Image, RecordingDisk
+from tests.support.disks.survivors import SECTOR, Kind, Survivors
 from tests.support.volume import first_seed, how_many, limited, replay
 
 STATES = how_many("BARNABAS_CRASH_STATES", 100)

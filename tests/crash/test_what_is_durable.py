@@ -16,12 +16,12 @@ from barnabas.storage.cleaning.cleaner import Cleaner
 from barnabas.storage.cleaning.replacement import Replacement
 from barnabas.storage.cleaning.selection import CleanerLimits, cleanable, cleaning_task
 from barnabas.storage.cleaning.task import CleanedGroup
+from barnabas.storage.directories.log_dirs import LogDirs
 from barnabas.storage.log import Log
-from barnabas.storage.log_dirs import LogDirs
-from barnabas.storage.truncation import Truncation
-from tests.crash.disk import Image, RecordingDisk
-from tests.crash.survivors import SECTOR, Kind, Survivors
-from tests.storage.log_driver import TOPIC_ID, append, append_marker, batch_of, small_config
+from barnabas.storage.recover.truncation import Truncation
+from tests.support.disks.disk import Image, RecordingDisk
+from tests.support.disks.survivors import SECTOR, Kind, Survivors
+from tests.support.logs.log_driver import TOPIC_ID, append, append_marker, batch_of, small_config
 
 
 def images(disk: RecordingDisk, tries: int = 60) -> list[Image]:

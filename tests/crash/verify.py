@@ -9,13 +9,13 @@ from __future__ import annotations
 from random import Random
 
 from barnabas.storage.log import Log
-from barnabas.storage.producer_entry import ProducerEntry
+from barnabas.storage.producers.producer_entry import ProducerEntry
 from barnabas.wire.steps import result_of
-from tests.crash.broken import require
 from tests.crash.host import Host, is_compacted
 from tests.crash.ledger import Batch, Ledger, PartitionLedger
 from tests.crash.replay import Replayed, ReplayedProducer, replay
 from tests.crash.verify_compacted import check_compacted
+from tests.support.disks.broken import require
 
 
 def check_host(host: Host, ledger: Ledger, random: Random, *, killed: bool) -> None:

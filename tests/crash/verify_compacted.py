@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from random import Random
 
 from barnabas.storage.log import Log
-from barnabas.wire.records import BatchView, iter_batches, iter_records
-from tests.crash.broken import require
+from barnabas.wire.batches.records import BatchView, iter_batches, iter_records
 from tests.crash.ledger import Batch, Record
 from tests.crash.replay import Replayed
+from tests.support.disks.broken import require
 
 Kept = dict[int, Record]
 """Records by offset."""

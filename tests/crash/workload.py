@@ -10,15 +10,15 @@ from collections.abc import Callable
 from random import Random
 from typing import TypeVar
 
-from barnabas.storage import layout, retention
+from barnabas.storage import layout
+from barnabas.storage.append.flush_job import FlushJob
+from barnabas.storage.cleaning import retention
 from barnabas.storage.cleaning.cleaner import Cleaner
 from barnabas.storage.cleaning.replacement import Replacement
 from barnabas.storage.cleaning.selection import CleanerLimits, cleanable, cleaning_task
-from barnabas.storage.flush_job import FlushJob
 from barnabas.storage.log import Log
-from barnabas.storage.truncation import Truncation
+from barnabas.storage.recover.truncation import Truncation
 from tests.crash.appends import Appender
-from tests.crash.disk import RecordingDisk
 from tests.crash.host import Counters, Host, Setup, is_compacted
 from tests.crash.ledger import (
     Created,
@@ -31,6 +31,7 @@ from tests.crash.ledger import (
     StartMoved,
     StartMoving,
 )
+from tests.support.disks.disk import RecordingDisk
 
 T = TypeVar("T")
 LIMITS = CleanerLimits(key_memory=1 << 20, io_buffer=700, io_per_second=0.0)

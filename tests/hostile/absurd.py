@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from barnabas.broker.apis.registry import BROKER_APIS, served_versions
 from barnabas.coord.cluster.resources import TOPIC
 from barnabas.wire.api_keys import ApiKey
-from barnabas.wire.fields import Field, StructBase, parse_versions
+from barnabas.wire.codec.fields import Field, StructBase, parse_versions
 from barnabas.wire.frame import message_for
 from barnabas.wire.messages.configs import (
     AlterConfigsRequest,

@@ -12,8 +12,8 @@ from typing import Any
 from barnabas.wire.frame import request_header_version
 from barnabas.wire.messages.headers import RequestHeader
 from barnabas.wire.schema import Message
-from tests.broker.raw_client import RawClient
 from tests.hostile.harness import HealthyClient, StalledError, Victim
+from tests.support.requests.raw_client import RawClient
 
 WAIT_S = 90.0
 

@@ -19,12 +19,12 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.wire.batches.records import build_batch
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from barnabas.wire.records import build_batch
-from tests.broker.raw_client import RawClient
-from tests.support.warm_server import WarmServer
+from tests.support.processes.warm_server import WarmServer
+from tests.support.requests.raw_client import RawClient
 
 STALL_LIMIT_S = 0.250
 """How long a healthy client may wait, in CPU seconds of the broker."""

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
-from tests.broker.raw_client import RawClient
-from tests.broker.secure_broker import ALICE, PLAIN_USERS, SECRET
 from tests.hostile.harness import Victim
-from tests.security.certificates import Authority
+from tests.support.memory.secure_broker import ALICE, PLAIN_USERS, SECRET
+from tests.support.requests.raw_client import RawClient
+from tests.support.security.certificates import Authority
 
 LISTENERS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 TOKEN: Final = f"\0{ALICE}\0{SECRET}".encode()

@@ -7,9 +7,9 @@ import pytest
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from tests.hostile import bombs
 from tests.hostile.attacker import Attacker
 from tests.hostile.harness import beside_healthy_client
+from tests.support.logs import gzip_bombs as bombs
 
 
 def create(client: Attacker, name: str, **configs: str) -> None:

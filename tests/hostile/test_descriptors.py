@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.wire.batches.records import build_batch
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest
-from barnabas.wire.records import build_batch
 from tests.hostile.attacker import Attacker
 from tests.hostile.harness import beside_healthy_client, needs_plaintext, stop_in_grace
 

@@ -10,9 +10,9 @@ import pytest
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.quotas import AlterClientQuotasRequest
-from tests.broker.quotas import alteration
 from tests.hostile.attacker import Attacker, frame_of
 from tests.hostile.harness import Victim, beside_healthy_client
+from tests.support.requests.quotas import alteration
 
 REQUEST = ApiVersionsRequest(client_software_name="hostile", client_software_version="1")
 VERSION = 3

@@ -8,11 +8,11 @@ import struct
 
 import pytest
 
+from barnabas.wire.batches.records import build_batch
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
 from barnabas.wire.messages.groups import JoinGroupRequest, JoinGroupRequestProtocol
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from barnabas.wire.records import build_batch
 from tests.hostile.attacker import Attacker, frame
 from tests.hostile.harness import HealthyClient, Victim, beside_healthy_client, descriptors, needs_plaintext
 from tests.support.waiting import Deadline

@@ -13,11 +13,11 @@ import zstandard
 from barnabas.broker.metrics.http_server import MAX_CONNECTIONS
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.telemetry import GetTelemetrySubscriptionsRequest, PushTelemetryRequest
-from bench.ports import free_port
 from tests.hostile.attacker import Attacker
 from tests.hostile.conftest import module_victim
 from tests.hostile.harness import Victim, beside_healthy_client
-from tests.wire.otlp_writer import gauge, number, push, sum_of, text, varint_field
+from tests.support.processes.ports import free_port
+from tests.support.requests.otlp_writer import gauge, number, push, sum_of, text, varint_field
 
 ZSTD = 4
 PUSHES = [1, pytest.param(10, marks=pytest.mark.soak)]

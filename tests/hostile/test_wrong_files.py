@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.wire.batches.records import build_batch
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from barnabas.wire.records import build_batch
 from tests.hostile.attacker import Attacker
 from tests.hostile.conftest import module_victim, new_victim
 from tests.hostile.harness import Victim
@@ -24,7 +24,7 @@ AT_LEAST = {
     ("meta.properties", "no-utf8"), ("recovery-point-offset-checkpoint", "zeros"),
     ("log-start-offset-checkpoint", "digits"), ("meta.properties", "empty"),
 }  # fmt: skip
-"""Each file and each damage once; `tests/broker/test_wrong_files.py` has them all in one process."""
+"""Each file and each damage once; `tests/broker/server/test_wrong_files.py` has them all in one process."""
 CASES = [
     pytest.param(name, damage, id=f"{how}-{name}", marks=[] if (name, how) in AT_LEAST else [pytest.mark.soak])
     for name in SMALL_FILES

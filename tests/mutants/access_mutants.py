@@ -7,10 +7,10 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 _RULES = "tests/coord/security/test_standard_authorizer.py::test_"
-_ACLS = "tests/broker/test_acls.py::test_"
-_ACCESS = "tests/broker/test_access.py::test_who_may_not_hears"
-_GRANTED = "tests/broker/test_granted_topics.py::test_"
-_MEMBERS = "tests/broker/test_acls_of_members.py::test_"
+_ACLS = "tests/broker/security/test_acls.py::test_"
+_ACCESS = "tests/broker/security/test_access.py::test_who_may_not_hears"
+_GRANTED = "tests/broker/security/test_granted_topics.py::test_"
+_MEMBERS = "tests/broker/security/test_acls_of_members.py::test_"
 
 ACCESS: Final = (
     Mutant(

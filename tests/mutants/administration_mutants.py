@@ -6,7 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _EXPIRY = "tests/coord/groups/test_expiry.py"
 _OFFSETS = "tests/coord/groups/test_committed_offset.py"
-_LOADING = "tests/broker/test_coordinator_loading.py"
+_LOADING = "tests/broker/coordinators/test_coordinator_loading.py"
 
 ADMINISTRATION = (
     Mutant(
@@ -70,7 +70,7 @@ ADMINISTRATION = (
         "coord/cluster/group_configs.py",
         "        if not low <= value <= high:\n",
         "        if value < low:\n",
-        "tests/broker/test_group_configs.py::test_invalid_group_configs_are_rejected_with_kafkas_message",
+        "tests/broker/groups/test_group_configs.py::test_invalid_group_configs_are_rejected_with_kafkas_message",
     ),
     Mutant(
         "feature-lowered-without-a-downgrade",
@@ -98,6 +98,6 @@ ADMINISTRATION = (
         "broker/apis/transaction_admin.py",
         "once_committed(response, coordinators.uncommitted(ids)",
         "once_committed(response, ()",
-        "tests/broker/test_transactions.py::test_state_that_is_not_durable_is_not_reported",
+        "tests/broker/transactions/test_transactions.py::test_state_that_is_not_durable_is_not_reported",
     ),
 )

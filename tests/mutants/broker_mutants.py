@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_S = "tests/broker/test_flush_policy.py::"
+_S = "tests/broker/replicas/test_flush_policy.py::"
 _B = "tests/crash/test_broker_crashes.py::test_answers_of_a_broker_hold_after_any_crash"
 _ENV = {"BARNABAS_CRASH_STATES": "2000", "BARNABAS_SEED": "1"}
 BROKER = (
@@ -59,7 +59,7 @@ BROKER = (
         "broker/replicas/flusher.py",
         '            self._failures.take_offline(self._log_dir, "sync", failure)\n            return\n        for',
         "            self._requested |= {policy: None for policy, _ in flushes}\n        for",
-        "tests/broker/test_disk_failures.py::TestFailedSync::test_is_never_retried",
+        "tests/broker/replicas/test_disk_failures.py::TestFailedSync::test_is_never_retried",
     ),
     Mutant(
         "metadata-answered-before-the-sync",
@@ -82,7 +82,7 @@ BROKER = (
         "broker/apis/api_versions.py",
         "    if encoded is None or offset != ctx.broker.image.offset:\n",
         "    if encoded is None:\n",
-        "tests/broker/test_features.py::test_a_feature_level_is_changed_and_reported",
+        "tests/broker/admin/test_features.py::test_a_feature_level_is_changed_and_reported",
     ),
     Mutant(
         "clients-wait-in-the-queue-of-a-starting-broker",
@@ -96,13 +96,13 @@ BROKER = (
         "broker/server.py",
         "    gc.set_threshold(*GC_THRESHOLDS)\n    gc.enable()\n",
         "    gc.set_threshold(*GC_THRESHOLDS)\n",
-        "tests/broker/test_start.py::test_garbage_is_collected_again_after_the_start",
+        "tests/broker/server/test_start.py::test_garbage_is_collected_again_after_the_start",
     ),
     Mutant(
         "commands-imported-by-serve",
-        "barnabas/cli/serve.py",
+        "barnabas/cli/serve/run.py",
         "import argparse\nimport gc\n",
         "import argparse\nimport gc\nimport click\n",
-        "tests/broker/test_start.py::test_a_start_imports_nothing_that_it_does_not_need",
+        "tests/broker/server/test_start.py::test_a_start_imports_nothing_that_it_does_not_need",
     ),
 )

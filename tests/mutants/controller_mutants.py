@@ -8,7 +8,7 @@ _CHANGE = "coord/cluster/partition_change.py"
 _CHANGES = "tests/coord/cluster/test_partition_change.py::test_changes"
 _LIFECYCLE = "tests/coord/cluster/test_broker_lifecycle.py::"
 _ALTER = "tests/coord/cluster/test_alter_partition.py::"
-_SNAPSHOTS = "tests/broker/test_snapshot_schedule.py::"
+_SNAPSHOTS = "tests/broker/metadata/test_snapshot_schedule.py::"
 _EVENTS = "tests/simulation/test_cluster_node.py::"
 CONTROLLER = (
     Mutant(

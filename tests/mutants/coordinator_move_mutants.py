@@ -6,13 +6,13 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-_MOVES = "tests/broker/test_coordinator_moves.py"
-_SHARES = "tests/broker/test_share_moves.py"
+_MOVES = "tests/broker/coordinators/test_coordinator_moves.py"
+_SHARES = "tests/broker/share/test_share_moves.py"
 _SIMULATION = "tests/simulation/test_simulation.py::test_"
 _TRANSACTIONS = _SIMULATION + "transactions_are_atomic_and_complete_while_their_coordinators_move"
 _GROUPS = _SIMULATION + "groups_of_both_protocols_keep_their_offsets_while_their_coordinator_moves"
 _SHARE = _SIMULATION + "share_groups_finish_every_record_while_leaders_and_coordinator_move"
-_DESCRIPTIONS = "tests/broker/test_cluster_descriptions.py"
+_DESCRIPTIONS = "tests/broker/admin/test_cluster_descriptions.py"
 
 
 def _simulated(name: str, file: str, old: str, new: str, test: str, seed: int) -> Mutant:

@@ -6,8 +6,8 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-_ALTER = "tests/broker/test_alter_log_dirs.py"
-_EDGES = "tests/broker/test_dir_moves.py"
+_ALTER = "tests/broker/replicas/test_alter_log_dirs.py"
+_EDGES = "tests/broker/replicas/test_dir_moves.py"
 _CRASHES = "tests/crash/test_broker_crashes.py::test_moves_between_log_directories_lose_nothing_in_any_crash"
 _MOVE = "broker/replicas/dir_move.py"
 _MOVES = "broker/replicas/dir_moves.py"
@@ -131,7 +131,7 @@ DIR_MOVES: Final = (
     ),
     Mutant(
         "offsets-of-a-copy-that-was-given-up",
-        "storage/future_logs.py",
+        "storage/directories/future_logs.py",
         "        future.stale_checkpoints = stale\n",
         "",
         _EDGES + "::test_the_offsets_of_a_copy_that_was_given_up_are_not_those_of_the_next",

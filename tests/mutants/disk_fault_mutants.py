@@ -11,14 +11,14 @@ _LOG = _FILE + "test_a_log_does_not_depend_on_a_failed_operation"
 DISK_FAULTS = (
     Mutant(
         "aborted-transaction-written-after-its-marker",
-        "storage/segment.py",
+        "storage/segments/segment.py",
         "        self.txn_index.append(entry)\n        self.has_txn_index = True\n",
         "        self.txn_index.append(entry)\n        self.txn_index.save()\n        self.has_txn_index = True\n",
         _LOG,
     ),
     Mutant(
         "failed-roll-leaves-the-file-of-its-segment",
-        "storage/segment.py",
+        "storage/segments/segment.py",
         "            files.unlink(segment.path(layout.LOG_SUFFIX))  # a start",
         "            pass  # a start",
         _FILE + "test_a_segment_whose_roll_has_failed_is_not_on_the_disk",
@@ -40,14 +40,14 @@ DISK_FAULTS = (
     ),
     Mutant(
         "index-of-a-rolled-segment-not-written",
-        "storage/segment_files.py",
+        "storage/segments/segment_files.py",
         "(self._offset_index, self._time_index, self._txn_index):\n            if index is not None and index.unsaved",
         "(self._offset_index, self._time_index):\n            if index is not None and index.unsaved",
         _LOG,
     ),
     Mutant(
         "index-read-after-the-write-of-a-batch",
-        "storage/segment.py",
+        "storage/segments/segment.py",
         "            self._load_indexes()\n",
         "            pass\n",
         _KNOWN,
@@ -68,7 +68,7 @@ DISK_FAULTS = (
     ),
     Mutant(
         "renamed-files-of-a-cleaned-segment-forgotten",
-        "storage/swap.py",
+        "storage/recover/swap.py",
         "        segment.renamed(kind, suffix)\n",
         "",
         "tests/storage/test_swap.py::test_a_segment_whose_files_are_renamed_in_part_is_found_by_their_names",
@@ -82,7 +82,7 @@ DISK_FAULTS = (
     ),
     Mutant(
         "failed-checkpoint-counts-as-written",
-        "storage/checkpoint_files.py",
+        "storage/directories/checkpoint_files.py",
         "                del self._written[name]\n",
         "                pass\n",
         _KNOWN,
@@ -99,7 +99,7 @@ DISK_FAULTS = (
         "broker/replicas/partitions.py",
         '            partition.report_failure("deletion", failure)\n',
         "            raise\n",
-        "tests/broker/test_metadata_changes.py::test_a_partition_that_cannot_be_renamed_does_not_keep_the_others",
+        "tests/broker/metadata/test_metadata_changes.py::test_a_partition_that_cannot_be_renamed_does_not_keep_the_others",
     ),
     Mutant(
         "lack-of-memory-for-a-request-not-handled",

@@ -5,33 +5,33 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _OPEN = "tests/storage/test_open_files.py::"
-_WRONG = "tests/broker/test_wrong_files.py::"
+_WRONG = "tests/broker/server/test_wrong_files.py::"
 
 FILES = (
     Mutant(
         "unsynced-data-forgotten-when-its-file-is-closed",
-        "storage/segment_files.py",
+        "storage/segments/segment_files.py",
         "                self._closed_at = self.size\n",
         "                pass\n",
         _OPEN + "test_the_error_of_a_write_is_not_lost_with_the_file_that_was_closed",
     ),
     Mutant(
         "file-closed-without-a-sync-where-errors-are-not-reported",
-        "storage/segment_files.py",
+        "storage/segments/segment_files.py",
         "                self._sync_before_closing(file)\n",
         "                pass\n",
         _OPEN + "test_the_error_of_a_write_is_not_lost_with_the_file_that_was_closed",
     ),
     Mutant(
         "rolled-segment-closed-before-its-flush",
-        "storage/segment_files.py",
+        "storage/segments/segment_files.py",
         "self._is_released = self._file is not None and self.size > self.synced_size",
         "self._is_released = False",
         _OPEN + "test_the_error_of_a_write_is_not_lost_with_the_file_that_was_closed",
     ),
     Mutant(
         "error-of-the-file-system-reported-once",
-        "storage/file_system_sync.py",
+        "storage/directories/log_dir.py",
         "                self._error = error\n",
         "",
         _OPEN + "test_a_write_that_fails_after_its_file_was_closed_is_reported",
@@ -59,21 +59,21 @@ FILES = (
     ),
     Mutant(
         "slices-keep-the-last-descriptors",
-        "storage/log_reader.py",
+        "storage/read/log_reader.py",
         "if file.fd >= self._open_files.slices_until:",
         "if False:",
         _OPEN + "test_records_are_read_at_once_when_descriptors_are_scarce",
     ),
     Mutant(
         "flush-opens-all-its-files-at-once",
-        "storage/segment_files.py",
+        "storage/segments/segment_files.py",
         "[self._file or self.path(layout.LOG_SUFFIX)]",
         "[self.file]",
         _OPEN + "test_a_flush_of_many_logs_opens_few_files_at_once",
     ),
     Mutant(
         "wrong-topic-id-served-empty",
-        "storage/log_dirs.py",
+        "storage/directories/log_dirs.py",
         "if not is_known and self._has_records(log_dir, key, path):",
         "if False:",
         _WRONG + "test_a_topic_id_that_was_changed_keeps_the_partition_offline",
@@ -90,39 +90,39 @@ FILES = (
         "storage/log.py",
         "if self.checks_reads and read.slice is not None:",
         "if False:",
-        "tests/broker/test_check_on_reads.py::test_a_batch_with_a_wrong_crc_fails_only_the_reads_that_cross_it",
+        "tests/broker/fetch/test_check_on_reads.py::test_a_batch_with_a_wrong_crc_fails_only_the_reads_that_cross_it",
     ),
     Mutant(
         "only-the-first-batch-of-a-read-checked",
-        "storage/read_check.py",
-        "        at = end\n",
-        "        break\n",
-        "tests/broker/test_check_on_reads.py::test_a_batch_with_a_wrong_crc_fails_only_the_reads_that_cross_it",
+        "storage/read/log_reader.py",
+        "    for batch in walk_batches(BatchView, data, records.offset + len(data), records.offset):\n",
+        "    for batch in list(walk_batches(BatchView, data, records.offset + len(data), records.offset))[:1]:\n",
+        "tests/broker/fetch/test_check_on_reads.py::test_a_batch_with_a_wrong_crc_fails_only_the_reads_that_cross_it",
     ),
     Mutant(
         "topics-created-without-descriptors",
         "broker/apis/topics.py",
         "    if not ctx.broker.log_dirs.has_descriptors():\n",
         "    if False:\n",
-        "tests/broker/test_few_descriptors.py::test_topics_are_refused_before_the_last_descriptor",
+        "tests/broker/server/test_few_descriptors.py::test_topics_are_refused_before_the_last_descriptor",
     ),
     Mutant(
         "log-removed-for-a-wrong-log-start",
-        "storage/loader.py",
+        "storage/recover/loader.py",
         "    _check_log_start(state, checkpointed)\n",
         "",
         "tests/storage/test_wrong_text_files.py::test_a_wrong_log_start_does_not_remove_the_log_after_a_clean_stop",
     ),
     Mutant(
         "partition-on-another-file-system-served",
-        "storage/log_dirs.py",
+        "storage/directories/log_dirs.py",
         "if log_dir is not None and not is_made and not self.files.is_on_same_file_system(path, log_dir.path):",
         "if False:",
         "tests/storage/test_log_dirs.py::test_a_partition_on_another_file_system_is_not_served",
     ),
     Mutant(
         "incomplete-identity-replaced",
-        "storage/meta_properties.py",
+        "storage/directories/meta_properties.py",
         "    if not text or len(text) > _MAX_CLUSTER_ID",
         "    if len(text) > _MAX_CLUSTER_ID",
         "tests/storage/test_wrong_text_files.py::test_an_incomplete_identity_is_not_replaced_by_another_one",

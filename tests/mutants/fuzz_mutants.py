@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_ABSURD = "tests/broker/test_absurd_requests.py"
+_ABSURD = "tests/broker/net/test_absurd_requests.py"
 
 FUZZ = (
     Mutant(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_TESTS = "tests/broker/test_group_limits.py::"
+_TESTS = "tests/broker/groups/test_group_limits.py::"
 
 LIMITS = (
     Mutant(
@@ -61,6 +61,6 @@ LIMITS = (
         "broker/apis/fetch.py",
         "        if number % PARTITIONS_OF_A_STEP == 0:\n",
         "        if False:\n",
-        "tests/broker/test_parts.py::test_a_fetch_of_many_partitions_reads_them_in_steps",
+        "tests/broker/waiting/test_parts.py::test_a_fetch_of_many_partitions_reads_them_in_steps",
     ),
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_OBSERVER = "tests/broker/test_observer.py"
-_LIFECYCLE = "tests/broker/test_lifecycle.py"
-_CHANNEL = "tests/broker/test_remote_channel.py"
-_CLIENT = "tests/broker/test_network_client.py"
-_FORWARDING = "tests/broker/test_forwarding.py"
+_OBSERVER = "tests/broker/metadata/test_observer.py"
+_LIFECYCLE = "tests/broker/metadata/test_lifecycle.py"
+_CHANNEL = "tests/broker/metadata/test_remote_channel.py"
+_CLIENT = "tests/broker/net/test_network_client.py"
+_FORWARDING = "tests/broker/metadata/test_forwarding.py"
 
 MEMBER: list[Mutant] = [
     Mutant(

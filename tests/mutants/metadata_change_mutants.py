@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_T = "tests/broker/test_metadata_changes.py::"
+_T = "tests/broker/metadata/test_metadata_changes.py::"
 _IMAGE = "tests/coord/cluster/test_image.py::"
 METADATA_CHANGES = (
     Mutant(
@@ -110,7 +110,7 @@ METADATA_CHANGES = (
     ),
     Mutant(
         "leader-epoch-synced-in-the-loop",
-        "storage/leader_epochs.py",
+        "storage/append/leader_epochs.py",
         "        if self._put(epoch, start_offset):\n            self._version += 1\n",
         "        if self._put(epoch, start_offset):\n            self._version += 1\n            self.save()\n",
         _T + "test_the_first_records_of_many_partitions_wait_for_no_disk_in_the_loop",
@@ -120,6 +120,6 @@ METADATA_CHANGES = (
         "broker/metadata/change_queue.py",
         "            if self._waiting:\n                yield None\n",
         "",
-        "tests/broker/test_change_queue.py::test_thousands_of_changes_that_wait_are_made_in_many_turns",
+        "tests/broker/metadata/test_change_queue.py::test_thousands_of_changes_that_wait_are_made_in_many_turns",
     ),
 )

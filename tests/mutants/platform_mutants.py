@@ -10,14 +10,14 @@ _CONTAINER = "tests/cli/test_container.py::"
 PLATFORMS = (
     Mutant(
         "partitions-without-identity-get-a-new-cluster",
-        "storage/log_dirs.py",
+        "storage/directories/log_dirs.py",
         "if not log_dir.cluster_id and partition_in(",
         "if False and partition_in(",
         "tests/storage/test_log_dirs.py::test_partitions_without_an_identity_get_no_new_one",
     ),
     Mutant(
         "copies-of-a-log-directory-accepted",
-        "storage/log_dirs.py",
+        "storage/directories/log_dirs.py",
         "            self._check_directory_ids()\n",
         "",
         "tests/storage/test_log_dirs.py::test_directories_that_disagree_are_refused",
@@ -52,7 +52,7 @@ PLATFORMS = (
     ),
     Mutant(
         "health-checks-the-default-port",
-        "barnabas/cli/health.py",
+        "barnabas/cli/admin/health.py",
         "bootstrap = broker_address(context, bootstrap, file)",
         "pass",
         _CONTAINER + "test_entry_point_serves_behind_a_port_mapping_and_is_healthy",

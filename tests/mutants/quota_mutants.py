@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _SETTINGS = "tests/coord/security/test_quota_settings.py::"
-_THROTTLING = "tests/broker/test_throttling.py::"
+_THROTTLING = "tests/broker/net/test_throttling.py::"
 
 QUOTAS = (
     Mutant(
@@ -77,6 +77,6 @@ QUOTAS = (
         "broker/security/ip_rates.py",
         "            account.use.record(-1, now_ms)\n",
         "            pass\n",
-        "tests/broker/test_quotas_of_addresses.py::test_refused_connections_do_not_count_for_the_rate",
+        "tests/broker/net/test_quotas_of_addresses.py::test_refused_connections_do_not_count_for_the_rate",
     ),
 )

@@ -10,7 +10,7 @@ _PARTITION = "broker/replicas/partition.py"
 _FETCH = "broker/apis/follower_fetch.py"
 _L = "tests/broker/replicas/test_leading.py::"
 _R = "tests/broker/replicas/test_replicated_requests.py::"
-_LOCAL = "tests/broker/test_local_failures.py::"
+_LOCAL = "tests/broker/replicas/test_local_failures.py::"
 _S = "tests/broker/replicas/test_leader_state.py::"
 _CLUSTER = "tests/simulation/test_simulation.py::test_a_cluster_loses_nothing_and_becomes_whole_under_faults"
 _MIN_ISR = "        if len(state.isr) < partition.min_in_sync:\n            return\n"
@@ -143,14 +143,14 @@ REPLICATION = (
         "broker/replicas/offset_waits.py",
         "ErrorCode.NONE if error is None or offset < self._reached else error",
         "ErrorCode.NONE if error is None else error",
-        "tests/broker/test_waking.py::test_what_was_committed_is_not_told_the_error_of_what_was_not",
+        "tests/broker/waiting/test_waking.py::test_what_was_committed_is_not_told_the_error_of_what_was_not",
     ),
     Mutant(
         "clients-of-a-broker-that-is-unregistered-are-closed",
         "broker/net/inter_broker.py",
         "                client.disconnect_unless(address)\n",
         "                client.close() if address is None else client.disconnect_unless(address)\n",
-        "tests/broker/test_network_client.py::test_a_client_is_good_for_a_node_that_is_registered_again",
+        "tests/broker/net/test_network_client.py::test_a_client_is_good_for_a_node_that_is_registered_again",
     ),
     Mutant(
         "closed-fetch-session-stays-at-its-partitions",
@@ -164,7 +164,7 @@ REPLICATION = (
         "broker/waking.py",
         "            self._is_again = True\n",
         "            pass\n",
-        "tests/broker/test_waking.py::test_a_change_meanwhile_is_told_to_all_who_wait_then",
+        "tests/broker/waiting/test_waking.py::test_a_change_meanwhile_is_told_to_all_who_wait_then",
     ),
     Mutant(
         "stale-leader-serves-reads",

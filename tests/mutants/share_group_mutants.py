@@ -113,6 +113,6 @@ SHARE_GROUPS = (
         "broker/coordinators/share_coordinators.py",
         "            for listener in self.on_reset:\n",
         "            for listener in ():\n",
-        "tests/broker/test_share_fetch.py::test_a_late_member_does_not_change_the_state_of_a_new_group_of_the_same_id",
+        "tests/broker/share/test_share_fetch.py::test_a_late_member_does_not_change_the_state_of_a_new_group_of_the_same_id",
     ),
 )

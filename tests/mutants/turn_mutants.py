@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_TURNS = "tests/broker/test_turns.py::"
-_CONNECTION = "tests/broker/test_connection.py::"
-_QUOTAS = "tests/broker/test_connection_limits.py::"
+_TURNS = "tests/broker/net/test_turns.py::"
+_CONNECTION = "tests/broker/net/test_connection.py::"
+_QUOTAS = "tests/broker/net/test_connection_limits.py::"
 TURNS = (
     Mutant(
         "no-share-of-a-turn",
@@ -69,7 +69,7 @@ TURNS = (
         "broker/slices.py",
         "        while self._waiting and len(self._active) < ACTIVE:\n",
         "        while self._waiting:\n",
-        "tests/broker/test_slices.py::test_only_some_work_is_in_progress_at_a_time",
+        "tests/broker/waiting/test_slices.py::test_only_some_work_is_in_progress_at_a_time",
     ),
     Mutant(
         "turn-without-an-end",

@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 import barnabas
-from bench.servers import ROOT
-from tests.archives import unpack
-from tests.packaging.trees import Environment, InstalledServer, copy_tree
 from tests.structure.imports import PACKAGES
+from tests.support.archives import unpack
+from tests.support.processes.server import ROOT
+from tests.support.trees import Environment, InstalledServer, copy_tree
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(300)]
 LINKS = [name for name in PACKAGES if name != "barnabas"]

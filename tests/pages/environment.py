@@ -37,7 +37,7 @@ def install_wheel(shared: Path) -> Path:
 
     The first call does it; calls of other test processes wait.
     """
-    from tests.packaging.trees import copy_tree
+    from tests.support.trees import copy_tree
 
     shared.mkdir(parents=True, exist_ok=True)
     installed = shared / "installed"
@@ -79,17 +79,24 @@ class PageEnvironment:
         subprocess.run([sys.executable, "-m", "venv", str(self.root)], check=True, timeout=300)
         return self
 
-    def install(self, requirement: Requirement, shared: Path) -> None:
-        """Install a distribution and all that it requires; LookupError if the tests' environment does not have it."""
+    def install(self, requirement: Requirement, shared: Path, clone: Path | None = None) -> None:
+        """Install a distribution and all that it requires; LookupError if the tests' environment does not have it.
+
+        With `clone`, Barnabas is the package of that directory, as after `pip install -e`.
+        """
         seen: set[tuple[str, str]] = set()
         for name, found in _closure(requirement, seen):
-            if name == "barnabas":
+            if name == "barnabas" and clone is None:
                 (found,) = distributions(path=[str(install_wheel(shared))])
-            self._link(found)
+            self._link(found, clone if name == "barnabas" else None)
 
-    def _link(self, found: Distribution) -> None:
+    def _link(self, found: Distribution, clone: Path | None) -> None:
         base = Path(str(found.locate_file("")))
-        for top in {file.parts[0] for file in found.files or [] if file.parts[0] not in ("..", "__pycache__")}:
+        tops = {file.parts[0] for file in found.files or [] if file.parts[0] not in ("..", "__pycache__")}
+        if clone is not None:
+            (self.site_packages / "barnabas.pth").write_text(f"{clone.resolve()}\n")
+            tops = {top for top in tops if top.endswith(".dist-info")}
+        for top in tops:
             self._symlink(self.site_packages / top, base / top)
         points = found.entry_points.select(group="console_scripts")
         for point in points:
@@ -139,17 +146,20 @@ def _closure(requirement: Requirement, seen: set[tuple[str, str]]) -> Iterator[t
 
 
 def pip(environment: str, arguments: list[str]) -> int:
-    """The command `pip` of a page's environment: `pip install [-q] REQUIREMENT...`; returns the exit code."""
-    command, *rest = [argument for argument in arguments if argument not in ("-q", "--quiet")] or [""]
+    """The command `pip` of a page's environment: `pip install [-q] [-e] REQUIREMENT...`; returns the exit code."""
+    command, *rest = [argument for argument in arguments if argument not in ("-q", "--quiet", "-e")] or [""]
+    is_editable = "-e" in arguments
     if command != "install" or not rest or any(word.startswith("-") for word in rest):
         print(
-            f"pip {' '.join(arguments)}: pages are tested with `pip install [-q] REQUIREMENT...` only", file=sys.stderr
+            f"pip {' '.join(arguments)}: pages are tested with `pip install [-q] [-e] REQUIREMENT...` only",
+            file=sys.stderr,
         )
         return 2
     for word in rest:
         try:
             requirement = _requirement(word)
-            PageEnvironment(Path(environment)).install(requirement, Path(os.environ[SHARED]))
+            clone = Path(word.partition("[")[0]) if is_editable else None
+            PageEnvironment(Path(environment)).install(requirement, Path(os.environ[SHARED]), clone)
         except (InvalidRequirement, LookupError) as error:
             print(f"pip install {word}: {error}", file=sys.stderr)
             return 1

@@ -22,10 +22,10 @@ from typing import Any
 
 import yaml
 
-from bench.ports import free_port
-from tests.pages.blocks import Block, PageError
 from tests.pages.environment import ROOT, SHARED, PageEnvironment
 from tests.pages.outputs import matches
+from tests.support.blocks import Block, PageError
+from tests.support.processes.ports import free_port
 
 PORTS = ("9092", "9093", "9094", "19092")
 BLOCK_TIMEOUT_S = 400.0
@@ -80,7 +80,7 @@ class Follower:
                 self.run(block, self.with_ports(step), "sh")
         elif block.how != "soak" or self.with_soak:
             self.run(block, text)
-        if block.how == "prints" and block.argument not in self.output:
+        if block.how in ("prints", "fails") and block.argument not in self.output:
             raise PageError(f"{block.place}: {block.argument!r} is not in the output:\n{self.output}")
 
     def with_ports(self, text: str) -> str:
@@ -95,7 +95,7 @@ class Follower:
         path.write_text(text)
 
     def run(self, block: Block, text: str, language: str = "") -> None:
-        """Run a block to its end, which must be with exit code 0; keep its output."""
+        """Run a block to its end and keep its output. The exit code must be 0, or another one if the block `fails`."""
         language = language or block.language
         if language == "console":
             for command, shown in console_steps(block, text):
@@ -111,7 +111,7 @@ class Follower:
             raise PageError(f"{block.place}: a block in {language!r} cannot be run")
 
     def _run(self, block: Block, command: list[str]) -> str:
-        """The output of a command, stdout only; PageError with all output if the exit code is not 0."""
+        """The stdout of a command, with stderr if it `fails`. PageError if the exit code is not the expected one."""
         log = self.root / "stderr"
         with log.open("w+") as errors:
             group = {"process_group": self._group_of_steps()} if block.how == "steps" else {"start_new_session": True}
@@ -121,11 +121,11 @@ class Follower:
             except subprocess.TimeoutExpired:
                 _end(process, signal.SIGKILL)
                 raise PageError(f"{block.place}: does not end\n{log.read_text(errors='replace')[-6000:]}") from None
-        if process.returncode:
+        if bool(process.returncode) != (block.how == "fails"):
             said = log.read_text(errors="replace")[-6000:]
             said = f"{block.text}\n{output[-4000:]}{said}{self._broker_log()}"
             raise PageError(f"{block.place}: exit code {process.returncode}\n{said}")
-        return output
+        return output + log.read_text(errors="replace") if block.how == "fails" else output
 
     def start(self, block: Block, text: str) -> None:
         """Start a shell block in the background, after the end of the one before, and wait for its ready line."""

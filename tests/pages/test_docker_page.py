@@ -14,7 +14,7 @@ import yaml
 
 from barnabas.broker.config.load import load
 from barnabas.broker.ready import entrances
-from tests.pages.blocks import parse_blocks
+from tests.support.blocks import parse_blocks
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = "docs/docker.md"

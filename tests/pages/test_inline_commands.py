@@ -19,7 +19,7 @@ from barnabas.cli.kafka_tools.registry import MISSING, TOOLS
 from tests.support.cases import for_each
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [path.relative_to(ROOT) for path in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])]
+PAGES = [path.relative_to(ROOT) for path in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])]
 _COMMAND = re.compile(r"(?:python -m )?barnabas(?= )(.*)", re.DOTALL)
 _END = re.compile(r" (?:[<>|&#]|\d?>&?)")
 """What the shell reads itself."""

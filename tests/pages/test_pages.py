@@ -14,31 +14,36 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from compat.jars import fetch
-from tests.packaging.trees import copy_tree
-from tests.pages.blocks import parse_blocks
 from tests.pages.environment import ROOT, PageEnvironment
 from tests.pages.running import NOT_RUN, Follower
+from tests.support.blocks import parse_blocks
 from tests.support.cases import for_each
+from tests.support.jvm.jars import fetch
+from tests.support.trees import copy_tree
 
 pytestmark = pytest.mark.timeout(900)
 
-CLONES = {"README.md": ".", "CONTRIBUTING.md": ".", "docs/pipeline.md": ".", "docs/ci.md": "barnabas"}
+CLONES = {
+    "README.md": ".",
+    "CONTRIBUTING.md": ".",
+    "docs/ci.md": "barnabas",
+    "docs/contributing/first-change.md": ".",
+    "docs/pipeline.md": ".",
+}
 """Pages that begin with nothing installed, and where their clone is. The others begin with Barnabas installed."""
 EXCEPTIONS: dict[str, dict[str, int]] = {
     "README.md": {"targets": 1, "soak": 2},
     "CONTRIBUTING.md": {"skip": 2},
     "docs/ci.md": {"skip": 1},
-    "docs/comparison.md": {"skip": 1},
+    "docs/command-line.md": {"skip": 1},
+    "docs/compatibility.md": {"skip": 1},
+    "docs/contributing/project-tests.md": {"skip": 3},
     "docs/docker.md": {"skip": 3},
-    "docs/migrating-from-kafka.md": {"skip": 3},
-    "docs/mixed-clusters.md": {"skip": 1},
+    "docs/evidence/comparison.md": {"skip": 1},
+    "docs/evidence/proof.md": {"skip": 1},
+    "docs/migrating-from-kafka.md": {"skip": 4},
     "docs/operations.md": {"skip": 2},
     "docs/pipeline.md": {"targets": 1, "soak": 5, "skip": 5},
-    "docs/platforms.md": {"skip": 1},
-    "docs/profiles.md": {"skip": 1},
-    "docs/proof.md": {"skip": 1},
-    "docs/project-tests.md": {"skip": 3},
     "docs/testing.md": {"soak": 1, "skip": 3},
     "docs/upgrading.md": {"skip": 1},
 }
@@ -47,7 +52,7 @@ EXCEPTIONS: dict[str, dict[str, int]] = {
 
 def _pages() -> dict[str, str]:
     """The text of each page that has blocks."""
-    paths = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")), *(ROOT / "docs").glob("*.md")]
+    paths = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")), *(ROOT / "docs").rglob("*.md")]
     texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in sorted(paths)}
     return {name: text for name, text in texts.items() if "```" in text}
 
@@ -86,7 +91,7 @@ def _follow(page: str, root: Path, shared: Path, *, with_soak: bool) -> None:
 
 def _for_spark() -> dict[str, str]:
     """Variables that spare the download of Spark's connector, and Java's second compiler: no job here runs long."""
-    jars = str(fetch(ROOT / "barnabas/pipeline/pom.xml"))
+    jars = str(fetch(ROOT / "barnabas/spark/session/pom.xml"))
     return {"BARNABAS_SPARK_JARS": jars, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 
 

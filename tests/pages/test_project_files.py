@@ -65,7 +65,7 @@ def test_license_is_the_one_that_the_package_names() -> None:
 
 
 def test_extras_that_pages_name_exist() -> None:
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     named = {extra for page in pages for extra in re.findall(r"'(?:\.|barnabas)\[(\w+)\]'", page.read_text())}
     assert "spark" in named
     assert named <= PROJECT["optional-dependencies"].keys()

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tests.pages.blocks import PageError, parse_blocks
 from tests.pages.environment import PageEnvironment, _closure
 from tests.pages.outputs import matches
 from tests.pages.running import Follower
+from tests.support.blocks import PageError, parse_blocks
 from tests.support.cases import for_each
 
 FENCE = "```"
@@ -49,6 +49,8 @@ def follow(environment: PageEnvironment, tmp_path: Path):
         (("python|import no_such_module",), "No module named 'no_such_module'"),
         (("python|import click",), "No module named 'click'"),
         (("<!-- test: prints 4 -->", "python|print(1 + 2)"), "'4' is not in the output:\n3"),
+        (("<!-- test: fails 4 -->", "sh|echo 4"), "page.md:2: exit code 0"),
+        (("<!-- test: fails 4 -->", "sh|echo 3; exit 1"), "'4' is not in the output:\n3"),
         (("console|$ echo hello\nhallo",), "the page shows\nhallo\n\nbut the output is\nhello"),
         (("console|hello",), "begins with `$ COMMAND`"),
         (("sh|echo one", "<!-- test: output -->", "text|two"), "page.md:6: the page shows\ntwo"),
@@ -104,6 +106,8 @@ def test_blocks_share_directory_output_and_ports(follow) -> None:
         "yaml|test: {before_script: [echo a > steps], script: [echo b >> steps; cat steps]}",
         "<!-- test: output -->",
         "text|a\n...",
+        "<!-- test: fails wanted -->",
+        "sh|echo wanted; exit 3",
         "1. In a list:\n\n   ```sh\n   touch from-a-list\n   ```\n",
         "<!-- test: skip it would remove everything -->",
         "sh|rm -rf .",

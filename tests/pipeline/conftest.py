@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from bench.servers import Server
 from tests.support.lazy import skip_without
+from tests.support.processes.server import Server
 
 skip_without("pyspark", "confluent_kafka")
 
@@ -34,12 +34,12 @@ Create = Callable[..., str]
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load the Spark session's plugin."""
-    config.pluginmanager.import_plugin("tests.support.spark")
+    config.pluginmanager.import_plugin("tests.support.spark.session")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that use Spark."""
-    from tests.support.spark import MARKS
+    from tests.support.spark.session import MARKS
 
     for item in items:
         is_here = str(item.path).startswith(f"{HERE}/")

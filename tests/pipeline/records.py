@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline.errors import MistakeError
-from barnabas.pipeline.failures import sentence_of
-from tests.support.spark import frame_of
+from barnabas.spark.errors import MistakeError
+from barnabas.spark.failures import sentence_of
+from tests.support.spark.session import frame_of
 
 TYPES = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT, "

@@ -11,10 +11,10 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from barnabas.pipeline.errors import MistakeError
-from barnabas.pipeline.jobs import restore
-from bench.servers import Server
+from barnabas.spark.errors import MistakeError
+from barnabas.spark.jobs import restore
 from tests.pipeline.runs import consume, produce, run_here, toml
+from tests.support.processes.server import Server
 
 PARTITIONS = 3
 BEGAN_MS = int(time.time()) * 1000 - 86_400_000  # within the default retention

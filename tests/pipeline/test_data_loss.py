@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from barnabas.pipeline.errors import MistakeError, PipelineError
-from bench.servers import Server
+from barnabas.spark.errors import MistakeError, PipelineError
 from tests.pipeline.runs import consume, produce, run_here, toml
+from tests.support.processes.server import Server
 
 
 def archive_file(tmp_path: Path, topic: str, *more: str) -> Path:

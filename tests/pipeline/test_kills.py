@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline.kafka import EVENT_ID
-from bench.servers import Server
+from barnabas.spark.topics.kafka import EVENT_ID
 from tests.pipeline.runs import PATIENCE_S, Process, consume, create, header, produce, toml
+from tests.support.processes.server import Server
 
 pytestmark = [
     pytest.mark.soak,

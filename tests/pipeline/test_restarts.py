@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from bench.servers import Server
 from tests.pipeline.runs import consume, execute_here, produce, toml
+from tests.support.processes.server import Server
 
 SCHEMA = ["[schema]", 'fields = "who STRING, n INT, at TIMESTAMP"']
 

@@ -13,14 +13,14 @@ from confluent_kafka.admin import AdminClient, NewTopic, ScramCredentialInfo, Sc
 from confluent_kafka.admin import UserScramCredentialUpsertion as Upsertion
 
 from barnabas.pipeline import read_topic, write_topic
-from barnabas.pipeline.cluster import Cluster
-from barnabas.pipeline.errors import BrokerSilentError, MistakeError, NotAuthorizedError
-from barnabas.pipeline.security import SecurityTable, secured_broker
-from bench.servers import BarnabasServer, Server
-from tests.broker.secure_broker import PLAIN_USERS
+from barnabas.spark.errors import BrokerSilentError, MistakeError, NotAuthorizedError
+from barnabas.spark.settings.security import SecurityTable, secured_broker
+from barnabas.spark.topics.cluster import Cluster
 from tests.pipeline.runs import Process, consume, produce, run_here, toml
-from tests.security.certificates import Authority
-from tests.support.spark import frame_of
+from tests.support.memory.secure_broker import PLAIN_USERS
+from tests.support.processes.server import BarnabasServer, Server
+from tests.support.security.certificates import Authority
+from tests.support.spark.session import frame_of
 
 WAIT_S = 60.0
 PASSWORD = 'alice"s-scram-secret'

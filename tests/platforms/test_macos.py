@@ -1,6 +1,6 @@
 """Barnabas without what only Linux has (`darwin/sitecustomize.py`): a broker, its clients, and tests of its parts.
 
-That is as far as macOS can be tried on Linux. kqueue and APFS are not tried (docs/platforms.md).
+That is as far as macOS can be tried on Linux. kqueue and APFS are not tried (docs/compatibility.md).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.servers import ROOT, BarnabasServer
-from tests.cli.conftest import run_command
+from tests.support.processes.commands import run_command
+from tests.support.processes.server import ROOT, BarnabasServer
 
 DARWIN = str(Path(__file__).parent / "darwin")
 LINES = 20_000
@@ -117,7 +117,7 @@ def _pytest(*paths: str) -> None:
 
 
 def test_parts_that_differ_pass_their_tests() -> None:
-    _pytest("tests/storage/test_log_dirs.py", "tests/broker/test_reactor.py")
+    _pytest("tests/storage/test_log_dirs.py", "tests/broker/net/test_reactor.py")
 
 
 @pytest.mark.soak

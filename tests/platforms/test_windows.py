@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.servers import ROOT
 from tests.support.cases import for_each
+from tests.support.processes.server import ROOT
 
 WIN32 = str(Path(__file__).parent / "win32")
 ENTRIES = {

@@ -12,13 +12,13 @@ import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from barnabas.cli.app import run as run_command
-from barnabas.secure.authority import certificates_in
-from barnabas.secure.errors import SecureError
-from barnabas.secure.folder import SecureFolder
-from barnabas.secure.start import prepare
+from barnabas.tools.secure.authority import certificates_in
+from barnabas.tools.secure.errors import SecureError
+from barnabas.tools.secure.folder import SecureFolder
+from barnabas.tools.secure.start import prepare
 from barnabas.wire.configdef import ConfigError
-from tests.failing_files import FailingFiles
 from tests.support.cases import for_each
+from tests.support.disks.failing_calls import FailingCalls
 
 Act = Callable[[SecureFolder], object]
 ADDRESS = "localhost:9092"
@@ -76,7 +76,7 @@ def test_any_operation_may_fail(tmp_path: Path, act: Act, is_there: bool, code: 
         if is_there:
             start(folder)
         before = contents(folder)
-        with FailingFiles(folder.path.parent, number, code) as files:
+        with FailingCalls(folder.path.parent, number, code) as files:
             try:
                 act(folder)
                 failure = ""
@@ -116,11 +116,11 @@ def test_a_file_that_was_there_with_a_wider_mode_is_made_private(tmp_path: Path)
 def test_commands_answer_with_a_sentence(tmp_path: Path, capsys, arguments: tuple[str, ...]) -> None:
     folder = SecureFolder(str(tmp_path / "data"))
     start(folder)
-    with FailingFiles(folder.path) as files:
+    with FailingCalls(folder.path) as files:
         assert run_command([*arguments, "--data-dir", str(tmp_path / "data")]) == 0
     capsys.readouterr()
     for number in range(1, len(files.counted) + 1):
-        with FailingFiles(folder.path, number) as failing:
+        with FailingCalls(folder.path, number) as failing:
             code = run_command([*arguments, "--data-dir", str(tmp_path / "data")])
         shown = capsys.readouterr()
         if code == 0:

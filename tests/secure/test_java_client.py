@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from compat.kafka_tools import Tools
 from tests.secure.serving import SecureServe
+from tests.support.jvm.kafka_tools import Tools
 
 pytestmark = pytest.mark.jvm
 

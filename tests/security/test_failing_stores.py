@@ -16,12 +16,12 @@ from barnabas.broker.security.tls import Tls
 from barnabas.broker.security.token_file import CHECK_S, TokenFile
 from barnabas.broker.steps import StepRunner
 from barnabas.wire.configdef import ConfigError
-from tests.broker.secure_broker import SecureBroker
-from tests.broker.test_oauthbearer import KEYS, URL, accepted, refused
-from tests.broker.token_issuer import jwk, signed, write_jwks
-from tests.failing_files import FailingFiles
-from tests.security.test_tls_identity import CA, SERVER, InPlace, Node
+from tests.security.tls_node import CA, SERVER, InPlace, Node
 from tests.support.cases import for_each
+from tests.support.disks.failing_calls import FailingCalls
+from tests.support.memory.secure_broker import SecureBroker
+from tests.support.security.token_checks import KEYS, URL, accepted, refused
+from tests.support.security.token_issuer import jwk, signed, write_jwks
 
 CODES = [errno.EIO, errno.EMFILE]
 
@@ -46,12 +46,12 @@ def stores(path: Path, kind: str) -> dict[str, str]:
 @for_each("kind", ["PEM", "PKCS12"])
 def test_a_start_with_a_failure_is_a_sentence(tmp_path: Path, kind: str, code: int) -> None:
     config = load(stores(tmp_path, kind), {}, None)
-    with FailingFiles(tmp_path) as files:
+    with FailingCalls(tmp_path) as files:
         Tls(config)
     assert {"read own", "read trust.pem", "memfd_create"} <= set(files.counted)
     needed = 0
     for number, operation in enumerate(files.counted, 1):
-        with FailingFiles(tmp_path, number, code):
+        with FailingCalls(tmp_path, number, code):
             if operation.startswith("stat "):
                 Tls(config)  # a file is looked at again later
                 continue
@@ -79,7 +79,7 @@ def test_a_reload_with_a_failure_keeps_the_old_certificate_and_is_tried_again(
         if store == "trust":
             node.trust_store.write_text(CA.pem + "\n")
         caplog.clear()
-        with FailingFiles(folder, number, code) as files:
+        with FailingCalls(folder, number, code) as files:
             node.wait()
         if not files.has_failed:
             break
@@ -100,7 +100,7 @@ def test_a_failure_that_stays_is_told_once(tmp_path: Path, caplog: pytest.LogCap
     renewed = CA.sign("server")
     renewed.write(node.key_store)
     for _ in range(3):
-        with FailingFiles(tmp_path, 3) as files:
+        with FailingCalls(tmp_path, 3) as files:
             node.wait()
         assert files.has_failed
     (line,) = [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
@@ -117,14 +117,14 @@ def test_a_jwks_file_may_fail_at_the_start_and_later(
     folder.mkdir()
     sets = {**KEYS, URL: write_jwks(folder / "jwks.json", jwk("RSA", "one"))}
     for number in (1, 2):
-        with FailingFiles(folder, number, code) as files, pytest.raises(ConfigError, match=os.strerror(code)):
+        with FailingCalls(folder, number, code) as files, pytest.raises(ConfigError, match=os.strerror(code)):
             SecureBroker(tmp_path / f"not-started-{number}", sets)
         assert files.has_failed
     secure = SecureBroker(tmp_path / "data", sets)
     write_jwks(folder / "jwks.json", jwk("RSA", "two", 1))
     for number in (1, 2):
         caplog.clear()
-        with FailingFiles(folder, number, code) as files:
+        with FailingCalls(folder, number, code) as files:
             refused(secure, signed(key_id="two", number=1))
             accepted(secure, signed())
         assert files.has_failed
@@ -145,7 +145,7 @@ def test_the_token_of_a_node_may_fail_at_the_start_and_later(
     loop = Loop(lambda: now[0], lambda: 0)
     runner = StepRunner(loop, InPlace())
     for number in (1, 2):
-        with FailingFiles(tmp_path, number, code), pytest.raises(ConfigError, match=os.strerror(code)):
+        with FailingCalls(tmp_path, number, code), pytest.raises(ConfigError, match=os.strerror(code)):
             TokenFile(str(path), loop, runner)
     token = TokenFile(str(path), loop, runner)
 
@@ -157,7 +157,7 @@ def test_the_token_of_a_node_may_fail_at_the_start_and_later(
 
     path.write_text("second")
     for _ in range(2):
-        with FailingFiles(tmp_path, 2, code):
+        with FailingCalls(tmp_path, 2, code):
             assert look() == "first"
     assert [os.strerror(code) in one.getMessage() for one in caplog.records] == [True], "it is told once"
     assert look() == "second"

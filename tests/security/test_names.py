@@ -11,8 +11,8 @@ from barnabas.broker.security.der import parse_certificate
 from barnabas.broker.security.distinguished_name import subject_name
 from barnabas.broker.security.principal_mapping import NoMatchingRuleError, PrincipalMapping
 from barnabas.wire.configdef import ConfigError
-from tests.security.certificates import Authority
 from tests.support.cases import for_each
+from tests.support.security.certificates import Authority
 
 CA = Authority()
 

@@ -13,8 +13,8 @@ from barnabas.broker.security.stores import (
     load_trust_store,
 )
 from barnabas.wire.configdef import ConfigError
-from tests.security.certificates import Authority
 from tests.support.cases import for_each
+from tests.support.security.certificates import Authority
 
 CA = Authority()
 SERVER = CA.sign("server")

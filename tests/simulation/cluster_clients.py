@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.loop import Loop
 from barnabas.broker.net.inter_broker import InterBroker
+from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages import produce as p
-from barnabas.wire.records import BatchBuilder
 from tests.simulation.clock import START_MS
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.wire.batches.records import ControlRecordType, control_record_type, iter_batches, iter_records
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import fetch as f
 from barnabas.wire.messages import offsets as o
-from barnabas.wire.records import ControlRecordType, control_record_type, iter_batches, iter_records
 
 if TYPE_CHECKING:
     from tests.simulation.process import Process, Steps

@@ -20,7 +20,7 @@ from tests.simulation.partition_model import Batch, Marker
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.coordinator import GroupCoordinator
-    from barnabas.wire.records import Record
+    from barnabas.wire.batches.records import Record
 
 OffsetKey = tuple[str, str, int]
 

@@ -18,10 +18,9 @@ from tests.simulation.group_checks import GroupLog, Replayed, plain, same_groups
 from tests.simulation.partition_model import Batch, Marker, PartitionModel
 
 if TYPE_CHECKING:
-    from barnabas.broker.group_coordinators.runtime import CoordinatorRuntime
-    from barnabas.broker.group_coordinators.shard import Shard
-
     from barnabas.broker.context import Broker
+    from barnabas.broker.coordinators.runtime import CoordinatorRuntime
+    from barnabas.broker.coordinators.shard import Shard
     from barnabas.broker.replicas.partition import Partition
     from barnabas.coord.groups.coordinator import GroupCoordinator
     from barnabas.coord.share_state.coordinator import ShareCoordinator

@@ -17,9 +17,9 @@ from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
 from barnabas.storage import layout
 from barnabas.wire.errors import KafkaError
-from tests.crash.disk import Image
-from tests.crash.faulty_disk import Fault, FaultyDisk
-from tests.crash.survivors import Kind, Survivors
+from tests.support.disks.disk import Image
+from tests.support.disks.faulty_disk import Fault, FaultyDisk
+from tests.support.disks.survivors import Kind, Survivors
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker

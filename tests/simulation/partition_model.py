@@ -8,7 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.wire.records import BatchView, ControlRecordType, Record, control_record_type, iter_batches, iter_records
+from barnabas.wire.batches.records import (
+    BatchView,
+    ControlRecordType,
+    Record,
+    control_record_type,
+    iter_batches,
+    iter_records,
+)
 
 if TYPE_CHECKING:
     from barnabas.storage.log import Log

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import produce as p
 from barnabas.wire.messages import transactions as t
-from barnabas.wire.records import BatchBuilder
 from tests.simulation.clock import START_MS
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from barnabas.wire.batches.records import iter_batches, iter_records
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import share_groups as g
-from barnabas.wire.records import iter_batches, iter_records
 from tests.simulation.process import REQUEST_TIMEOUT_S
 from tests.simulation.share_ledger import ACCEPT, REJECT, RELEASE, RENEW
 

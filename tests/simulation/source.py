@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import produce as p
-from barnabas.wire.records import BatchBuilder
 from tests.simulation.clock import START_MS
 from tests.simulation.producer import BACKOFF_S, RETRIABLE
 

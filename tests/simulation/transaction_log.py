@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from barnabas.coord.topic_names import TRANSACTION_STATE_TOPIC
 from barnabas.coord.transactions import records
 from barnabas.coord.transactions.states import PREDECESSORS, PREPARED, TransactionState
-from barnabas.wire.records import ControlRecordType, control_record_type, iter_batches, iter_records
+from barnabas.wire.batches.records import ControlRecordType, control_record_type, iter_batches, iter_records
 
 if TYPE_CHECKING:
     from barnabas.coord.transactions.transaction import Transaction

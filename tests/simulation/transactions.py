@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from barnabas.coord.topic_names import TRANSACTION_STATE_TOPIC
 from barnabas.coord.transactions import records
 from barnabas.coord.transactions.states import IDLE
+from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest
-from barnabas.wire.records import BatchBuilder
 from tests.simulation.log_checks import LogChecks
 from tests.simulation.process import Process
 from tests.simulation.producer import Producer

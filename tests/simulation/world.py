@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from barnabas.wire.errors import KafkaError
-from tests.crash.faulty_disk import Fault
 from tests.simulation.faults import Faults
 from tests.simulation.network import Network
 from tests.simulation.node import Node
 from tests.simulation.processes import Processes
+from tests.support.disks.faulty_disk import Fault
 
 ACTIVE_S = 30.0
 HEALED_S = 60.0

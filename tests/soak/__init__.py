@@ -1,1 +1,1 @@
-"""`make soak MINUTES=n`: proof by volume, part by part with new seeds, recorded in docs/proof.jsonl."""
+"""`make soak MINUTES=n`: proof by volume, part by part with new seeds, recorded in docs/evidence/proof.jsonl."""

@@ -1,4 +1,4 @@
-"""`python -m tests.soak --minutes 10`: prove by volume, and write docs/proof.jsonl and docs/proof.md.
+"""`python -m tests.soak --minutes 10`: prove by volume, and write docs/evidence/proof.jsonl and docs/evidence/proof.md.
 
 `make soak MINUTES=10` sets up what it needs first. The minutes are spent on the parts whose newest proof is oldest,
 with new seeds each time; what has failed before is run first.
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--jobs", type=int, default=cores(), help="how many calls run at the same time (CPUs)")
     parser.add_argument("--network", action="store_true", help="also the parts that download something")
     parser.add_argument("--list", action="store_true", help="run nothing, list the parts, the next one first")
-    parser.add_argument("--page-only", action="store_true", help="run nothing, write docs/proof.md")
+    parser.add_argument("--page-only", action="store_true", help="run nothing, write docs/evidence/proof.md")
     options = parser.parse_args(arguments)
     records, everything = Records(), all_parts()
     parts = [part for part in everything if _is_named(part, options.part)]

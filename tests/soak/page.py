@@ -1,4 +1,6 @@
-"""Writes docs/proof.md from the record: figures, the newest proof of each part, open failures, and anomalies found.
+"""Writes docs/evidence/proof.md from the record.
+
+The page has figures, the newest proof of each part, open failures, and anomalies found.
 
 The page follows from the record and the parts alone, so that it is fresh or not on every machine: its version of the
 product is that of the newest call, and parts that were never run are not on it.
@@ -9,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from scripts.pages.prose import format_page
 from tests.soak.choice import by_age
 from tests.soak.part import Part
 from tests.soak.parts import FIGURES, Figure
 from tests.soak.records import ROOT, Call, open_failures
 from tests.soak.run import counted
 
-PAGE = ROOT / "docs" / "proof.md"
+PAGE = ROOT / "docs" / "evidence" / "proof.md"
 HERE = Path(__file__).parent
 
 
@@ -29,7 +32,7 @@ def page(calls: Sequence[Call], parts: Sequence[Part]) -> str:
         _failures(calls, parts),
         (HERE / "anomalies.md").read_text().strip(),
     ]
-    return "\n\n".join(sections) + "\n"
+    return format_page("\n\n".join(sections) + "\n")
 
 
 def total(figure: Figure, calls: Iterable[Call]) -> int:

@@ -1,4 +1,4 @@
-"""The record of all calls: docs/proof.jsonl, one JSON object a line, appended as each call ends.
+"""The record of all calls: docs/evidence/proof.jsonl, one JSON object a line, appended as each call ends.
 
 A call counts for the version of the product that it ran on: a hash of its source. Changes of tests and pages leave it.
 """
@@ -13,7 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FILE = ROOT / "docs" / "proof.jsonl"
+FILE = ROOT / "docs" / "evidence" / "proof.jsonl"
 PRODUCT = ("barnabas", "broker", "coord", "storage", "wire")
 
 

@@ -1,4 +1,4 @@
-"""docs/proof.md is what the record gives: figures of the newest version and of all, newest proofs, open failures."""
+"""docs/evidence/proof.md follows from the record: figures, newest proofs, open failures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATES = part("crash-states")
 
 def test_the_page_is_fresh() -> None:
     assert PAGE.read_text() == page(Records().calls, all_parts()), (
-        "docs/proof.md is stale: run `python -m tests.soak --page-only`"
+        "docs/evidence/proof.md is stale: run `python -m tests.soak --page-only`"
     )
 
 
@@ -42,7 +42,7 @@ def test_figures_are_sums_of_calls_that_passed_on_the_newest_version_and_on_all(
     assert total(FIGURE, calls) == 2300
     text = page(calls, [STATES])
     assert "| crash states | 2,000 | 2,300 |" in text
-    assert "is new, a hash of its source, of commit abc. On it: 2 calls, 1 of them failed" in text
+    assert "is new, a hash of its source, of commit abc.\nOn it: 2 calls, 1 of them failed" in text
     assert "On all versions: 4 calls, 1 of them failed, 0.0 hours, from 2026-01-01 to 2026-01-04, on 2 CPUs" in text
 
 

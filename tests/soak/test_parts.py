@@ -114,8 +114,8 @@ def test_files_whose_sizes_the_environment_sets_are_found(tmp_path: Path) -> Non
             "test_own.py": "from tests.support.volume import first_seed\n",
             "test_plain.py": 'assert settings({"BARNABAS_EXAMPLES": "9"})\n',
             "test_property.py": "from hypothesis import given\n",
-            "storage/test_shared.py": "from tests.storage.log_driver import EXAMPLES, append\n",
-            "storage/test_plain.py": "from tests.storage.log_driver import append\n",
+            "storage/test_shared.py": "from tests.support.logs.log_driver import EXAMPLES, append\n",
+            "storage/test_plain.py": "from tests.support.logs.log_driver import append\n",
         },
     )
     found = ("storage/test_shared.py", "test_own.py", "test_property.py")

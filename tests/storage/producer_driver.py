@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from barnabas.storage.log import Log
-from barnabas.storage.producer_state import ProducerState
+from barnabas.storage.producers.producer_state import ProducerState
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.storage.log_driver import (
+from tests.support.logs.log_driver import (
     append,
     batch_of,
     small_config,

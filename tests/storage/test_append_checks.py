@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from barnabas.storage.log import Log
+from barnabas.wire.batches.records import HEADER, BatchView, end_txn_marker, iter_batches
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records import HEADER, BatchView, end_txn_marker, iter_batches
 from barnabas.wire.steps import result_of
-from tests.storage.log_driver import append, batch_of, open_log, records_from, small_config, values_from
 from tests.support.cases import for_each
+from tests.support.logs.log_driver import append, batch_of, open_log, records_from, small_config, values_from
 
 HEADER_FIELDS = [
     "base_offset",

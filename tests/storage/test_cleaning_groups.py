@@ -8,14 +8,14 @@ import pytest
 
 from barnabas.storage import layout
 from barnabas.storage.log import Log
-from tests.storage.cleaning_driver import (
+from tests.support.logs.cleaning_driver import (
     clean,
     close_segment,
     compacted,
     keys_and_values,
     put,
 )
-from tests.storage.log_driver import open_log
+from tests.support.logs.log_driver import open_log
 
 
 @pytest.fixture

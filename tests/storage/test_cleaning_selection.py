@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.storage.cleaning.selection import cleanable
 from barnabas.storage.log import Log
-from tests.storage.cleaning_driver import (
+from tests.support.logs.cleaning_driver import (
     NOW_MS,
     clean,
     close_segment,
@@ -16,7 +16,7 @@ from tests.storage.cleaning_driver import (
     keys_and_values,
     put,
 )
-from tests.storage.log_driver import append_marker, open_log
+from tests.support.logs.log_driver import append_marker, open_log
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.storage.cleaning.selection import cleanable, cleaning_task
 from barnabas.storage.log import Log
-from tests.storage.cleaning_driver import (
+from tests.support.logs.cleaning_driver import (
     AMPLE,
     DELETE_RETENTION_MS,
     NOW_MS,
@@ -20,7 +20,7 @@ from tests.storage.cleaning_driver import (
     producers,
     put,
 )
-from tests.storage.log_driver import append_marker, kill, open_log
+from tests.support.logs.log_driver import append_marker, kill, open_log
 
 
 @pytest.fixture

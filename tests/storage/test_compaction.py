@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,11 @@ from barnabas.storage.cleaning.cleaner import Cleaner
 from barnabas.storage.cleaning.key_map import KEY_BYTES
 from barnabas.storage.cleaning.selection import CleanerLimits
 from barnabas.storage.damage import DamagedLog
-from barnabas.storage.files import UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.wire.errors import KafkaError
-from tests.storage.cleaning_driver import (
+from tests.support.cases import for_each
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.logs.cleaning_driver import (
     AMPLE,
     batches_of,
     clean,
@@ -27,8 +29,7 @@ from tests.storage.cleaning_driver import (
     stored,
     task_for,
 )
-from tests.storage.log_driver import open_log, records_from
-from tests.support.cases import for_each
+from tests.support.logs.log_driver import open_log, records_from
 
 
 @pytest.fixture
@@ -139,15 +140,10 @@ def test_damaged_batch_ends_the_pass_and_leaves_the_log(log: Log) -> None:
 
 
 def test_full_disk_leaves_the_log_and_no_file_behind(tmp_path: Path) -> None:
-    class Full(UnsyncedFiles):
-        room = 100_000
 
-        def write_at(self, file: object, data: object, position: int) -> None:
-            if file.path.endswith(".cleaned"):  # type: ignore[attr-defined]
-                raise OSError(28, "No space left on device")
-            super().write_at(file, data, position)  # type: ignore[arg-type]
-
-    log = open_log(tmp_path, compacted(), Full())
+    log = open_log(
+        tmp_path, compacted(), FailingFiles(is_synced=False, errors={"write": errno.ENOSPC}, errors_in=".cleaned")
+    )
     put(log, (b"a", b"1"))
     put(log, (b"a", b"2"))
     close_segment(log)

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from barnabas.storage.cleaning.key_map import KEY_BYTES
 from barnabas.storage.cleaning.selection import CleanerLimits, cleanable
 from barnabas.storage.log import Log
-from barnabas.wire.records import BatchBuilder, ControlRecordType, Record, control_record_type, iter_records
-from tests.storage.cleaning_driver import DELETE_RETENTION_MS, NOW_MS, batches_of, clean, compacted, data_of
-from tests.storage.log_driver import PROPERTY, append, append_marker, kill, open_log, records_from, restart
+from barnabas.wire.batches.records import BatchBuilder, ControlRecordType, Record, control_record_type, iter_records
+from tests.support.logs.cleaning_driver import DELETE_RETENTION_MS, NOW_MS, batches_of, clean, compacted, data_of
+from tests.support.logs.log_driver import PROPERTY, append, append_marker, kill, open_log, records_from, restart
 
 PLAIN, IDEMPOTENT, TRANSACTIONAL = -1, 7, 8
 AMPLE_MEMORY = 1 << 20

@@ -10,7 +10,9 @@ import pytest
 
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.log import Log
-from tests.storage.log_driver import (
+from tests.support.cases import for_each
+from tests.support.logs.filled_log import filled_log, names_in
+from tests.support.logs.log_driver import (
     EXAMPLES,
     append,
     append_marker,
@@ -21,8 +23,6 @@ from tests.storage.log_driver import (
     small_config,
     values_from,
 )
-from tests.storage.test_recovery import filled_log, names_in
-from tests.support.cases import for_each
 from tests.support.volume import first_seed
 
 

@@ -9,11 +9,20 @@ import pytest
 
 from barnabas.storage import layout
 from barnabas.storage.log import Log
-from barnabas.storage.txn_index import AbortedTransaction
+from barnabas.storage.segments.txn_index import AbortedTransaction
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.crash.broken import require
-from tests.crash.faulty_disk import OPERATIONS, Fault, FaultyDisk
-from tests.storage.log_driver import append, append_marker, batch_of, kill, open_log, restart, small_config, values_from
+from tests.support.disks.broken import require
+from tests.support.disks.faulty_disk import OPERATIONS, Fault, FaultyDisk
+from tests.support.logs.log_driver import (
+    append,
+    append_marker,
+    batch_of,
+    kill,
+    open_log,
+    restart,
+    small_config,
+    values_from,
+)
 from tests.support.volume import first_seed, how_many
 
 FAULTS = how_many("BARNABAS_FAULTS", 200)

@@ -11,31 +11,9 @@ import pytest
 from barnabas.storage.files import Buffer, File, UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.storage.log_driver import append, batch_of, kill, open_log, restart, small_config, values_from
 from tests.support.cases import for_each
-
-
-class FailingFiles(UnsyncedFiles):
-    """Fails the nth write from now on, after a part of its bytes is written, or every sync."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.writes_left = -1
-        self.part = 0.5
-        self.sync_fails = False
-
-    def write_at(self, file: File, data: Buffer, position: int) -> None:
-        if self.writes_left == 0:
-            self.writes_left = -1
-            os.pwrite(file.fd, memoryview(data)[: int(len(data) * self.part)], position)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
-        if self.writes_left > 0:
-            self.writes_left -= 1
-        super().write_at(file, data, position)
-
-    def sync(self, file: File) -> None:
-        if self.sync_fails:
-            raise OSError(errno.EIO, os.strerror(errno.EIO), file.path)
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.logs.log_driver import append, batch_of, kill, open_log, restart, small_config, values_from
 
 
 class ShortWriteFiles(UnsyncedFiles):
@@ -54,11 +32,11 @@ def size_of(log: Log) -> int:
 @pytest.mark.parametrize("part", [0.0, 0.3, 0.99])
 def test_full_disk_undoes_the_append(tmp_path: Path, part: float) -> None:
     """KAFKA_STORAGE_ERROR, no bytes left, no offset and no sequence used; the retry succeeds."""
-    files = FailingFiles()
+    files = FailingFiles(is_synced=False)
     log = open_log(tmp_path, small_config(segment_bytes=1 << 20), files)
     append(log, batch_of([b"a"], producer=(1, 0, 0)))
     size = size_of(log)
-    files.writes_left, files.part = 0, part
+    files.errors["write"], files.times, files.part = errno.ENOSPC, 1, part
     with pytest.raises(KafkaError) as caught:
         append(log, batch_of([b"b"], producer=(1, 0, 1)))
     assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -71,9 +49,9 @@ def test_full_disk_undoes_the_append(tmp_path: Path, part: float) -> None:
 @for_each("nth", range(12))
 def test_log_works_after_a_failure_at_any_write(tmp_path: Path, nth: int) -> None:
     """Also during a roll: index files, the new segment, the snapshot, the epoch checkpoint."""
-    files = FailingFiles()
+    files = FailingFiles(is_synced=False)
     log = open_log(tmp_path, small_config(segment_bytes=300, index_interval_bytes=0), files)
-    files.writes_left = nth
+    files.errors["write"], files.skip, files.times = errno.ENOSPC, nth, 1
     acknowledged, refused = [], []
     for at in range(12):
         value = b"%d" % at
@@ -92,10 +70,10 @@ def test_log_works_after_a_failure_at_any_write(tmp_path: Path, nth: int) -> Non
 
 def test_failed_sync_is_raised_and_advances_nothing(tmp_path: Path) -> None:
     """After a failed fsync the state on disk is unknown; the recovery point stays."""
-    files = FailingFiles()
+    files = FailingFiles(is_synced=False)
     log = open_log(tmp_path, files=files)
     append(log, batch_of([b"a"]))
-    files.sync_fails = True
+    files.errors["sync"] = errno.EIO
     with pytest.raises(KafkaError) as caught:
         log.flush()
     assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR

@@ -8,12 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.storage.follower_append import UnexpectedOffset
+from barnabas.storage.append.follower_append import UnexpectedOffset
 from barnabas.storage.log import Log
-from barnabas.storage.truncation import Truncation
+from barnabas.storage.recover.truncation import Truncation
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.storage.log_driver import PROPERTY, append, append_marker, batch_of, kill, open_log, restart, small_config
 from tests.storage.producer_driver import full_replay, snapshot_fields
+from tests.support.logs.log_driver import (
+    PROPERTY,
+    append,
+    append_marker,
+    batch_of,
+    kill,
+    open_log,
+    restart,
+    small_config,
+)
 
 STEPS = st.lists(
     st.tuples(st.integers(1, 3), st.sampled_from(["send", "send", "plain", "begin", "commit", "abort", "epoch"])),

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import errno
 import itertools
-import os
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from barnabas.storage.files import Files, UnsyncedFiles
-from barnabas.storage.foreign import is_of_partition
+from barnabas.storage.directories.foreign import is_of_partition
+from barnabas.storage.files import Files
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.storage.dirs_driver import OTHER_ID, append_batches, log_dirs, open_log, opened_dirs
 from tests.support.cases import for_each
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.logs.dirs_driver import OTHER_ID, append_batches, log_dirs, open_log, opened_dirs
 
 UNIQUE = "0123456789abcdef" * 2
 
@@ -72,15 +71,11 @@ def test_they_are_left_as_they_are(tmp_path: Path) -> None:
 def test_one_that_cannot_be_read_is_no_stray(tmp_path: Path) -> None:
     """One failing file operation must not prevent a start."""
 
-    class Unreadable(UnsyncedFiles):
-        def list_files(self, path: str) -> Iterable[tuple[str, int]]:
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-
     dirs = opened_dirs(tmp_path)
     append_batches(open_log(dirs, "gone"), 1)
     dirs.close()
     dirs = opened_dirs(tmp_path)
-    dirs.files = Unreadable()
+    dirs.files = FailingFiles(is_synced=False, errors={"list_files": errno.EACCES})
     assert dirs.leave_foreign() == [str(tmp_path / "gone-0")]
     assert list(dirs.found()) == []
     dirs.release()

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.storage.log import Log
-from compat.kafka_tools import run_tool
-from tests.storage.log_driver import append, append_marker, batch_of, kill, open_log, small_config
+from tests.support.jvm.kafka_tools import run_tool
+from tests.support.logs.log_driver import append, append_marker, batch_of, kill, open_log, small_config
 
 KINDS = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 COMPLAINT = re.compile(r"mismatch|invalid|exception|corrupt|isvalid: false|out of order|fatal|error", re.IGNORECASE)

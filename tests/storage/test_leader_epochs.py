@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.storage.checkpoints import CorruptCheckpoint
+from barnabas.storage.append.leader_epochs import LeaderEpochCache
+from barnabas.storage.directories.checkpoints import CorruptCheckpoint
 from barnabas.storage.files import UnsyncedFiles
-from barnabas.storage.leader_epochs import LeaderEpochCache
-from tests.storage.log_driver import PROPERTY
 from tests.support.cases import for_each
+from tests.support.logs.log_driver import PROPERTY
 
 
 def naive_end_offset(epoch_of: dict[int, int], epoch: int, end: int) -> tuple[int, int]:

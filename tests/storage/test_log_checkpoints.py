@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from barnabas.storage import layout
+from barnabas.storage.directories.log_dirs import LogDir
 from barnabas.storage.files import UnsyncedFiles
-from barnabas.storage.log_dirs import LogDir
-from tests.storage.dirs_driver import CHECKPOINTS, OTHER_ID, append_batches, open_log, opened_dirs
-from tests.storage.log_driver import append, batch_of, values_from
+from tests.support.logs.dirs_driver import CHECKPOINTS, OTHER_ID, append_batches, open_log, opened_dirs
+from tests.support.logs.log_driver import append, batch_of, values_from
 
 
 def test_log_start_is_checkpointed_even_where_a_segment_starts(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from barnabas.storage import layout
 from barnabas.storage.damage import DamagedLog
-from barnabas.storage.deleted_topics import RECENT, DeletedTopics
-from tests.storage.dirs_driver import OTHER_ID, log_dirs, open_log, opened_dirs
-from tests.storage.log_driver import TOPIC_ID, append, batch_of, values_from
+from barnabas.storage.directories.deletions import RECENT, DeletedTopics
 from tests.support.cases import for_each
+from tests.support.logs.dirs_driver import OTHER_ID, log_dirs, open_log, opened_dirs
+from tests.support.logs.log_driver import TOPIC_ID, append, batch_of, values_from
 
 
 def test_deleted_log_is_renamed_at_once_and_removed_later(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from barnabas.storage import layout
-from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
+from barnabas.storage.directories.checkpoints import CorruptCheckpoint
+from barnabas.storage.directories.log_dirs import DataDirLocked, DataDirMismatch
 from barnabas.storage.files import Files
-from barnabas.storage.log_dirs import DataDirLocked, DataDirMismatch
-from tests.storage.dirs_driver import append_batches, log_dirs, open_log, opened_dirs
-from tests.storage.log_driver import append, batch_of, values_from
 from tests.support.cases import for_each
+from tests.support.logs.dirs_driver import append_batches, log_dirs, open_log, opened_dirs
+from tests.support.logs.log_driver import append, batch_of, values_from
 
 
 def test_a_data_directory_that_is_made_admits_only_its_owner(tmp_path: Path) -> None:

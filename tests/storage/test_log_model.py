@@ -11,10 +11,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from barnabas.storage import retention
+from barnabas.storage.cleaning import retention
 from barnabas.storage.log import Log
 from barnabas.wire.steps import result_of
-from tests.storage.log_driver import EXAMPLES, append, batch_of, kill, open_log, restart, small_config, values_from
+from tests.support.logs.log_driver import EXAMPLES, append, batch_of, kill, open_log, restart, small_config, values_from
 
 
 class LogMachine(RuleBasedStateMachine):

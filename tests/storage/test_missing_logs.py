@@ -9,8 +9,8 @@ import pytest
 
 from barnabas.storage import layout
 from barnabas.storage.damage import DamagedLog
-from tests.storage.dirs_driver import OTHER_ID, append_batches, open_log, opened_dirs
-from tests.storage.log_driver import append, batch_of, values_from
+from tests.support.logs.dirs_driver import OTHER_ID, append_batches, open_log, opened_dirs
+from tests.support.logs.log_driver import append, batch_of, values_from
 
 
 def test_new_log_with_the_name_of_a_deleted_one_is_not_damaged(tmp_path: Path) -> None:

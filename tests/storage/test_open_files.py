@@ -14,12 +14,12 @@ import pytest
 
 from barnabas.storage import layout
 from barnabas.storage.damage import DamagedLog
+from barnabas.storage.directories.log_dirs import LogDirs
 from barnabas.storage.files import File, Files, FileSlice, UnsyncedFiles
 from barnabas.storage.log import Log
-from barnabas.storage.log_dirs import LogDirs
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.storage.log_driver import TOPIC_ID, append, batch_of, small_config, values_from
 from tests.support.cases import for_each
+from tests.support.logs.log_driver import TOPIC_ID, append, batch_of, small_config, values_from
 
 
 class Disk(UnsyncedFiles):

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.storage.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
-from barnabas.storage.producer_state import ProducerState
-from barnabas.wire.crc import crc32c
+from barnabas.storage.producers.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
+from barnabas.storage.producers.producer_state import ProducerState
+from barnabas.wire.batches.crc import crc32c
 from barnabas.wire.messages.log_records import ProducerSnapshot
-from tests.storage.log_driver import (
+from tests.storage.producer_driver import BIG, full_replay, send, snapshot_fields
+from tests.support.logs.log_driver import (
     PROPERTY,
     append,
     append_marker,
@@ -23,7 +24,6 @@ from tests.storage.log_driver import (
     restart,
     small_config,
 )
-from tests.storage.producer_driver import BIG, full_replay, send, snapshot_fields
 
 
 @PROPERTY

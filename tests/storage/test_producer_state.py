@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.storage.log_driver import (
+from tests.storage.producer_driver import BIG, MAX, refused, send
+from tests.support.logs.log_driver import (
     PROPERTY,
     open_log,
     restart,
 )
-from tests.storage.producer_driver import BIG, MAX, refused, send
 
 
 def test_exact_repeat_is_answered_with_the_original_offset(tmp_path: Path) -> None:

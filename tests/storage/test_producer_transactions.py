@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.storage.log_driver import (
+from tests.storage.producer_driver import BIG, refused, send
+from tests.support.logs.log_driver import (
     append,
     append_marker,
     batch_of,
@@ -15,7 +16,6 @@ from tests.storage.log_driver import (
     open_log,
     restart,
 )
-from tests.storage.producer_driver import BIG, refused, send
 
 
 def test_inactive_producer_expires_but_never_inside_a_transaction(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.storage.log import Log
+from barnabas.wire.batches.records import HEADER, iter_batches
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records import HEADER, iter_batches
-from tests.storage.log_driver import append, batch_of, open_log, restart, small_config, values_from
+from tests.support.logs.log_driver import append, batch_of, open_log, restart, small_config, values_from
 
 SIZE = len(batch_of([b"v" * 20]))
 

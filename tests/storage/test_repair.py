@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import random
 import shutil
 from functools import partial
@@ -14,44 +13,19 @@ import pytest
 from barnabas.storage import layout
 from barnabas.storage.checking.check import check_directory
 from barnabas.storage.checking.repair import Repair
-from barnabas.storage.files import Buffer, File, ReadOnlyFiles, UnsyncedFiles
+from barnabas.storage.directories.log_dirs import LogDirs
+from barnabas.storage.files import ReadOnlyFiles, UnsyncedFiles
 from barnabas.storage.log import Log
-from barnabas.storage.log_dirs import LogDirs
 from barnabas.wire.errors import KafkaError
-from tests.storage.log_driver import TOPIC_ID, append, append_marker, batch_of, small_config, values_from
+from tests.support.disks.failing_files import FailingFiles
+from tests.support.logs.log_driver import TOPIC_ID, append, append_marker, batch_of, small_config, values_from
 from tests.support.volume import for_each_seed, seeds
 
 END = 30
 CONFIG = small_config(segment_bytes=400)
 
-
-class InterruptedFiles(UnsyncedFiles):
-    """Raises at the nth change of the disk."""
-
-    def __init__(self, changes: int) -> None:
-        super().__init__()
-        self._left = changes
-
-    def _change(self, path: str) -> None:
-        if self._left == 0:
-            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
-        self._left -= 1
-
-    def write_at(self, file: File, data: Buffer, position: int) -> None:
-        self._change(file.path)
-        super().write_at(file, data, position)
-
-    def truncate(self, file: File, size: int) -> None:
-        self._change(file.path)
-        super().truncate(file, size)
-
-    def rename(self, old: str, new: str) -> None:
-        self._change(old)
-        super().rename(old, new)
-
-    def unlink(self, path: str) -> None:
-        self._change(path)
-        super().unlink(path)
+CHANGES = ("write", "truncate", "rename", "unlink")
+"""The operations that change the disk."""
 
 
 def open_logs(path: Path) -> tuple[LogDirs, Log]:
@@ -151,8 +125,10 @@ def test_interrupted_repair_can_be_repeated(tmp_path: Path, whole: Path) -> None
     expected = values_in(once)
     for changes in range(200):
         path = damaged_copy(whole, tmp_path / str(changes))
+        files = FailingFiles(is_synced=False, errors=dict.fromkeys(CHANGES, errno.EIO))
+        files.skip, files.part = changes, 0.0
         try:
-            Repair(InterruptedFiles(changes), str(path), ("t", 0)).run()
+            Repair(files, str(path), ("t", 0)).run()
         except (OSError, KafkaError):
             Repair(UnsyncedFiles(), str(path), ("t", 0)).run()
         else:

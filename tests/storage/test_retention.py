@@ -10,11 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.storage import layout, retention
+from barnabas.storage import layout
+from barnabas.storage.cleaning import retention
+from barnabas.storage.directories.log_dirs import LogDirs
 from barnabas.storage.files import UnsyncedFiles
 from barnabas.storage.log import Log
-from barnabas.storage.log_dirs import LogDirs
-from tests.storage.log_driver import PROPERTY, TOPIC_ID, append, batch_of, open_log, records_from, restart, small_config
+from tests.support.logs.log_driver import (
+    PROPERTY,
+    TOPIC_ID,
+    append,
+    batch_of,
+    open_log,
+    records_from,
+    restart,
+    small_config,
+)
 
 NOW_MS = 1_000_000
 DELETE = frozenset({"delete"})

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from barnabas.storage.files import File, UnsyncedFiles
 from barnabas.storage.log import Log
-from barnabas.storage.rolling import should_roll
-from barnabas.storage.segment import Segment
+from barnabas.storage.segments.segment import Segment, should_roll
 from barnabas.wire.steps import result_of
-from tests.storage.log_driver import append, batch_of, kill, open_log, restart, small_config, values_from
+from tests.support.logs.log_driver import append, batch_of, kill, open_log, restart, small_config, values_from
 
 SIZE = len(batch_of([b"v"]))
 HOUR = 3_600_000

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.storage import layout, swap
+from barnabas.storage import layout
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import UnsyncedFiles
 from barnabas.storage.log import Log
-from barnabas.storage.segment import Segment
-from barnabas.wire.records import iter_batches, iter_records
-from tests.crash.faulty_disk import Fault, FaultyDisk
-from tests.storage.log_driver import append, batch_of, open_log, records_from, small_config
+from barnabas.storage.recover import swap
+from barnabas.storage.segments.segment import Segment
+from barnabas.wire.batches.records import iter_batches, iter_records
+from tests.support.disks.faulty_disk import Fault, FaultyDisk
+from tests.support.logs.log_driver import append, batch_of, open_log, records_from, small_config
 from tests.support.volume import first_seed
 
 Rename = tuple[str, str]

@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.storage.log import Log
-from barnabas.storage.timestamps import IN_PLACE_UNITS, LookupBudget
-from barnabas.wire import long_record
-from barnabas.wire.compression import compress
-from barnabas.wire.decompression import Source, decompressed_steps
+from barnabas.storage.read.timestamps import IN_PLACE_UNITS, LookupBudget
+from barnabas.wire.batches import long_record
+from barnabas.wire.batches.compression import compress
+from barnabas.wire.batches.decompression import Source, decompressed_steps
+from barnabas.wire.batches.record_search import SearchedRecords
+from barnabas.wire.batches.records import HEADER_SIZE, BatchBuilder, BatchView, iter_records
 from barnabas.wire.errors import CorruptRecord, ErrorCode, KafkaError
-from barnabas.wire.record_search import SearchedRecords
-from barnabas.wire.records import HEADER_SIZE, BatchBuilder, BatchView, iter_records
 from barnabas.wire.steps import result_of
-from tests.raw_batches import BASE_MS, bomb, raw_batch, record
-from tests.steps import counted
-from tests.storage.log_driver import append, batch_of, open_log, small_config
 from tests.support.cases import for_each
+from tests.support.logs.log_driver import append, batch_of, open_log, small_config
+from tests.support.logs.raw_batches import BASE_MS, bomb, raw_batch, record
+from tests.support.steps import counted
 
 MANY = 4 * IN_PLACE_UNITS
 LATER = BASE_MS + 10

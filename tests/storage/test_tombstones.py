@@ -8,8 +8,9 @@ import pytest
 
 from barnabas.storage.cleaning.selection import CleanerLimits
 from barnabas.storage.log import Log
-from barnabas.wire.records import DELETE_HORIZON_BIT, BatchBuilder, iter_records
-from tests.storage.cleaning_driver import (
+from barnabas.wire.batches.records import DELETE_HORIZON_BIT, BatchBuilder, iter_records
+from tests.support.cases import for_each
+from tests.support.logs.cleaning_driver import (
     DELETE_RETENTION_MS,
     NOW_MS,
     batches_of,
@@ -20,8 +21,7 @@ from tests.storage.cleaning_driver import (
     keys_and_values,
     put,
 )
-from tests.storage.log_driver import append, open_log
-from tests.support.cases import for_each
+from tests.support.logs.log_driver import append, open_log
 
 
 @pytest.fixture

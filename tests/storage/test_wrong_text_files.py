@@ -12,12 +12,12 @@ import pytest
 from barnabas.storage import layout
 from barnabas.storage.checking.check import check_directory
 from barnabas.storage.checking.repair import Repair
-from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.damage import DamagedLog
+from barnabas.storage.directories.checkpoints import CorruptCheckpoint
+from barnabas.storage.directories.log_dirs import DataDirMismatch
 from barnabas.storage.files import Files, ReadOnlyFiles
-from barnabas.storage.log_dirs import DataDirMismatch
-from tests.storage.dirs_driver import append_batches, log_dirs, open_log, opened_dirs
 from tests.support.cases import for_each
+from tests.support.logs.dirs_driver import append_batches, log_dirs, open_log, opened_dirs
 
 WRONG_BYTES = (0x00, 0x0A, 0x20, 0x2D, 0x39, 0x3D, 0x7F, 0xC3, 0xFF)
 HUGE = str(10**40).encode()

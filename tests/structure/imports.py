@@ -23,7 +23,7 @@ def python_files(folders: Iterable[str] = PACKAGES) -> list[Path]:
 
 
 def module_name(path: Path) -> str:
-    """The name under which a file is imported: `barnabas.wire.records` for wire/records.py."""
+    """The name under which a file is imported: `barnabas.wire.batches.records` for wire/batches/records.py."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     if parts[0] != "barnabas":
         parts = ("barnabas", *parts)

@@ -62,7 +62,7 @@ def test_a_size_is_a_number_above_0(monkeypatch: pytest.MonkeyPatch, text: str) 
 
 
 def test_brokers_of_tests_do_not_take_the_variables_for_keys() -> None:
-    from bench.servers import TEST_VARIABLES
+    from tests.support.processes.server import TEST_VARIABLES
 
     assert {volume.SEED, *volume.SIZES} <= TEST_VARIABLES
 

@@ -17,6 +17,8 @@ T = TypeVar("T")
 What = str | Callable[[], str]
 """What is waited for; a function is asked at the deadline, and can say how far it has come."""
 Errors = tuple[type[BaseException], ...]
+ANY_ERROR: Errors = (Exception,)
+"""For conditions that ask a broker which may be down meanwhile."""
 TIMEOUT_S = 60.0
 PAUSE_S, LONGEST_PAUSE_S, GROWTH = 0.02, 0.25, 1.2
 """Between two looks: a wait that takes long looks less often."""

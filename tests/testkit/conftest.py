@@ -7,4 +7,4 @@ import pytest
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load it."""
-    config.pluginmanager.import_plugin("tests.support.spark")
+    config.pluginmanager.import_plugin("tests.support.spark.session")

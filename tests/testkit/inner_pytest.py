@@ -13,7 +13,7 @@ from pathlib import Path
 
 from _pytest.config import default_plugins
 
-from tests.support.forking import ForkServer
+from tests.support.processes.forking import ForkServer
 
 FORKS = ForkServer(
     *("pytest", *(f"_pytest.{name}" for name in default_plugins)),

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from barnabas.testing import Broker, Cluster, RefusedError
 from barnabas.testing.clients import AiokafkaClients, ConfluentClients, KafkaPythonClients
 from barnabas.testing.process import BrokerProcess
-from tests.support.commands import run_barnabas
+from tests.support.processes.commands import run_barnabas
 
 WAYS = [("plain", False), ("scram", False), ("scram-sha-256", True), ("scram", True), (None, True)]
 AUTHORIZER = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from barnabas.testing import Broker, Cluster, RefusedError
 from barnabas.testing.durations import seconds_of
 from tests.support.cases import for_each
-from tests.support.commands import run_barnabas
+from tests.support.processes.commands import run_barnabas
 
 
 def _states(kafka: Cluster, group: str) -> str:

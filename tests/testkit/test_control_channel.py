@@ -13,7 +13,7 @@ from typing import Any
 
 from barnabas.testing import Broker
 from tests.support.cases import for_each
-from tests.support.commands import run_barnabas
+from tests.support.processes.commands import run_barnabas
 
 
 def ask(broker: Broker, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, Any]:

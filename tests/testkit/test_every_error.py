@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from barnabas.control.traffic.recorder import api_name
+from barnabas.kit.traffic.recorder import api_name
 from barnabas.testing import Cluster
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.types import uuid_from_text
-from tests.broker.access_cases import BROKER_CASES, TOPIC, Case
 from tests.support.cases import for_each
+from tests.support.requests.access_cases import BROKER_CASES, TOPIC, Case
 from tests.testkit.raw import Raw
 
 SEED = int(os.environ.get("BARNABAS_SEED") or random.randrange(1 << 32))

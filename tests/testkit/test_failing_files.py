@@ -16,12 +16,12 @@ import trio
 
 from barnabas.broker.config.load import load
 from barnabas.broker.config.server_config import ServerConfig
-from barnabas.control.clusters import Clusters
-from barnabas.control.errors import ControlError, NotFoundError
-from barnabas.control.opening import Opening
-from barnabas.control.operations import perform
-from barnabas.control.virtual_cluster import VirtualCluster
-from tests.failing_files import FailingFiles
+from barnabas.kit.clusters.clusters import Clusters
+from barnabas.kit.clusters.opening import Opening
+from barnabas.kit.clusters.virtual_cluster import VirtualCluster
+from barnabas.kit.errors import ControlError, NotFoundError
+from barnabas.kit.operations.registry import perform
+from tests.support.disks.failing_calls import FailingCalls
 
 CODES = [errno.EIO, errno.ENOSPC]
 VALUE = "eA=="
@@ -84,7 +84,7 @@ class Attempts:
         self.number += 1
         outcome: Any
         code = CODES[self.number % 2]
-        with FailingFiles(self._folder, self.number, code, LOOKED_AT) as files:
+        with FailingCalls(self._folder, self.number, code, LOOKED_AT) as files:
             try:
                 outcome = await act()
             except ControlError as error:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from barnabas.control import memory_files
-from barnabas.control.memory_files import MemoryFiles
+from barnabas.kit.clusters import memory_files
+from barnabas.kit.clusters.memory_files import MemoryFiles
 from barnabas.storage.files import File, Files, UnsyncedFiles
-from tests.failing_files import FailingFiles
 from tests.support.cases import for_each
+from tests.support.disks.failing_calls import FailingCalls
 
 STEPS = 300
 
@@ -165,7 +165,7 @@ def test_a_publish_that_fails_changes_nothing(tmp_path: Path) -> None:
         number += 1
         root = tmp_path / f"{number}"
         files, file = _with_a_record(root)
-        with FailingFiles(root, number, errno.ENOSPC) as failing, suppress(OSError):
+        with FailingCalls(root, number, errno.ENOSPC) as failing, suppress(OSError):
             files.publish()
         if not failing.has_failed:
             break

@@ -18,15 +18,15 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.cassette.exchange import Exchange
-from barnabas.cassette.text import HEADER, read
 from barnabas.cli.app import run
+from barnabas.kit.cassette.exchange import Exchange
+from barnabas.kit.cassette.text import HEADER, read
 from barnabas.testing import Broker, Cluster
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.messages.headers import RequestHeader
 from barnabas.wire.messages.sasl import SaslHandshakeRequest
-from tests.clients.live_group import wait_until
 from tests.support.sockets import is_ended_by_peer
+from tests.support.waiting import wait_for
 
 
 class Command:
@@ -169,7 +169,7 @@ def test_a_killed_recording_is_whole_up_to_its_last_request(kafka: Cluster, tmp_
     file = tmp_path / "orders.cassette"
     with recording(kafka.bootstrap_servers, file) as proxy:
         produce(proxy.address, "orders", 1)
-        wait_until(lambda: '"Produce"' in file.read_text(encoding="utf-8"), "the request in the file")  # by a thread
+        wait_for(lambda: '"Produce"' in file.read_text(encoding="utf-8"), "the request in the file")  # by a thread
         proxy.process.kill()
         proxy.process.wait()
     assert ApiKey.PRODUCE in {one.api for one in exchanges(file)}
@@ -194,7 +194,7 @@ def test_a_recording_without_descriptors_goes_on_when_there_are_some(kafka: Clus
         host, _, port = proxy.address.rpartition(":")
         before = psutil.Process(proxy.process.pid).num_fds()
         with socket.create_connection((host, int(port)), timeout=20):
-            wait_until(lambda: psutil.Process(proxy.process.pid).num_fds() == before + 2, "a connection")
+            wait_for(lambda: psutil.Process(proxy.process.pid).num_fds() == before + 2, "a connection")
             limits = resource.prlimit(proxy.process.pid, resource.RLIMIT_NOFILE)
             used = {int(one.name) for one in Path(f"/proc/{proxy.process.pid}/fd").iterdir()}
             following = next(number for number in count() if number not in used)

@@ -12,7 +12,7 @@ import pytest
 
 from barnabas.testing import Cluster
 from barnabas.testing.spark import process_available
-from tests.support.spark import MARKS
+from tests.support.spark.session import MARKS
 
 pytestmark = MARKS
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.client.broker_loads import score
-from barnabas.wire.broker_load import TAG, BrokerLoad, encode, find, is_asked_for
+from barnabas.wire.clients.broker_load import TAG, BrokerLoad, encode, find, is_asked_for
 from barnabas.wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
 
 LOAD = BrokerLoad(0.5, 0.25, 1e9, 0.75, 1000.0, 50_000.0, 7.0, 12.5)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from barnabas.wire.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
-from tests.steps import counted
-from tests.wire.recorded import vectors
+from tests.support.requests.recorded import vectors
+from tests.support.steps import counted
 
 
 def _built(message: Message, version: int) -> tuple[bytes, int]:

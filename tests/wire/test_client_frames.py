@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.wire.api_keys import ApiKey
-from barnabas.wire.connection import Connection, RequestReceived, ResponseReceived
+from barnabas.wire.clients.connection import Connection, RequestReceived, ResponseReceived
 from barnabas.wire.frame import (
     SIZE,
     api_versions_response_version,
@@ -15,7 +15,7 @@ from barnabas.wire.frame import (
 )
 from barnabas.wire.messages.headers import RequestHeader
 from barnabas.wire.types import Chunk, chunk_bytes
-from tests.wire.recorded import Exchange, exchanges
+from tests.support.requests.recorded import Exchange, exchanges
 
 
 def framed(data: bytes) -> bytes:

@@ -13,7 +13,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.wire.compression import Codec, compress, decompress
+from barnabas.wire.batches.compression import Codec, compress, decompress
 from barnabas.wire.errors import CorruptRecord, ErrorCode
 from tests.support.cases import for_each
 

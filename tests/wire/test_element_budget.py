@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.wire.codec.fields import StructBase
+from barnabas.wire.codec.runtime import unknown_tags
 from barnabas.wire.errors import TooManyElements
-from barnabas.wire.fields import StructBase
 from barnabas.wire.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from barnabas.wire.runtime import unknown_tags
 from barnabas.wire.varint import encode_unsigned_varint
-from tests.steps import counted
-from tests.wire.recorded import vectors
+from tests.support.requests.recorded import vectors
+from tests.support.steps import counted
 
 
 def _elements(message: StructBase) -> int:

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.wire.codec.json_form import from_json, json_name, to_json
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.json_form import from_json, json_name, to_json
 from barnabas.wire.messages.api_versions import ApiVersionsResponse
 from barnabas.wire.messages.fetch import FetchRequest
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.types import ONE_UUID, ZERO_UUID, uuid_from_text, uuid_to_text
 from tests.support.cases import for_each
-from tests.wire.recorded import vectors
+from tests.support.requests.recorded import vectors
 
 TOPIC = {"topicId": "AAAAAAAAAAAAAAAAAAAAAA", "name": "t"}
 REQUEST = {"topics": [TOPIC], "allowAutoTopicCreation": True, "includeTopicAuthorizedOperations": False}

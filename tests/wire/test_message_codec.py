@@ -27,7 +27,7 @@ from barnabas.wire.schema import Message
 from barnabas.wire.types import ZERO_UUID
 from barnabas.wire.varint import encode_unsigned_varint
 from tests.support.cases import for_each
-from tests.wire.recorded import Vector, vectors
+from tests.support.requests.recorded import Vector, vectors
 
 
 def build_both(message: Message, version: int) -> bytes:

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.codec.fields import Field, StructBase, parse_versions
+from barnabas.wire.codec.json_form import json_name
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
-from barnabas.wire.fields import Field, StructBase, parse_versions
-from barnabas.wire.json_form import json_name
 from barnabas.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest
 from barnabas.wire.registry import FAMILIES, all_messages, message_for, message_named
 from barnabas.wire.schema import Message
 from barnabas.wire.types import ZERO_UUID
-from tests.wire.recorded import DATA, message_table
+from tests.support.requests.recorded import DATA, message_table
 
 KINDS = {
     "request": "request", "response": "response", "header": "header", "data": "data", "metadata": "record",
@@ -178,7 +178,7 @@ def test_importing_declarations_imports_neither_construct_nor_other_families() -
     code = (
         "import sys; import barnabas.wire.frame, barnabas.wire.messages.produce\n"
         "heavy = {'construct', 'dataclasses', 'inspect', 'json', 'barnabas.wire.messages.acls'}\n"
-        "heavy.add('barnabas.wire.composites')\n"
+        "heavy.add('barnabas.wire.codec.composites')\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     root = Path(__file__).parent.parent.parent

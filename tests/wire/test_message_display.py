@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from barnabas.wire.connection import CONNECTION_CLOSED, NEED_DATA, Connection, RequestReceived
-from barnabas.wire.fields import FRESH
+from barnabas.wire.clients.connection import CONNECTION_CLOSED, NEED_DATA, Connection, RequestReceived
+from barnabas.wire.codec.fields import FRESH
 from barnabas.wire.messages.headers import ResponseHeader
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.wire.messages.produce import ProduceRequest

@@ -24,8 +24,8 @@ from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
 from barnabas.wire.varint import encode_unsigned_varint
 from tests.support.cases import for_each
+from tests.support.requests.recorded import Vector, exchanges, vectors
 from tests.support.volume import how_many
-from tests.wire.recorded import Vector, exchanges, vectors
 
 EXAMPLES = how_many("BARNABAS_EXAMPLES", 300)
 IS_LONG = EXAMPLES >= 1000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
+from barnabas.wire.codec.vectors import check_line
 from barnabas.wire.registry import all_messages
-from barnabas.wire.vectors import check_line
-from tests.wire.recorded import vectors
+from tests.support.requests.recorded import vectors
 
 
 def test_all_vectors_decode_and_encode_with_both_codecs() -> None:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.wire.otlp import MAX_FIELDS, MAX_ITEMS, MAX_TEXT, Point, read_metrics
-from barnabas.wire.protobuf import ProtobufError
+from barnabas.wire.clients.otlp import MAX_FIELDS, MAX_ITEMS, MAX_TEXT, Point, read_metrics
+from barnabas.wire.clients.protobuf import ProtobufError
 from tests.support.cases import for_each
-from tests.wire.otlp_writer import attribute, gauge, number, push, sum_of, text, varint_field
+from tests.support.requests.otlp_writer import attribute, gauge, number, push, sum_of, text, varint_field
 
 
 def points(data: bytes) -> list[Point]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.wire.partitioners import LoadAware, Murmur2, RoundRobin, Sticky, murmur2, partition_for_key
+from barnabas.wire.clients.partitioners import LoadAware, Murmur2, RoundRobin, Sticky, murmur2, partition_for_key
 
 LINES = (Path(__file__).parent.parent / "data" / "kafka-4.4.0-record-batches.jsonl").read_text().splitlines()
 HASHES = json.loads(LINES[-1])["murmur2"]

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.wire import record_check
-from barnabas.wire.compression import compress
-from barnabas.wire.decompression import STEP_BYTES, Source, decompressed_steps
+from barnabas.wire.batches import record_check
+from barnabas.wire.batches.compression import compress
+from barnabas.wire.batches.decompression import STEP_BYTES, Source, decompressed_steps
+from barnabas.wire.batches.long_record import PieceReader
+from barnabas.wire.batches.record_check import MAX_RECORD_ERRORS, PLAIN_RECORDS, STEP_UNITS, RecordCheck, is_plain
+from barnabas.wire.batches.record_lengths import lengths_fit
+from barnabas.wire.batches.record_scan import record_starts
+from barnabas.wire.batches.records import HEADER_SIZE, BatchBuilder, BatchView, iter_records, records_in_range
 from barnabas.wire.errors import CorruptRecord, ErrorCode, KafkaError
-from barnabas.wire.long_record import PieceReader
-from barnabas.wire.record_check import MAX_RECORD_ERRORS, PLAIN_RECORDS, STEP_UNITS, RecordCheck, is_plain
-from barnabas.wire.record_lengths import lengths_fit
-from barnabas.wire.record_scan import record_starts
-from barnabas.wire.records import HEADER_SIZE, BatchBuilder, BatchView, iter_records, records_in_range
-from tests.raw_batches import BASE_MS, raw_batch, record
-from tests.steps import counted
 from tests.support.cases import for_each
+from tests.support.logs.raw_batches import BASE_MS, raw_batch, record
+from tests.support.steps import counted
 
 bodies = st.none() | st.binary(max_size=300)
 headers = st.lists(st.tuples(st.text(st.characters(codec="utf-8"), max_size=12), bodies), max_size=3)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.wire.batch_format import HEADER_SIZE
+from barnabas.wire.batches.batch_format import HEADER_SIZE
+from barnabas.wire.batches.record_scan import rebase_timestamps, record_starts, scan_keys, timestamp_deltas
+from barnabas.wire.batches.records import BatchBuilder, BatchView, iter_records
 from barnabas.wire.errors import CorruptRecord
-from barnabas.wire.record_scan import rebase_timestamps, record_starts, scan_keys, timestamp_deltas
-from barnabas.wire.records import BatchBuilder, BatchView, iter_records
 from tests.support.cases import for_each
 
 bodies = st.none() | st.binary(max_size=300)

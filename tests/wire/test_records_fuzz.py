@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.wire.compression import compress
-from barnabas.wire.records import (
+from barnabas.wire.batches.compression import compress
+from barnabas.wire.batches.records import (
     HEADER_SIZE,
     BatchBuilder,
     BatchView,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.wire.connection import (
+from barnabas.wire.clients.connection import (
     CONNECTION_CLOSED,
     NEED_DATA,
     Connection,

@@ -13,11 +13,11 @@ import click
 
 from barnabas.cli.cat.options import Options
 from barnabas.cli.cat.properties import choice, number
-from barnabas.cli.produce_input import Fields, Waiting, read_pieces
-from barnabas.cli.produce_run import Run
-from barnabas.cli.record_json import ParsedRecord
+from barnabas.cli.records.produce_input import Fields, Waiting, read_pieces
+from barnabas.cli.records.produce_run import Run
+from barnabas.cli.records.record_json import ParsedRecord
 from barnabas.client.producer import MakePartitioner, Producer
-from barnabas.wire.partitioners import Murmur2
+from barnabas.wire.clients.partitioners import Murmur2
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}

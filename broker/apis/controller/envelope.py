@@ -16,6 +16,7 @@ from barnabas.broker.context import ForwardedContext, RequestContext
 from barnabas.broker.guarded import answer_for
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.net.encoded_response import EncodedResponse
+from barnabas.broker.waiting import as_delayed
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError, TooManyElements
@@ -75,7 +76,9 @@ def envelope(ctx: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse 
         delayed.complete(_envelope_of(route, inner.correlation_id, outcome))
 
     try:
-        outcome: Message | DelayedResponse | Exception | None = route.handler(inner, embedded)
+        outcome: Message | DelayedResponse | Exception | None = as_delayed(
+            ctx.broker.loop.slices, route.handler(inner, embedded), send_before_close=True
+        )
     except ProtocolError:
         raise
     except Exception as error:

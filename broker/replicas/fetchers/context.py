@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.steps import StepRunner
     from barnabas.coord.cluster.image import ClusterImage
-    from barnabas.storage.log_dirs import LogDirs
+    from barnabas.storage.directories.log_dirs import LogDirs
     from barnabas.wire.errors import KafkaError
     from barnabas.wire.schema import Message
 

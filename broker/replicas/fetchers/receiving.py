@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.guarded import log_failure
 from barnabas.broker.replicas.fetchers.truncating import target_of
+from barnabas.storage.append.follower_append import UnexpectedOffset
 from barnabas.storage.damage import DamagedLog
-from barnabas.storage.follower_append import UnexpectedOffset
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Truncates the log of a follower, in steps that wait for the disk in threads (R5, R24).
 
-The order is that of `storage.truncation`, with the checkpoints in between. If the broker begins to lead the partition
-before the log is cut, nothing has happened. A disk that fails takes the partition offline, not its fetcher.
+The order is that of `storage.recover.truncation`, with the checkpoints in between. If the broker begins to lead the
+partition before the log is cut, nothing has happened. A disk that fails takes the partition offline, not its fetcher.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.storage import layout
 from barnabas.storage.damage import DamagedLog
-from barnabas.storage.truncation import Truncation
+from barnabas.storage.recover.truncation import Truncation
 
 if TYPE_CHECKING:
     from barnabas.broker.replicas.fetchers.context import FetchContext

@@ -15,7 +15,7 @@ from barnabas.broker.replicas.fetchers.fetcher import Fetcher
 from barnabas.broker.replicas.partition import Partition
 from barnabas.broker.steps import StepRunner
 from barnabas.coord.cluster.topic_image import UNASSIGNED_DIRECTORY, PartitionImage
-from barnabas.storage.deletions import Deletions
+from barnabas.storage.directories.deletions import Deletions
 from barnabas.storage.files import UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -33,7 +33,7 @@ from barnabas.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from tests.storage.log_driver import TOPIC_ID, open_log
+from tests.support.logs.log_driver import TOPIC_ID, open_log
 
 LEADER, FOLLOWER = 1, 2
 

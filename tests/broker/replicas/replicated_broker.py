@@ -41,7 +41,7 @@ from barnabas.wire.messages.replication import (
     AlterPartitionResponseTopicData,
 )
 from barnabas.wire.schema import Message
-from tests.broker.memory_broker import Client, MemoryBroker, batch
+from tests.support.memory.broker import Client, MemoryBroker, batch
 
 LAG_S = 30.0
 ME, SECOND, THIRD = 1, 2, 3

@@ -12,8 +12,8 @@ from barnabas.broker.replicas.flusher import Flusher
 from barnabas.storage.log import Log
 from barnabas.wire.errors import ErrorCode
 from tests.broker.replicas.following import FOLLOWER, LEADER, FakeLeader, Following
-from tests.storage.log_driver import append, batch_of, open_log, small_config
 from tests.support.cases import for_each
+from tests.support.logs.log_driver import append, batch_of, open_log, small_config
 
 
 def content(log: Log) -> bytes:

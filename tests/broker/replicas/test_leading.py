@@ -20,7 +20,7 @@ from tests.broker.replicas.replicated_broker import (
     produce_request,
     the_partition,
 )
-from tests.broker.test_fetch import at, fetch, values
+from tests.support.requests.fetch import at, fetch, values
 
 
 class TestHighWatermark:

@@ -22,7 +22,6 @@ from barnabas.wire.messages.topics import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from tests.broker.memory_broker import Client
 from tests.broker.replicas.replicated_broker import (
     ME,
     SECOND,
@@ -33,7 +32,8 @@ from tests.broker.replicas.replicated_broker import (
     produce_request,
     the_partition,
 )
-from tests.broker.test_fetch import at, fetch, values
+from tests.support.memory.broker import Client
+from tests.support.requests.fetch import at, fetch, values
 
 
 class TestProduce:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from barnabas.cli import main
-from tests.cli.kafka_tools.transcript import Output
+from tests.support.transcript import Output
 
 
 def run(words: list[str], stdin: str) -> Output:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench.servers import BarnabasServer, Server
-from tests.cli.kafka_tools import transcript
 from tests.cli.kafka_tools.steps import Preparation
-from tests.client_security.secured import Secured
+from tests.support import transcript
+from tests.support.processes.secured import Secured
+from tests.support.processes.server import BarnabasServer, Server
 
 SECURED = "secured/"
 ADMIN_LOGIN = (

@@ -11,8 +11,10 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.cli.kafka_tools import jvm, ours, transcript
+from tests.cli.kafka_tools import ours
 from tests.cli.kafka_tools.player import SECURED, Run, play, secured_kafka
+from tests.support import transcript
+from tests.support.jvm import kafka_scripts as jvm
 
 
 def play_alone(name: str, run: Run, folder: Path) -> str:

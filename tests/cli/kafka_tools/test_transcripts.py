@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.kafka_tools import jvm, ours, transcript
+from tests.cli.kafka_tools import ours
 from tests.cli.kafka_tools.player import play, secured_kafka
+from tests.support import transcript
+from tests.support.jvm import kafka_scripts as jvm
 
 NAMES = sorted(path.stem for path in transcript.FOLDER.glob("*.txt"))
 SECURED_NAMES = sorted(f"secured/{path.stem}" for path in (transcript.FOLDER / "secured").glob("*.txt"))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import run_command
-from tests.cli.screens.terminal import Terminal
+from tests.support.processes.commands import run_command
+from tests.support.processes.terminal import Terminal
 
 SHELLS = {
     "bash": ("bash", "--noprofile", "-i"),

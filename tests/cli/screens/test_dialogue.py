@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import run_command
-from tests.cli.screens.terminal import COMMAND, ESCAPE, Terminal
+from tests.support.processes.commands import run_command
+from tests.support.processes.terminal import COMMAND, ESCAPE, Terminal
 
 
 def barnabas(*arguments: str, bootstrap: str = "127.0.0.1:1", columns: int = 60, **env: str) -> Terminal:

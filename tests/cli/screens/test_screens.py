@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from barnabas.terminal.layout import cell_width
-from bench.servers import BarnabasServer
-from tests.cli.conftest import clean_environment
 from tests.cli.screens.many import END
-from tests.cli.screens.terminal import Terminal
 from tests.support.cases import for_each
+from tests.support.processes.commands import clean_environment
+from tests.support.processes.server import BarnabasServer
+from tests.support.processes.terminal import Terminal
 
 MANY = str(Path(__file__).with_name("many.py"))
 CERTIFICATE = str(Path(__file__).with_name("certificate.pem"))

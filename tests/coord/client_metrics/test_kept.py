@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.coord.client_metrics import kept as module
 from barnabas.coord.client_metrics.kept import KeptMetrics, labels, metric_name
-from barnabas.wire.otlp import Point
+from barnabas.wire.clients.otlp import Point
 from tests.support.cases import for_each
 
 CLIENT = {

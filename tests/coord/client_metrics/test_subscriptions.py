@@ -14,8 +14,8 @@ from barnabas.coord.client_metrics.subscriptions import (
     check_values,
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.steps import counted
 from tests.support.cases import for_each
+from tests.support.steps import counted
 
 R = TypeVar("R")
 ID = bytes(range(16))

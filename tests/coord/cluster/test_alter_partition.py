@@ -19,7 +19,7 @@ from barnabas.wire.messages.topics import (
     ReassignablePartition,
     ReassignableTopic,
 )
-from tests.coord.cluster.brokers import Brokers
+from tests.support.brokers_of_controller import Brokers
 from tests.support.cases import for_each
 
 

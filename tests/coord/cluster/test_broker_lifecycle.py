@@ -24,7 +24,7 @@ from barnabas.wire.messages.metadata_records import (
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
-from tests.coord.cluster.brokers import SESSION_S, Brokers
+from tests.support.brokers_of_controller import SESSION_S, Brokers
 from tests.support.cases import for_each
 
 # Registration

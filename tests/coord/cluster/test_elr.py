@@ -16,7 +16,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest
 from barnabas.wire.messages.metadata_records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
 from barnabas.wire.steps import result_of
-from tests.coord.cluster.brokers import Brokers
+from tests.support.brokers_of_controller import Brokers
 from tests.support.cases import for_each
 
 MIN_ISR = "min.insync.replicas"

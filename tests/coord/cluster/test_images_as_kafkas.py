@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.coord.cluster.metadata_serde import RECORD_TYPES
-from barnabas.wire.records import iter_batches, iter_records
+from barnabas.wire.batches.records import iter_batches, iter_records
 from barnabas.wire.varint import unsigned_varint
 from compat.kafka import deliberate_differences
 from compat.kafka.metadata_images import (
@@ -22,7 +22,7 @@ from compat.kafka.metadata_images import (
     random_log,
 )
 from compat.kafka.metadata_streams import Stream
-from tests.archives import unpack
+from tests.support.archives import unpack
 from tests.support.volume import seeds
 
 RANDOM = seeds("BARNABAS_EXAMPLES", 140)

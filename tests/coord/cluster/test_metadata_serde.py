@@ -22,6 +22,7 @@ from barnabas.coord.cluster.metadata_batches import (
 )
 from barnabas.coord.cluster.metadata_serde import RECORD_TYPES, decode_record, encode_record, record_version
 from barnabas.coord.cluster.quorum import Quorum
+from barnabas.wire.batches.records import control_record_type, iter_batches, iter_records
 from barnabas.wire.messages.metadata_records import (
     BrokerRegistrationChangeRecord,
     FeatureLevelRecord,
@@ -31,7 +32,6 @@ from barnabas.wire.messages.metadata_records import (
     TopicRecord,
 )
 from barnabas.wire.messages.raft_records import LeaderChangeMessage
-from barnabas.wire.records import control_record_type, iter_batches, iter_records
 from tests.support.cases import for_each
 
 

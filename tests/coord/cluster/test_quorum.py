@@ -9,13 +9,13 @@ from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
 from barnabas.coord.cluster.metadata_batches import replay_batches
 from barnabas.coord.cluster.quorum import Election, Quorum
+from barnabas.wire.batches.records import ControlRecordType, control_batch, iter_batches, iter_records
 from barnabas.wire.messages.raft_records import (
     KRaftVersionRecord,
     VotersRecord,
     VotersRecordEndpoint,
     VotersRecordVoter,
 )
-from barnabas.wire.records import ControlRecordType, control_batch, iter_batches, iter_records
 from tests.support.cases import for_each
 
 KAFKAS_STATIC = (

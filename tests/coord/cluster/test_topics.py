@@ -27,8 +27,8 @@ from barnabas.wire.messages.topics import (
     DeleteTopicState,
 )
 from tests.coord.cluster.worlds import World
-from tests.steps import counted
 from tests.support.cases import for_each
+from tests.support.steps import counted
 
 
 @pytest.fixture

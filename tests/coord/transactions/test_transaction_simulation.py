@@ -29,7 +29,7 @@ BUSY = {ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_COORDINATOR}
 
 
 class DataPartition:
-    """The producer state of one partition and what became of each record (see `storage.producer_state`)."""
+    """The producer state of one partition and what became of each record (see `storage.producers.producer_state`)."""
 
     def __init__(self):
         self.epochs = {}

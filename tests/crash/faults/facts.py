@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
+from barnabas.wire.batches.records import iter_batches, iter_records
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages.configs import (
     DescribeConfigsRequest,
@@ -23,12 +24,11 @@ from barnabas.wire.messages.offsets import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
-from barnabas.wire.records import iter_batches, iter_records
-from tests.broker.test_fetch import at, fetch
-from tests.crash.broken import require
 from tests.crash.faults.session import Session
 from tests.crash.faults.sharing import TOPIC, ShareMember
 from tests.simulation.consumer import committed_records
+from tests.support.disks.broken import require
+from tests.support.requests.fetch import at, fetch
 
 Place = tuple[str, int]
 """Topic and partition."""

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from barnabas.broker.apis.registry import Route, Routes
-from barnabas.storage import batch_content, timestamps
-from barnabas.wire import record_reader
+from barnabas.storage import batch_content
+from barnabas.storage.read import timestamps
+from barnabas.wire.batches import record_reader
 
 MEMORY = "MEMORY"
 

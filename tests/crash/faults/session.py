@@ -17,16 +17,16 @@ from barnabas.broker.replicas import cleaner_process
 from barnabas.broker.replicas.cleaner import LogCleaner
 from barnabas.broker.replicas.retention import Retention
 from barnabas.storage.checking.check import check_directory
-from barnabas.storage.checkpoints import CorruptCheckpoint
 from barnabas.storage.cleaning.cleaner import Cleaner
 from barnabas.storage.cleaning.task import CleanedGroup, CleaningDone, CleaningTask
 from barnabas.storage.damage import DamagedLog
-from barnabas.storage.log_dirs import DataDirLocked, DataDirMismatch
+from barnabas.storage.directories.checkpoints import CorruptCheckpoint
+from barnabas.storage.directories.log_dirs import DataDirLocked, DataDirMismatch
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.schema import Message
-from tests.broker.memory_broker import Client, MemoryBroker
-from tests.crash.broken import require
-from tests.crash.faulty_disk import FaultyDisk
+from tests.support.disks.broken import require
+from tests.support.disks.faulty_disk import FaultyDisk
+from tests.support.memory.broker import Client, MemoryBroker
 
 SETS = {
     "barnabas.log.sync": "always",

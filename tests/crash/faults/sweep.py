@@ -8,13 +8,13 @@ from contextlib import nullcontext
 from copy import deepcopy
 from typing import NamedTuple
 
-from tests.crash.broken import require
 from tests.crash.faults.facts import Facts, View
 from tests.crash.faults.histories import HISTORIES, Begins
 from tests.crash.faults.memory import MEMORY, MemoryFaults
 from tests.crash.faults.session import Bugs, Session, Stopped, check_storage
 from tests.crash.faults.work import Work
-from tests.crash.faulty_disk import OPERATIONS, Fault, FaultyDisk
+from tests.support.disks.broken import require
+from tests.support.disks.faulty_disk import OPERATIONS, Fault, FaultyDisk
 
 STICKY = ("EIO", "ENOSPC")
 """The faults that also stay: a disk that has died, or is full."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
@@ -39,12 +40,11 @@ from barnabas.wire.messages.topics import (
     DeleteTopicsResponse,
 )
 from barnabas.wire.messages.transactions import EndTxnRequest, EndTxnResponse
-from barnabas.wire.records import BatchBuilder
-from tests.broker.test_produce import produce, to
-from tests.crash.broken import require
 from tests.crash.faults.facts import Facts, Place, Sent, Transaction, read_once
 from tests.crash.faults.session import Session
 from tests.crash.faults.sharing import ShareMember
+from tests.support.disks.broken import require
+from tests.support.requests.produce import produce, to
 
 RETRIED = frozenset(
     {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from barnabas.wire.compression import Codec, compress, decompress
+from barnabas.wire.batches.compression import Codec, compress, decompress
 from barnabas.wire.errors import CorruptRecord
 from tests.fuzz.targets import Input
 

@@ -62,7 +62,7 @@ def _pkcs12(data: bytes) -> None:
 
 @cache
 def _signed():
-    from tests.security.certificates import Authority
+    from tests.support.security.certificates import Authority
 
     return Authority("ca").sign("localhost")
 

@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
-from barnabas.storage.batch_check import check_batches
-from barnabas.wire.batch_builder import BatchBuilder
-from barnabas.wire.control_records import control_record_type, end_txn_coordinator_epoch, end_txn_marker
-from barnabas.wire.crc import crc32c
+from barnabas.storage.append.batch_check import check_batches
+from barnabas.wire.batches.batch_builder import BatchBuilder
+from barnabas.wire.batches.control_records import control_record_type, end_txn_coordinator_epoch, end_txn_marker
+from barnabas.wire.batches.crc import crc32c
+from barnabas.wire.batches.records import HEADER_SIZE, BatchView, Record, build_batch, iter_batches, iter_records
 from barnabas.wire.errors import CorruptRecord, KafkaError
-from barnabas.wire.records import HEADER_SIZE, BatchView, Record, build_batch, iter_batches, iter_records
 from tests.fuzz.targets import Input
-from tests.hostile.fuzz.batches import plain
+from tests.support.requests.random_batches import plain
 
 MAX_BYTES = 2048
 MOST = 1 << 20

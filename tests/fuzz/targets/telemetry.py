@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from barnabas.coord.client_metrics.kept import KeptMetrics
 from barnabas.coord.client_metrics.matching import SELECTORS
-from barnabas.wire.otlp import read_metrics
-from barnabas.wire.protobuf import ProtobufError
+from barnabas.wire.clients.otlp import read_metrics
+from barnabas.wire.clients.protobuf import ProtobufError
 from tests.fuzz.targets import is_sayable
-from tests.wire.otlp_writer import gauge, number, push, sum_of
+from tests.support.requests.otlp_writer import gauge, number, push, sum_of
 
 MAX_BYTES = 1024
 MOST = 4_000

@@ -10,14 +10,14 @@ from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from typing import Any, TypeVar
 
-from barnabas.wire.connection import NEED_DATA, Connection, Event
+from barnabas.wire.clients.connection import NEED_DATA, Connection, Event
+from barnabas.wire.codec.json_form import from_json, to_json
 from barnabas.wire.errors import KafkaError, ProtocolError
 from barnabas.wire.frame import parse_request_header
-from barnabas.wire.json_form import from_json, to_json
 from barnabas.wire.registry import all_messages
 from barnabas.wire.schema import Message
 from tests.fuzz.targets import Input
-from tests.wire.recorded import exchanges, vectors
+from tests.support.requests.recorded import exchanges, vectors
 
 T = TypeVar("T")
 MAX_BYTES = 2048

@@ -7,11 +7,11 @@ import struct
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
-from tests.broker.secure_broker import scram_first
 from tests.hostile.attacker import Attacker, frame, frame_of
 from tests.hostile.floods.run import MB, Flood, Run
 from tests.hostile.secured import LISTENERS
-from tests.security.key_updates import KeyChanger
+from tests.support.memory.secure_broker import scram_first
+from tests.support.security.key_updates import KeyChanger
 
 TLS = ("SSL", "SASL_SSL")
 SASL = ("SASL_PLAINTEXT", "SASL_SSL")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from barnabas.wire.batch_builder import BatchBuilder
+from barnabas.wire.batches.batch_builder import BatchBuilder
 from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
 from barnabas.wire.messages.groups import FindCoordinatorRequest, JoinGroupRequest, JoinGroupRequestProtocol

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from bench.real_kafka import KafkaServer
 from tests.hostile.harness import Watched
+from tests.support.processes.kafka import KafkaServer
 
 WARM_UP_S: Final = 10.0
 """How long the healthy client works before its waits are counted: until the JVM has compiled what it uses."""

@@ -15,9 +15,9 @@ from barnabas.wire.messages.sasl import AlterUserScramCredentialsRequest, ScramC
 from barnabas.wire.messages.telemetry import GetTelemetrySubscriptionsRequest, PushTelemetryRequest
 from barnabas.wire.messages.tokens import CreateDelegationTokenRequest
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest
-from tests.broker.quotas import alteration
 from tests.hostile.floods.run import MB, Flood, Run
-from tests.wire.otlp_writer import gauge, number, push
+from tests.support.requests.otlp_writer import gauge, number, push
+from tests.support.requests.quotas import alteration
 
 LISTENER = ("SASL_SSL",)
 ITEMS = 200

@@ -22,14 +22,14 @@ from random import Random
 from typing import NamedTuple, Protocol
 
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.batches.records import build_batch
 from barnabas.wire.messages.acls import AclCreation, CreateAclsRequest
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
-from barnabas.wire.records import build_batch
-from bench.servers import free_port
-from tests.broker.raw_client import RawClient
 from tests.hostile.attacker import frame
-from tests.security.certificates import Authority
+from tests.support.processes.server import free_port
+from tests.support.requests.raw_client import RawClient
+from tests.support.security.certificates import Authority
 
 USER, PASSWORD = "mallory", "mallory-secret"
 SECRET_TOPIC = "classified"

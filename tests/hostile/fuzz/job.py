@@ -23,16 +23,16 @@ from barnabas.wire.frame import parse_response_header
 from barnabas.wire.messages.groups import DeleteGroupsRequest, ListGroupsRequest
 from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest, DeleteTopicsRequest
-from bench.servers import free_port
-from tests.broker.raw_client import RawClient
 from tests.hostile.attacker import frame
 from tests.hostile.fuzz import doors
 from tests.hostile.fuzz.doors import DOORS, SECRET, SECRET_TOPIC, settings
 from tests.hostile.fuzz.mutations import Mutations
 from tests.hostile.fuzz.traffic import Traffic
-from tests.hostile.fuzz.values import PARTITIONS, TOPICS, Absurd, Learned, served
 from tests.hostile.fuzz.watch import BrokerEndedError, Watch
 from tests.hostile.harness import HEALTHY_TOPIC, HealthyClient, Victim
+from tests.support.processes.server import free_port
+from tests.support.requests.absurd_values import PARTITIONS, TOPICS, Absurd, Learned, served
+from tests.support.requests.raw_client import RawClient
 
 ROUND = 200_000
 ROUNDS_ON_ONE_DIRECTORY = 4

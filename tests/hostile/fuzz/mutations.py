@@ -19,8 +19,8 @@ from barnabas.wire.errors import KafkaError, ProtocolError
 from barnabas.wire.frame import message_for, parse_request_header
 from barnabas.wire.varint import encode_unsigned_varint
 from tests.hostile.attacker import frame_of
-from tests.hostile.fuzz.values import Absurd, tame
-from tests.wire.recorded import exchanges, vectors
+from tests.support.requests.absurd_values import Absurd, tame
+from tests.support.requests.recorded import exchanges, vectors
 
 UNDECODABLE = 8
 TRIES = 4

@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 from random import Random
 
-from tests.broker.raw_client import RawClient
 from tests.hostile.fuzz.doors import DOORS
 from tests.hostile.fuzz.job import Round, Task, victim_of
 from tests.hostile.fuzz.traffic import Connection
 from tests.hostile.harness import HealthyClient
+from tests.support.requests.raw_client import RawClient
 
 PATIENCE_S = 2.0
 SLOW_S = 0.05

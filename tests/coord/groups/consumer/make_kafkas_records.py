@@ -21,9 +21,9 @@ from confluent_kafka import Consumer, TopicPartition
 
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
-from bench.real_kafka import KafkaServer
-from tests.broker.raw_client import RawClient
-from tests.broker.test_consumer_groups import beat, describe, given, join
+from tests.support.processes.kafka import KafkaServer
+from tests.support.requests.consumer_groups import beat, describe, given, join
+from tests.support.requests.raw_client import RawClient
 
 CONFIG = {
     "offsets.topic.num.partitions": "1",

@@ -1,0 +1,170 @@
+"""What any message of Kafka's protocol names: topics, partitions, groups, transactional ids, error codes.
+
+Kafka's declarations say which text is a topic's name, a group's id or a transactional id (`entity`). A class is
+analyzed once; reading a message then looks only at the fields that can name something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from barnabas.wire.messages.groups import FindCoordinatorRequest
+from barnabas.wire.types import ZERO_UUID, uuid_to_text
+
+if TYPE_CHECKING:
+    from barnabas.coord.cluster.image import ClusterImage
+    from barnabas.wire.codec.fields import StructBase
+
+TOPIC: Final = "topicName"
+TOPIC_ID: Final = "topicId"
+GROUP: Final = "groupId"
+TRANSACTIONAL_ID: Final = "transactionalId"
+PARTITION: Final = "partition"
+
+ERROR_FIELDS: Final = ("error_code", "partition_error_code")
+"""The names of an item's error code."""
+_ENTITIES: Final = frozenset({TOPIC, GROUP, TRANSACTIONAL_ID})
+_PARTITIONS: Final = frozenset({"partition", "partition_index", "index", "partitions", "partition_indexes"})
+_TRANSACTIONS: Final = 1
+"""FindCoordinator's type of key for transactional ids; 0 are groups, 2 share partitions."""
+
+
+class Shape(NamedTuple):
+    """Which fields of a class name something."""
+
+    own: tuple[tuple[str, str, bool], ...]
+    """Name of the field, what it names, whether it is an array."""
+    error: str | None
+    children: tuple[tuple[str, bool, Shape], ...]
+    """Structs and arrays of structs that name something: field, whether it is an array, shape."""
+
+
+class Place(NamedTuple):
+    """A struct of a message, and what it is about."""
+
+    struct: Any
+    topic: str | None
+    partition: int | None
+    group: str | None
+    transactional_id: str | None
+    error: str | None
+    """The name of its field for an error code."""
+    depth: int
+
+
+_shapes: dict[type, Shape] = {}
+
+
+def shape_of(message_class: type[StructBase]) -> Shape:
+    """Which fields of a class name something."""
+    shape = _shapes.get(message_class)
+    if shape is None:
+        shape = _shapes[message_class] = _analyzed(message_class)
+    return shape
+
+
+def _analyzed(message_class: type[StructBase]) -> Shape:
+    own, children, error = [], [], None
+    for field in message_class.declared:
+        is_array = field.kind == "array"
+        kind = field.element_kind if is_array else field.kind
+        if field.entity in _ENTITIES:
+            own.append((field.name, field.entity, is_array))
+        elif kind == "uuid" and field.name.startswith("topic_id"):
+            own.append((field.name, TOPIC_ID, is_array))
+        elif kind == "int32" and field.name in _PARTITIONS:
+            own.append((field.name, PARTITION, is_array))
+        elif field.name in ERROR_FIELDS:
+            error = field.name
+        elif kind == "struct" and field.struct_class is not None:
+            shape = shape_of(field.struct_class)
+            if shape.own or shape.error or shape.children:
+                children.append((field.name, is_array, shape))
+    return Shape(tuple(own), error, tuple(children))
+
+
+def places(message: StructBase, image: ClusterImage) -> Iterator[Place]:
+    """The structs of a message, outer ones first, each with what it and those around it name."""
+    yield from _places(message, shape_of(type(message)), image, Place(message, None, None, None, None, None, -1))
+
+
+def _places(struct: Any, shape: Shape, image: ClusterImage, around: Place) -> Iterator[Place]:
+    _, topic, partition, group, transactional_id, _, depth = around
+    for name, what, is_array in shape.own:
+        if is_array:
+            continue
+        value = getattr(struct, name)
+        if what == TOPIC:
+            topic = value or topic
+        elif what == TOPIC_ID:
+            topic = _name_of(value, image) if value != ZERO_UUID else topic
+        elif what == PARTITION:
+            partition = value
+        elif what == GROUP:
+            group = value or group
+        else:
+            transactional_id = value or transactional_id
+    here = Place(struct, topic, partition, group, transactional_id, shape.error, depth + 1)
+    yield here
+    for name, is_array, child in shape.children:
+        value = getattr(struct, name)
+        if value is not None:
+            for one in value if is_array else (value,):
+                yield from _places(one, child, image, here)
+
+
+def _name_of(topic_id: bytes, image: ClusterImage) -> str:
+    topic = image.topic_by_id(topic_id)
+    return uuid_to_text(topic_id) if topic is None else topic.name
+
+
+class Named:
+    """Everything that a request names."""
+
+    __slots__ = ("groups", "partitions", "topics", "transactional_ids")
+
+    def __init__(self) -> None:
+        self.topics: dict[str, None] = {}
+        self.partitions: set[tuple[str | None, int]] = set()
+        self.groups: dict[str, None] = {}
+        self.transactional_ids: dict[str, None] = {}
+
+
+def named_by(request: StructBase, image: ClusterImage) -> Named:
+    """What a request names, each once and in its order."""
+    named = Named()
+    if type(request) is FindCoordinatorRequest:
+        keys = [key for key in (request.key, *request.coordinator_keys) if key]
+        found = named.transactional_ids if request.key_type == _TRANSACTIONS else named.groups
+        found.update(dict.fromkeys(keys))
+        return named
+    _collect(request, shape_of(type(request)), image, named, None)
+    return named
+
+
+def _collect(struct: Any, shape: Shape, image: ClusterImage, named: Named, topic: str | None) -> None:
+    for name, what, is_array in shape.own:
+        value = getattr(struct, name)
+        if value is not None:
+            for one in value if is_array else (value,):
+                topic = _add(named, what, one, image, topic)
+    for name, is_array, child in shape.children:
+        value = getattr(struct, name)
+        if value is not None:
+            for one in value if is_array else (value,):
+                _collect(one, child, image, named, topic)
+
+
+def _add(named: Named, what: str, value: Any, image: ClusterImage, topic: str | None) -> str | None:
+    """Add one name; the topic that the names behind it are about."""
+    if what == PARTITION:
+        named.partitions.add((topic, value))
+    elif what == GROUP and value:
+        named.groups[value] = None
+    elif what == TRANSACTIONAL_ID and value:
+        named.transactional_ids[value] = None
+    elif (what == TOPIC and value) or (what == TOPIC_ID and value != ZERO_UUID):
+        topic = value if what == TOPIC else _name_of(value, image)
+        named.topics[topic] = None
+    return topic

@@ -1,0 +1,116 @@
+"""Validates the batches of an append on the leader, in one pass over their headers.
+
+Length, magic, size, CRC32C, offsets against the record count, producer fields, control bit; the records of clients are
+checked in `batch_content`. Sources: Kafka's `LogValidator`, `UnifiedLog.analyzeAndValidateRecords`,
+`ProduceRequest.validateRecords`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from barnabas.storage.batch_content import Budget, ContentLimits, check_records, check_size
+from barnabas.wire.batches.batch_header import BatchHeader
+from barnabas.wire.batches.crc import crc32c
+from barnabas.wire.batches.records import CODEC_MASK, CONTROL_BIT, CRC_START, HEADER_SIZE, MAGIC, MAGIC_OFFSET, Codec
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+Origin = Literal["client", "coordinator", "replication"]
+"""The source of an append: clients are checked fully, coordinators may write control batches, leaders are trusted."""
+
+_LAST_CODEC = int(max(Codec))  # computed once: iterating over an enum costs as much as all other checks
+
+
+class BatchLimits(ContentLimits, Protocol):
+    """The part of a log's configuration that batches are checked against."""
+
+    max_message_bytes: int
+
+
+def split_batches(records: memoryview) -> list[BatchHeader]:
+    """The headers of the batches that fill `records` exactly; CORRUPT_MESSAGE when they do not."""
+    end = len(records)
+    position = 0
+    headers = []
+    while position < end:
+        if end - position < HEADER_SIZE:
+            _raise_too_short(records, position)
+        header = BatchHeader(records, position, position)
+        if header.magic != MAGIC:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD, f"A record batch has magic {header.magic}; only magic 2 is accepted"
+            )
+        if header.size < HEADER_SIZE or header.size > end - position:
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"A record batch has the length {header.size} bytes, but only {end - position} are left",
+            )
+        headers.append(header)
+        position += header.size
+    if not headers:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "There is no record batch to append")
+    return headers
+
+
+def _raise_too_short(records: memoryview, position: int) -> None:
+    left = len(records) - position
+    if left > MAGIC_OFFSET and records[position + MAGIC_OFFSET] < MAGIC:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "A record batch has an old magic; only magic 2 is accepted")
+    raise KafkaError(
+        ErrorCode.CORRUPT_MESSAGE,
+        f"{left} bytes are too few for a record batch of at least {HEADER_SIZE}",
+    )
+
+
+def check_batches(
+    records: memoryview,
+    limits: BatchLimits,
+    origin: Origin,
+    now_ms: int,
+    budget: Budget | None = None,
+    *,
+    is_validated: bool = False,
+) -> list[BatchHeader]:
+    """Validate the batches in `records`; their headers. KafkaError with Kafka's code for the first problem.
+
+    Raises UnfinishedCheck when the records of a client's batch take more than `budget`; call it again with
+    `is_validated` when the rest has been done.
+    """
+    headers = split_batches(records)
+    if origin == "client":
+        if len(headers) != 1:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD,
+                f"A produce request must contain one record batch per partition, not {len(headers)}",
+            )
+        _check_client_batch(headers[0])
+    for header in headers:
+        if header.size > limits.max_message_bytes:
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"The record batch has {header.size} bytes, more than max.message.bytes of {limits.max_message_bytes}",
+            )
+        at = header.position
+        if crc32c(records[at + CRC_START : at + header.size]) != header.crc:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "The CRC of the record batch does not match its bytes")
+        check_size(header)
+        if origin == "client" and not is_validated:  # only batches from clients are untrusted
+            check_records(records, header, limits, now_ms, budget)
+    return headers
+
+
+def _check_client_batch(header: BatchHeader) -> None:
+    if header.base_offset != 0:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, f"The base offset of a produced record batch must be 0, not {header.base_offset}"
+        )
+    if header.attributes & CONTROL_BIT:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "Clients may not write control records")
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, f"Sequence {header.base_sequence} of producer {header.producer_id} is negative"
+        )
+    if header.attributes & CODEC_MASK > _LAST_CODEC:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Compression codec {header.attributes & CODEC_MASK} is unknown"
+        )

@@ -1,0 +1,1 @@
+"""Log directories: lock, identity, checkpoints, deletion, and moves of a log between them (L15)."""

@@ -1,0 +1,1 @@
+"""Reads a log: batches by offset, offsets by timestamp, headers of a slice."""

@@ -1,0 +1,151 @@
+"""Reads a log by offset: floor segment, offset index, a short scan of headers, and a slice of the file; no copy.
+
+A consumer at the end of the log is recognized by its offset, the end of the last read that reached the log end; its
+read needs no search. A damaged index never causes a wrong result, since the scanned headers decide (rule L4).
+Source: Kafka's `LocalLog.read` and `LogSegment.read`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from barnabas.storage.damage import DamagedLog
+from barnabas.storage.files import BytesFile, File, FileSlice
+from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.segments.log_segments import Segments
+from barnabas.storage.segments.segment import Segment
+from barnabas.wire.batches.batch_header import BatchHeader, BatchView, walk_batches
+
+_SCAN_CHUNK = 8192
+
+
+class LogRead(NamedTuple):
+    """The result of a read: a slice of batches, the last of them perhaps incomplete, or None when there are none.
+
+    `end_offset` is at or above every offset in the slice: the end of the range of aborted transactions to look up.
+    """
+
+    slice: FileSlice | None
+    start_offset: int
+    end_offset: int
+
+
+class LogReader:
+    """Reads the segments of one log."""
+
+    __slots__ = ("_end_offset", "_end_position", "_end_segment", "_open_files", "_segments")
+
+    def __init__(self, segments: Segments, open_files: OpenFiles) -> None:
+        self._segments = segments
+        self._open_files = open_files
+        self._end_offset = -1
+        self._end_segment: Segment | None = None
+        self._end_position = 0
+
+    def forget(self) -> None:
+        """Discard the remembered log end; to be called when segments were truncated, removed or replaced."""
+        self._end_offset = -1
+        self._end_segment = None
+
+    def read(
+        self, offset: int, max_bytes: int, limit_offset: int, log_end_offset: int, *, min_one_batch: bool
+    ) -> LogRead:
+        """Read batches from the one that holds `offset`, which is inside the log and below `limit_offset`."""
+        segments = self._segments
+        at, found = -1, None
+        if offset == self._end_offset and self._end_segment is not None:
+            at, found = self._at_end(offset)
+        if found is None:
+            at = segments.floor_index(offset)
+            found = None
+            while at < len(segments):
+                segments.keep_open(segments[at])
+                found = segments[at].locate(offset)
+                if found is not None:
+                    break
+                at += 1  # the offsets from this segment's last batch to the next segment hold no records
+        if found is None:
+            return LogRead(None, offset, limit_offset)
+        position, first_size = found
+        if first_size > max_bytes:
+            if not min_one_batch:
+                return LogRead(None, offset, limit_offset)
+            max_bytes = first_size
+        return self._slice(at, position, offset, max_bytes, limit_offset, log_end_offset)
+
+    def cold_lookup(self, offset: int) -> Callable[[], None] | None:
+        """Reads what `read` needs to find `offset`, in a thread; None if it is in memory."""
+        if offset == self._end_offset:
+            return None
+        at = self._segments.floor_index(offset)
+        return None if at < 0 else self._segments[at].cold_lookup(offset)
+
+    def _at_end(self, offset: int) -> tuple[int, tuple[int, int] | None]:
+        """(index of the segment, (position, size)) of the batch where the last read stopped, if it holds `offset`."""
+        segment = self._end_segment
+        assert segment is not None
+        header = segment.header_at(self._end_position)
+        if header is None or header.base_offset != offset:
+            return -1, None
+        return self._segments.floor_index(segment.base_offset), (header.position, header.size)
+
+    def _slice(
+        self, at: int, position: int, offset: int, max_bytes: int, limit_offset: int, log_end_offset: int
+    ) -> LogRead:
+        segments = self._segments
+        segment = segments[at]
+        next_base = segments.next_base(at)
+        segment_end = log_end_offset if next_base is None else next_base
+        end_position = segment.size
+        if limit_offset < segment_end:
+            limit = segment.locate(limit_offset)
+            if limit is not None:
+                end_position = limit[0]
+        elif next_base is None and end_position - position <= max_bytes:
+            self._end_offset, self._end_segment, self._end_position = segment_end, segment, end_position
+        length = min(max_bytes, end_position - position)
+        if length <= 0:
+            return LogRead(None, offset, limit_offset)
+        file: File = segment.file
+        if file.fd >= self._open_files.slices_until:
+            file = BytesFile(file.path, segment.read_bytes(position, length), position)
+            segment.close_file()
+        return LogRead(FileSlice(file, position, length), offset, min(limit_offset, segment_end))
+
+
+def checked(records: FileSlice) -> FileSlice:
+    """The slice, read into memory, up to the first batch whose CRC is wrong: the bytes that are sent were checked.
+
+    DamagedLog if the first batch is wrong; OSError.
+    The last batch is not checked if it is incomplete: a reader ignores it and reads it again.
+    """
+    data, length = records.read(), records.length
+    for batch in walk_batches(BatchView, data, records.offset + len(data), records.offset):
+        if batch.crc != batch.computed_crc():
+            if batch.start:
+                data, length = data[: batch.start], batch.start
+                break
+            raise DamagedLog(
+                f"{records.file.path} is damaged at byte {batch.position}: the CRC of the record batch at offset "
+                f"{batch.base_offset} does not match its bytes"
+            )
+    return FileSlice(BytesFile(records.file.path, data, records.offset), records.offset, length)
+
+
+def batches_of(records: FileSlice, until_offset: int) -> list[BatchHeader]:
+    """The headers of the whole batches in a slice, up to the one that holds `until_offset`; positions in the file.
+
+    OSError when the disk fails.
+    """
+    end = records.offset + records.length
+
+    def read(_: int, position: int) -> bytes:
+        return records.file.read(min(_SCAN_CHUNK, end - position), position)
+
+    headers: list[BatchHeader] = []
+    for header in walk_batches(BatchHeader, b"", end, records.offset, read):
+        headers.append(header)
+        if header.last_offset >= until_offset:
+            break
+    return headers

@@ -1,0 +1,111 @@
+"""After the warm-up nothing has to be imported any more, which would need descriptors."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from barnabas.broker import warm_up
+from barnabas.broker.apis.registry import BROKER_APIS
+
+ROOT = Path(__file__).parents[3]
+NOT_SERVING = {
+    "barnabas.broker.server": "the process itself",
+    "barnabas.broker.builder": "part of the start of a broker",
+    "barnabas.broker.replicas.retention": "part of the start of a broker",
+    "barnabas.broker.metadata.local_channel": "part of the start of a broker of a cluster",
+    "barnabas.broker.metrics.listener": "part of the start of a broker with a listener of metrics",
+    "barnabas.broker.cluster_member": "part of the start of a broker of a cluster",
+    "barnabas.broker.config.authorizer": "part of the start of a broker with an authorizer",
+    "barnabas.broker.security.authorizer": "part of the start of a broker with an authorizer",
+    "barnabas.broker.controller_builder": "part of the start of a controller",
+    "barnabas.broker.config.sasl_logins": "part of the start of a broker of a cluster",
+    "barnabas.broker.first_users": "part of the start with --secure",
+    "barnabas.broker.security.token_file": "part of the start of a broker that logs in with a token of a file",
+    "barnabas.broker.security.sasl_listener": "part of the start of a listener with SASL",
+    "barnabas.broker.security.jwks": "part of the start of a listener with OAUTHBEARER",
+    "barnabas.broker.security.signed_tokens": "part of the start of a listener with OAUTHBEARER",
+    "barnabas.broker.net.outgoing_tls": "part of the start of a node with TLS",
+    "barnabas.broker.net.tls_channel": "part of the start of a node with TLS",
+    "barnabas.broker.security.tls": "part of the start of a node with TLS",
+    "barnabas.broker.security.pkcs12": "for key stores of that type, at the start or in the thread that reads them",
+    "barnabas.broker.holders": "for a start that is refused",
+    "barnabas.terminal.notes": "for a start that is refused",
+    "crc32c": "where there is no extension of the package",
+    "difflib": "for mistakes in a configuration file, before the start",
+    "construct": "annotations",
+}
+"""What is not imported, and why that is no part of serving."""
+
+
+def imports_in_functions() -> set[str]:
+    """The modules that the broker imports inside of functions."""
+    found = set()
+    for package in ("broker", "coord", "storage", "wire"):
+        for path in (ROOT / package).rglob("*.py"):
+            if path.parent.name == "checking" or path.name in {"__main__.py", "cleaner_worker.py"}:
+                continue
+            for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                    found |= _imported(function)
+    return found - NOT_SERVING.keys()
+
+
+def _imported(function: ast.AST) -> set[str]:
+    names = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            in_package = {f"{node.module}.{alias.name}" for alias in node.names}
+            names.add(node.module)
+            names |= {name for name in in_package if (ROOT / Path(*name.split(".")[1:])).with_suffix(".py").exists()}
+    return names
+
+
+def test_everything_that_is_imported_late_is_imported_by_the_warm_up() -> None:
+    program = (
+        "import sys, barnabas.broker.server, barnabas.broker.builder\n"
+        "from barnabas.broker import warm_up\n"
+        "from barnabas.broker.apis.registry import BROKER_APIS\n"
+        "steps = warm_up.import_all([*warm_up.LATE, *(f'broker.apis.{name}' for name in BROKER_APIS.values())])\n"
+        "while True:\n"
+        "    try:\n"
+        "        next(steps)\n"
+        "    except StopIteration as end:\n"
+        "        assert end.value == {}, end.value\n"
+        "        break\n"
+        "print(*sys.modules)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    imported = set(ran.stdout.split())
+    wanted = imports_in_functions() | {f"barnabas.broker.apis.{name}" for name in BROKER_APIS.values()}
+    assert len(wanted) > 60
+    assert wanted - imported == set()
+
+
+def test_a_step_imports_few_modules_and_a_failure_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def refuse(name: str) -> None:
+        asked.append(name)
+        if name == "zstandard":
+            raise OSError(24, "Too many open files", name)
+
+    monkeypatch.setattr(warm_up, "import_module", refuse)
+    steps = warm_up.import_all(warm_up.LATE)
+    done = 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            failures = end.value
+            break
+        done += 1
+        assert len(asked) <= done
+    assert list(failures) == ["zstandard"]
+    assert len(asked) == len(set(asked)) == done

@@ -1,0 +1,248 @@
+"""A broker without sockets and event loop: tests pass bytes in, take bytes out, and set the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from struct import Struct
+from typing import Any, TypeVar, cast
+
+from barnabas.broker.apis.dispatcher import LARGE_REQUEST_BYTES, Dispatcher
+from barnabas.broker.builder import open_broker
+from barnabas.broker.config.listeners import Endpoint
+from barnabas.broker.config.load import load
+from barnabas.broker.context import Broker
+from barnabas.broker.net.connection import Connection
+from barnabas.broker.net.frame_buffers import FrameBuffers
+from barnabas.storage.files import Files
+from barnabas.wire.batches.records import BatchBuilder
+from barnabas.wire.errors import ProtocolError
+from barnabas.wire.frame import api_versions_response_version, encode_request, parse_response_header
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.wire.registry import message_for
+from barnabas.wire.schema import Message
+from barnabas.wire.types import chunk_bytes
+
+R = TypeVar("R", bound=Message)
+SIZE = Struct(">i")
+START_MS = 1_700_000_000_000
+
+
+class Clock:
+    """Both clocks of a broker; only tests advance them."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.now_ms = START_MS
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+        self.now_ms += int(seconds * 1000)
+
+
+class Flushes:
+    """Runs what waits for a disk in `submit`, or keeps it until a test runs it."""
+
+    def __init__(self) -> None:
+        self.is_paused = False
+        self.held: list[tuple[Callable[[], None], Callable[[Exception | None], None]]] = []
+
+    def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
+        self.held.append((work, then))
+        if not self.is_paused:
+            self.run()
+
+    def run(self, in_thread: Callable[[Callable[[], None]], None] = lambda work: work()) -> None:
+        """Run the oldest that was kept; `in_thread` calls the part that would run in a thread."""
+        work, then = self.held.pop(0)
+        failure = None
+        try:
+            in_thread(work)
+        except Exception as error:
+            failure = error
+        then(failure)
+
+
+class MemoryBroker:
+    """A broker in this process, with its own clock."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        sets: Mapping[str, str] | None = None,
+        profile: str = "dev",
+        *,
+        files: Files | None = None,
+        disk: Flushes | None = None,
+        more_dirs: Sequence[Path] = (),
+    ) -> None:
+        self.clock = Clock()
+        self.flushes = Flushes()
+        """The flushes of partitions."""
+        self.disk = disk or Flushes()
+        """What else waits for a disk: syncs of the metadata log, checkpoints."""
+        config = load({"listeners": "PLAINTEXT://127.0.0.1:0", **(sets or {})}, {}, None, profile)
+        self.broker: Broker = open_broker(
+            config,
+            [str(path) for path in (data_dir, *more_dirs)],
+            flushes=self.flushes,
+            disk=self.disk,
+            files=files,
+            now=lambda: self.clock.now,
+            now_ms=lambda: self.clock.now_ms,
+        )
+        self.broker.controller.register_broker([Endpoint(config.listeners[0].name, "127.0.0.1", 9092)])
+        self.clients: list[Client] = []
+
+    def client(self, **options: Any) -> Client:
+        client = Client(self, **options)
+        self.clients.append(client)
+        return client
+
+    def advance(self, seconds: float) -> None:
+        """Advance the clock, and run the timers that become due."""
+        end = self.clock.now + seconds
+        while (deadline := self.broker.loop.timers.next_deadline()) <= end:
+            self.clock.advance(max(0.0, deadline - self.clock.now))
+            self.broker.loop.timers.fire(self.clock.now)
+        self.clock.advance(end - self.clock.now)
+
+    def run_flush(self) -> None:
+        """Run the oldest flush that was kept, and end the turn."""
+        self.flushes.run()
+        self.broker.loop.end_turn()
+
+    def run_disk(self) -> None:
+        """Run the oldest other work that waits for the disk, and end the turn."""
+        self.disk.run()
+        self.broker.loop.end_turn()
+
+    def run_all(self) -> None:
+        """Run everything that waits for the disk, and what follows from it."""
+        while self.disk.held or self.flushes.held:
+            (self.disk if self.disk.held else self.flushes).run()
+            self.broker.loop.end_turn()
+
+    def create_topic(self, name: str, partitions: int = 1) -> bytes:
+        """Create a topic; returns its id."""
+        from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+
+        answer = self.client().ask(
+            CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)]),
+            7,
+            CreateTopicsResponse,
+        )
+        assert answer.topics[0].error_code == 0, answer
+        return answer.topics[0].topic_id
+
+    def close(self) -> None:
+        for client in self.clients:
+            client.connection.close()
+        self.broker.log_dirs.close()
+
+
+class Client:
+    """One connection that sends requests and receives responses."""
+
+    def __init__(
+        self,
+        memory: MemoryBroker,
+        *,
+        client_id: str | None = "test",
+        max_frame_bytes: int = 100 * 1024 * 1024,
+        local: tuple[str, int] = ("127.0.0.1", 9092),
+        buffers: FrameBuffers | None = None,
+    ) -> None:
+        self.memory = memory
+        self.client_id = client_id
+        self.buffers = buffers or FrameBuffers()
+        self.outputs = 0
+        self.connection = Connection(
+            Dispatcher(memory.broker).dispatch,
+            listener="PLAINTEXT",
+            peer=("10.0.0.1", 5000),
+            local=local,
+            max_frame_bytes=max_frame_bytes,
+            buffers=self.buffers,
+            on_output=self._on_output,
+            clock=lambda: memory.clock.now,
+            on_refused=self._on_refused,
+        )
+        self.refused = ""
+        """Why the connection is to be closed, if that was found outside of `feed`."""
+        self.sent: list[tuple[int, int, int]] = []  # API key, version, correlation id
+        self.inbox = bytearray()
+
+    def _on_output(self, _: Connection) -> None:
+        self.outputs += 1
+
+    def _on_refused(self, _: Connection, error: ProtocolError) -> None:
+        self.refused = str(error)
+
+    def frame(self, request: Message, version: int) -> bytes:
+        """The bytes of a request, whose response is expected in order."""
+        correlation_id = len(self.sent) + 1
+        self.sent.append((request.api_key, version, correlation_id))
+        return b"".join(
+            chunk_bytes(chunk) for chunk in encode_request(request, version, correlation_id, self.client_id)
+        )
+
+    def feed(self, data: bytes) -> None:
+        """Pass bytes to the connection, and end the turn."""
+        self.connection.receive(memoryview(bytearray(data)), self.memory.clock.now)
+        self.memory.broker.loop.end_turn()
+
+    def send(self, request: Message, version: int) -> None:
+        self.feed(self.frame(request, version))
+
+    def collect(self) -> None:
+        """Take the connection's output, as the transport does."""
+        connection = self.connection
+        while connection.out:
+            while connection.out:
+                chunk = connection.out.popleft()
+                connection.out_bytes -= len(chunk)
+                self.inbox += chunk_bytes(chunk)
+            connection.resume(self.memory.clock.now)
+            self.memory.broker.loop.end_turn()
+
+    def answers(self) -> list[Message]:
+        """All complete responses, decoded; checks their correlation ids."""
+        self.collect()
+        found = []
+        while len(self.inbox) >= 4:
+            (size,) = SIZE.unpack_from(self.inbox)
+            if len(self.inbox) < 4 + size:
+                break
+            frame = bytes(self.inbox[4 : 4 + size])
+            del self.inbox[: 4 + size]
+            api_key, version, correlation_id = self.sent.pop(0)
+            header, position = parse_response_header(frame, api_key, version)
+            assert header.correlation_id == correlation_id
+            if api_key == 18:
+                version = api_versions_response_version(frame[position:], version)
+            found.append(message_for(api_key)[1].decode(frame[position:], version))
+        return found
+
+    def ask(self, request: Message, version: int, response_class: type[R]) -> R:
+        """Send a request and return its response, which must not be delayed, except that of a large request."""
+        frame = self.frame(request, version)
+        self.feed(frame)
+        if len(frame) > LARGE_REQUEST_BYTES:
+            self.memory.advance(0)
+        (answer,) = self.answers()
+        assert isinstance(answer, response_class)
+        return cast("R", answer)
+
+    def touch(self, topic: str) -> None:
+        """Request the metadata of a topic, which creates it."""
+        self.send(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 12)
+        self.answers()
+
+
+def batch(*values: bytes, timestamp: int = START_MS, **options: Any) -> bytes:
+    """A record batch with these values."""
+    builder = BatchBuilder(**options)
+    for index, value in enumerate(values):
+        builder.append(timestamp + index, None, value)
+    return builder.build()

@@ -1,0 +1,1 @@
+"""What clients do and send beside messages: connections, partitioners, loads of brokers, telemetry."""

@@ -1,0 +1,1 @@
+"""Parses and builds messages: constructs of one version, compiled to straight-line code on first use."""
