@@ -78,15 +78,15 @@ def release_replies(result: Result, loop: Loop) -> None:
         do_in_pieces(loop, deque(result.replies), _answer, _ignore)
         return
     for reply in result.replies:
-        _answer(reply)
+        ticket, message, _ = reply
+        if callable(message):
+            _answer(reply)
+        else:
+            call_guarded(ANSWERING, ticket, message)  # type: ignore[arg-type]  # every ticket is such a function
 
 
 def _answer(reply: Reply) -> None:
-    ticket, message, _ = reply
-    if callable(message):
-        call_guarded(ANSWERING, _make_and_send, reply)
-    else:
-        call_guarded(ANSWERING, ticket, message)  # type: ignore[arg-type]  # every ticket is such a function
+    call_guarded(ANSWERING, _make_and_send, reply)
 
 
 def _make_and_send(reply: Reply) -> None:
