@@ -13,10 +13,9 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from tests.structure.__main__ import FILE as PICTURE
-from tests.structure.imports import PACKAGES, ROOT, Graph, circles, import_graph, python_files
 from tests.structure.picture import Picture
 from tests.structure.rooms import against_the_direction, room_edges
-from tests.structure.statements import statements
+from tests.support.source import PACKAGES, ROOT, Graph, circles, import_graph, python_files, statements
 
 MEDIAN_LINES = 150
 FILE_LINES = 600
