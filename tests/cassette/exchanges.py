@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.cassette.exchange import Exchange
+from barnabas.kit.cassette.exchange import Exchange
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.frame import api_versions_response_version, parse_request_header, parse_response_header
 from tests.support.requests import recorded

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.cassette.exchange import Exchange
-from barnabas.cassette.replay import MissingError, Replay
+from barnabas.kit.cassette.exchange import Exchange
+from barnabas.kit.cassette.replay import MissingError, Replay
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.batches.records import build_batch
 from barnabas.wire.errors import ErrorCode

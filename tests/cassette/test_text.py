@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from barnabas.cassette.batches import closed, opened
-from barnabas.cassette.exchange import Exchange
-from barnabas.cassette.secrets import SECRET
-from barnabas.cassette.text import HEADER, CassetteError, name_of, read, text_of
-from barnabas.dump.secrets import HIDDEN
+from barnabas.kit.cassette.batches import closed, opened
+from barnabas.kit.cassette.exchange import Exchange
+from barnabas.kit.cassette.secrets import SECRET
+from barnabas.kit.cassette.text import HEADER, CassetteError, name_of, read, text_of
+from barnabas.tools.dump.secrets import HIDDEN
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.batches.records import Codec, ControlRecordType, build_batch, control_batch
 from barnabas.wire.codec.json_form import from_json, json_name, to_json

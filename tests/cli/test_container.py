@@ -17,7 +17,7 @@ import pytest
 
 from barnabas.broker.config.load import load
 from barnabas.broker.ready import announce, entrances
-from barnabas.cli.configured_address import configured_address
+from barnabas.cli.connect.configured_address import configured_address
 from barnabas.client.cluster import Cluster
 from tests.cli.image import ROOT, Image
 from tests.support.cases import for_each

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.record_json import json_line, parse_record, shown_json
+from barnabas.cli.records.record_json import json_line, parse_record, shown_json
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError
 from barnabas.client.producer import Producer

@@ -53,7 +53,7 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize("place", ["barnabas.platforms", "argparse", "barnabas.cluster.supervisor", "trio"])
+@pytest.mark.parametrize("place", ["barnabas.platforms", "argparse", "barnabas.supervise.supervisor", "trio"])
 def test_an_interrupt_while_modules_are_imported_ends_it_without_a_word(tmp_path: Path, place: str) -> None:
     brokers = ["--brokers", "3"] if "cluster" in place else []
     done = subprocess.run(

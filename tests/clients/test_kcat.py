@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.wire.batches.batch_view import BatchView
+from barnabas.wire.batches.batch_header import BatchView
 from barnabas.wire.messages.fetch import (
     FetchRequest,
     FetchRequestFetchPartition,

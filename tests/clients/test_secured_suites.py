@@ -11,9 +11,9 @@ from time import monotonic
 
 import pytest
 
-from barnabas.client.acls import list_acls
-from barnabas.client.admin import create_topic
-from barnabas.client.users import list_credentials
+from barnabas.client.admin.acls import list_acls
+from barnabas.client.admin.topics import create_topic
+from barnabas.client.admin.users import list_credentials
 from barnabas.wire.errors import ErrorCode, KafkaError
 from compat import suite
 from compat.go_program import has_go

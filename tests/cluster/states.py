@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from barnabas.cluster.options import OURS
-from barnabas.cluster.state import ClusterState, NodeState
 from barnabas.storage.directories.meta_properties import MetaProperties, write_meta_properties
 from barnabas.storage.files import Files
+from barnabas.supervise.options import OURS
+from barnabas.supervise.state import ClusterState, NodeState
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import psutil
 
-from barnabas.cluster import control
-from barnabas.cluster.plan import KAFKA_CONTROLLERS, OUR_CONTROLLER
-from barnabas.cluster.state import ClusterState, NodeState, of_values
-from barnabas.cluster.supervisor import STOP_S
+from barnabas.supervise import control
+from barnabas.supervise.plan import KAFKA_CONTROLLERS, OUR_CONTROLLER
+from barnabas.supervise.state import ClusterState, NodeState, of_values
+from barnabas.supervise.supervisor import STOP_S
 from tests.cluster.asking import quorum_leader
 from tests.cluster.clusters import FAST
 from tests.cluster.quorums import HOST

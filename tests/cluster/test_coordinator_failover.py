@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Producer, ShareConsumer
 
-from barnabas.client.admin_configs import SET, ConfigChange, alter_config
+from barnabas.client.admin.configs import SET, ConfigChange, alter_config
 from barnabas.coord.partitioning import coordinator_partition
 from barnabas.coord.share_state.key import SharePartitionKey
 from tests.cluster.asking import client, is_in_sync, leader, partitions

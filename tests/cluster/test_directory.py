@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cluster import state
-from barnabas.cluster.directory import take_directory
-from barnabas.cluster.plan import PlanError
 from barnabas.storage.directories.log_dirs import DataDirMismatch
+from barnabas.supervise import state
+from barnabas.supervise.directory import take_directory
+from barnabas.supervise.plan import PlanError
 from tests.cluster.states import a_state, identify
 from tests.support.cases import for_each
 from tests.support.logs.dirs_driver import append_batches, log_dirs, open_log, opened_dirs

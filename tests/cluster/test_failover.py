@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from barnabas.client.admin_configs import SET, ConfigChange, alter_config
+from barnabas.client.admin.configs import SET, ConfigChange, alter_config
 from tests.cluster.asking import client, leader, partitions
 from tests.cluster.checked_work import MORE, checked_work, in_sync
 from tests.cluster.clusters import Cluster, cluster_of

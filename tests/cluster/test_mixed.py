@@ -11,8 +11,8 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer, ShareConsumer
 
-from barnabas.client.admin_configs import SET, ConfigChange, alter_config
-from barnabas.client.reassignments import elect_leaders, reassign
+from barnabas.client.admin.configs import SET, ConfigChange, alter_config
+from barnabas.client.admin.reassignments import elect_leaders, reassign
 from barnabas.coord.partitioning import coordinator_partition
 from barnabas.coord.share_state.key import SharePartitionKey
 from tests.cluster.asking import client, is_in_sync, leader, partitions

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cluster import control, recovery, state
-from barnabas.cluster.members import Members
-from barnabas.cluster.options import KAFKA, OURS, ClusterOptions
-from barnabas.cluster.plan import PlanError
-from barnabas.cluster.state import ClusterState
+from barnabas.supervise import control, recovery, state
+from barnabas.supervise.members import Members
+from barnabas.supervise.options import KAFKA, OURS, ClusterOptions
+from barnabas.supervise.plan import PlanError
+from barnabas.supervise.state import ClusterState
 from tests.cluster.states import CLUSTER_ID, a_state, identify
 from tests.support.cases import for_each
 from tests.support.disks.failing_files import FailingFiles

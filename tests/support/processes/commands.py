@@ -21,9 +21,9 @@ from tests.support.processes.server import TEST_VARIABLES
 COMMAND = [sys.executable, "-m", "barnabas"]
 KCAT = shutil.which("kcat") or shutil.which("kafkacat")
 FORKS = ForkServer(
-    *("barnabas.cli.app", "barnabas.cli.consume_run", "barnabas.cli.produce_run"),
-    *("barnabas.client.admin", "barnabas.client.security"),
-    *("barnabas.cli.serve", "barnabas.broker.server"),
+    *("barnabas.cli.app", "barnabas.cli.records.consume_run", "barnabas.cli.records.produce_run"),
+    *("barnabas.client.admin.topics", "barnabas.client.security"),
+    *("barnabas.cli.serve.run", "barnabas.broker.server"),
 )
 
 
