@@ -16,9 +16,9 @@ from pathlib import Path
 
 import psutil
 
-from barnabas.docgen_prose import format_page
 from bench.case import KINDS, Case, Group
 from bench.noise import Noise
+from scripts.pages.prose import format_page
 from tests.support.processes.kafka import VERSION as KAFKA_VERSION
 
 HEADINGS = ("case", "figure", "{}", "{}", "ratio", "goal", "", "load", "steal", "idle")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from typing import Final, Protocol
 
-from barnabas.storage.batch_header import BatchHeader
+from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.batches.compression import MAX_DECOMPRESSED_SIZE
 from barnabas.wire.batches.decompression import MAX_EXPANSION, Source, decompressed_steps
 from barnabas.wire.batches.long_record import BYTES_PER_UNIT

@@ -18,7 +18,6 @@ from barnabas.storage.append.batch_check import Origin, check_batches
 from barnabas.storage.append.flush_job import FlushJob
 from barnabas.storage.append.offset_assignment import AppendInfo, assign_offsets
 from barnabas.storage.batch_content import Budget
-from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import Files
 from barnabas.storage.local_log import LocalLog
@@ -31,6 +30,7 @@ from barnabas.storage.read.log_reader import LogRead, checked
 from barnabas.storage.recover import loader
 from barnabas.storage.segments.segment import Segment, roll_jitter_ms, should_roll
 from barnabas.storage.segments.txn_index import AbortedTransaction
+from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.batches.records import CONTROL_BIT, MAX_INT32, NO_TIMESTAMP
 from barnabas.wire.errors import ErrorCode, KafkaError
 

@@ -18,7 +18,7 @@ from barnabas.broker.apis.transaction_verification import Errors as CoordinatorE
 from barnabas.broker.config.keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
 from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.waiting import start
-from barnabas.storage.batch_header import BatchHeader
+from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.batches.records import HEADER_SIZE, TRANSACTIONAL_BIT
 from barnabas.wire.errors import ErrorCode, KafkaError
 

@@ -9,6 +9,7 @@ the heartbeats of all brokers may wait in its sockets. A session belongs to one 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from barnabas.coord.timers import Timers
@@ -17,19 +18,17 @@ ABSENCE_S: Final = 2.0
 """A deadline that is handled so late says that the controller was away, not the broker; seconds."""
 
 
+@dataclass(slots=True, eq=False)
 class BrokerSession:
     """What the controller knows of one incarnation of a broker."""
 
-    __slots__ = ("broker_epoch", "last_contact", "metadata_offset", "registered_at", "shutdown_offset")
-
-    def __init__(self, broker_epoch: int, registered_at: int) -> None:
-        self.broker_epoch = broker_epoch
-        self.registered_at = registered_at
-        """The offset of the registration; a broker that has read it is caught up."""
-        self.last_contact = 0.0
-        self.metadata_offset = -1
-        self.shutdown_offset: int | None = None
-        """The offset that the other brokers must have read before this one may stop; None: it is not stopping."""
+    broker_epoch: int
+    registered_at: int
+    """The offset of the registration; a broker that has read it is caught up."""
+    last_contact: float = 0.0
+    metadata_offset: int = -1
+    shutdown_offset: int | None = None
+    """The offset that the other brokers must have read before this one may stop; None: it is not stopping."""
 
 
 class BrokerSessions:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from barnabas.coord.cluster.assignment import check_manual_assignment
 from barnabas.coord.cluster.config_changes import ConfigChanges
@@ -44,27 +44,15 @@ NO_TOPIC_ID: Final = Uuid(16)
 H = TypeVar("H", bound=Hashable)
 
 
-class TopicDefaults:
+class TopicDefaults(NamedTuple):
     """The partition count and replication factor of topics that are created without them."""
 
-    __slots__ = ("clamps_replicas", "ignores_case", "num_partitions", "replication_factor")
-
-    def __init__(
-        self,
-        num_partitions: int,
-        replication_factor: int,
-        *,
-        clamps_replicas: bool = False,
-        ignores_case: bool = False,
-    ) -> None:
-        """`clamps_replicas` reduces a replication factor to the number of live brokers instead of refusing it.
-
-        `ignores_case`: the logs are on a file system where topics that differ only in case would share a directory.
-        """
-        self.num_partitions = num_partitions
-        self.replication_factor = replication_factor
-        self.clamps_replicas = clamps_replicas
-        self.ignores_case = ignores_case
+    num_partitions: int
+    replication_factor: int
+    clamps_replicas: bool = False
+    """Whether a replication factor is reduced to the number of live brokers instead of refused."""
+    ignores_case: bool = False
+    """Whether the logs are on a file system where topics that differ only in case would share a directory."""
 
 
 class TopicChanges:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal, Protocol
 
 from barnabas.storage.batch_content import Budget, ContentLimits, check_records, check_size
-from barnabas.storage.batch_header import BatchHeader
+from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.batches.crc import crc32c
 from barnabas.wire.batches.records import CODEC_MASK, CONTROL_BIT, CRC_START, HEADER_SIZE, MAGIC, MAGIC_OFFSET, Codec
 from barnabas.wire.errors import ErrorCode, KafkaError

@@ -69,7 +69,7 @@ class _SegmentRepair:
                 self.fill_to(header.base_offset)
             is_dense &= header.base_offset == self.end
             self.pieces.append((header.position, header.size))
-            self._leader_epoch = header.leader_epoch
+            self._leader_epoch = header.partition_leader_epoch
             self.end = header.last_offset + 1
         self.segment.forget()
         return is_dense

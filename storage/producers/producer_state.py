@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.producers.producer_entry import NO_OFFSET, NUM_BATCHES_TO_RETAIN, BatchMetadata, ProducerEntry
 from barnabas.storage.producers.producer_snapshot import decode_snapshot
+from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.batches.records import (
     CONTROL_BIT,
     MAX_INT32,

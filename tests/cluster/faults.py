@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from barnabas.client.reassignments import reassign
+from barnabas.client.admin.reassignments import reassign
 from compat.checker.finding import Finding
 from tests.cluster import coordinator_work
 from tests.cluster.admin_faults import AdminFaults

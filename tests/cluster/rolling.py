@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from barnabas.client.admin import list_topics
-from barnabas.client.reassignments import elect_leaders
+from barnabas.client.admin.reassignments import elect_leaders
+from barnabas.client.admin.topics import list_topics
 from compat.checker.finding import Finding
 from tests.cluster.asking import client
 from tests.cluster.loads import Load, go_on

@@ -17,15 +17,14 @@ from pathlib import Path
 
 import psutil
 
-from barnabas.cluster import control
-from barnabas.cluster.plan import KAFKA_CONTROLLERS, OUR_CONTROLLER
-from barnabas.cluster.state import ClusterState, NodeState, of_values
-from barnabas.cluster.supervisor import STOP_S
-from tests.cli.conftest import clean_environment
+from barnabas.supervise import control
+from barnabas.supervise.plan import KAFKA_CONTROLLERS, OUR_CONTROLLER
+from barnabas.supervise.state import ClusterState, NodeState, of_values
+from barnabas.supervise.supervisor import STOP_S
 from tests.cluster.asking import quorum_leader
 from tests.cluster.clusters import FAST
 from tests.cluster.quorums import HOST
-from tests.support.processes.commands import run_barnabas
+from tests.support.processes.commands import clean_environment, run_barnabas
 from tests.support.processes.ports import free_ports
 from tests.support.processes.server import START_TIMEOUT_S
 from tests.support.waiting import wait_for

@@ -51,7 +51,7 @@ PAGES = (
     ),
     Mutant(
         "health-does-not-wait",
-        "barnabas/cli/health.py",
+        "barnabas/cli/admin/health.py",
         "            if time.monotonic() >= until:\n",
         "            if True:\n",
         "tests/cli/test_health_wait.py::test_it_waits_for_a_broker_that_starts_later_and_says_so",
