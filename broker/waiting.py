@@ -19,7 +19,8 @@ wait is answered like any other handler. What can be awaited:
   complete already is awaited without waiting; `is_done` tells.
 - `pause()`: the end of a piece of work of at most about a millisecond: others are served, and the coroutine goes on
   between the turns (`broker.slices`). `in_slices(generator)` does the steps of a generator so.
-- `run_steps(runner, generator)`: work that also waits for a disk (`broker.steps`).
+- `in_thread(runner, job)`: a job that waits for a disk. `run_steps(runner, generator)`: work with such jobs
+  (`broker.steps`).
 - `committed(partition, offset)`: a commit. `until(timers, deadline, future, outcome)`: a future with a deadline.
 - `sleep_until(timers, deadline)`: only the deadline.
 - the results of a `TaskGroup`: several coroutines at once.
@@ -246,6 +247,17 @@ async def run_steps(runner: StepRunner, steps: Steps[T]) -> T:
     future: Future[T] = Future()
     runner.start(steps, future.complete, future.complete)
     return await future
+
+
+async def in_thread(runner: StepRunner, job: Callable[[], T]) -> T:
+    """The value of a job that waits for a disk or a name server. It is finished if the client disconnects."""
+
+    def steps() -> Steps[T]:
+        results: list[T] = []
+        yield lambda: results.append(job())
+        return results[0]
+
+    return await run_steps(runner, steps())
 
 
 class TaskGroup:

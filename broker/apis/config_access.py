@@ -1,4 +1,4 @@
-"""Whose configs a request may describe or change: the cluster's for brokers and metrics, or those of a topic or group.
+"""Which configs a request may describe or change: brokers and metrics need the cluster, topics and groups themselves.
 
 Source: Kafka 4.4 `ConfigHelper.handleDescribeConfigsRequest`, `ControllerApis.authorizeAlterResource`.
 """
@@ -51,14 +51,14 @@ def split_refused(
     ctx: RequestContext, operation: Operation, resources: Sequence[R]
 ) -> tuple[list[R], list[tuple[R, KafkaError]]]:
     """The resources whose configs may be changed, and the others with their errors; those named twice are invalid."""
-    twice = duplicates((one.resource_type, one.resource_name) for one in resources)
+    twice = duplicates((resource.resource_type, resource.resource_name) for resource in resources)
     allowed = []
     refused = []
-    for one in resources:
-        is_once = (one.resource_type, one.resource_name) not in twice
-        error = config_error(ctx, operation, one) if is_once else None
+    for resource in resources:
+        is_once = (resource.resource_type, resource.resource_name) not in twice
+        error = config_error(ctx, operation, resource) if is_once else None
         if error is None:
-            allowed.append(one)
+            allowed.append(resource)
         else:
-            refused.append((one, error))
+            refused.append((resource, error))
     return allowed, refused

@@ -1,16 +1,15 @@
 """DescribeConfigs (32), AlterConfigs (33), IncrementalAlterConfigs (44), ListConfigResources (74).
 
 KIP-133, KIP-226, KIP-339, KIP-412, KIP-569, KIP-1142. The configs of topics, brokers, groups and client metrics
-subscriptions belong to the controller; those of broker loggers are in `broker_loggers`.
+subscriptions belong to the controller; log levels of this broker are in `broker_loggers`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.apis.broker_loggers import alter_loggers, describe_loggers
-from barnabas.broker.apis.config_access import Resource, config_error, split_refused
+from barnabas.broker.apis.config_access import config_error, split_refused
 from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
@@ -28,7 +27,6 @@ from barnabas.wire.messages.configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
     IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
     IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
     ListConfigResourcesRequest,
@@ -36,8 +34,8 @@ from barnabas.wire.messages.configs import (
 )
 
 if TYPE_CHECKING:
+    from barnabas.broker.apis.config_access import Resource
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.broker.steps import Steps
 
 A = TypeVar(
@@ -49,16 +47,16 @@ A = TypeVar(
 
 def _distinct(resources: list[DescribeConfigsResource]) -> list[DescribeConfigsResource]:
     """Each resource once, with all keys that are requested of it."""
-    found: dict[tuple[int, str], DescribeConfigsResource] = {}
+    distinct: dict[tuple[int, str], DescribeConfigsResource] = {}
     for resource in resources:
-        first = found.setdefault((resource.resource_type, resource.resource_name), resource)
+        first = distinct.setdefault((resource.resource_type, resource.resource_name), resource)
         if first is not resource and first.configuration_keys is not None:
             keys = resource.configuration_keys
             if keys is None:
                 first.configuration_keys = None
             else:
                 first.configuration_keys += keys
-    return list(found.values())
+    return list(distinct.values())
 
 
 @api(DescribeConfigsRequest, parts=Parts("resources", "results", size=4, distinct=_distinct))
@@ -89,46 +87,32 @@ def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest) -> De
     return DescribeConfigsResponse(results=results)
 
 
-@api(AlterConfigsRequest)
-def alter_configs(ctx: RequestContext, request: AlterConfigsRequest) -> DelayedResponse:
+def _none_altered(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsResponse:
+    response_class = AlterConfigsResponseAlterConfigsResourceResponse
+    return AlterConfigsResponse(responses=[_failed(response_class, resource, error) for resource in request.resources])
+
+
+@api(AlterConfigsRequest, on_error=_none_altered, send_before_close=True)
+async def alter_configs(ctx: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     """Replace all configs of each resource."""
-
-    def shape(outcome: AlterConfigsResponse | KafkaError) -> AlterConfigsResponse:
-        if not isinstance(outcome, KafkaError):
-            return outcome
-        return AlterConfigsResponse(
-            responses=[
-                AlterConfigsResponseAlterConfigsResourceResponse(
-                    resource_type=resource.resource_type,
-                    resource_name=resource.resource_name,
-                    error_code=outcome.code,
-                    error_message=outcome.message,
-                )
-                for resource in request.resources
-            ]
-        )
-
     local = ctx.broker.controller.local
+    response_class = AlterConfigsResponseAlterConfigsResourceResponse
 
     def validate() -> Steps[Outcome[AlterConfigsResponse]]:
         allowed, refused = split_refused(ctx, AclOperation.ALTER_CONFIGS, request.resources)
-        bad_certificates = yield from refuse_certificates(
-            ctx, allowed, AlterConfigsResponseAlterConfigsResourceResponse
-        )
+        bad_certificates = yield from refuse_certificates(ctx, allowed, response_class)
         outcome = yield from local.alter_configs_in_steps(
             AlterConfigsRequest(resources=without(allowed, bad_certificates), validate_only=request.validate_only)
         )
         outcome.response.responses += bad_certificates
-        outcome.response.responses += [
-            _refused(AlterConfigsResponseAlterConfigsResourceResponse, one, error) for one, error in refused
-        ]
+        outcome.response.responses += [_failed(response_class, resource, error) for resource, error in refused]
         return outcome
 
-    return change_metadata(ctx, validate, shape, items=len(request.resources))
+    return await change_metadata(ctx, validate, items=len(request.resources))
 
 
-def _refused(response_class: type[A], resource: Resource, error: KafkaError) -> A:
-    """The answer of a resource whose configs may not be changed."""
+def _failed(response_class: type[A], resource: Resource, error: KafkaError) -> A:
+    """The result of a resource whose configs are not changed."""
     return response_class(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
@@ -137,55 +121,49 @@ def _refused(response_class: type[A], resource: Resource, error: KafkaError) -> 
     )
 
 
-@api(IncrementalAlterConfigsRequest)
-def incremental_alter_configs(ctx: RequestContext, request: IncrementalAlterConfigsRequest) -> DelayedResponse:
-    """Change individual configs of each resource."""
+def _none_incrementally_altered(
+    request: IncrementalAlterConfigsRequest, error: KafkaError
+) -> IncrementalAlterConfigsResponse:
+    response_class = IncrementalAlterConfigsResponseAlterConfigsResourceResponse
+    return IncrementalAlterConfigsResponse(
+        responses=[_failed(response_class, resource, error) for resource in request.resources]
+    )
+
+
+@api(IncrementalAlterConfigsRequest, on_error=_none_incrementally_altered, send_before_close=True)
+async def incremental_alter_configs(
+    ctx: RequestContext, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
+    """Change individual configs of each resource; log levels, which no record has, whether the others are or not."""
     loggers = [resource for resource in request.resources if resource.resource_type == BROKER_LOGGER]
     others = [resource for resource in request.resources if resource.resource_type != BROKER_LOGGER]
+    response_class = IncrementalAlterConfigsResponseAlterConfigsResourceResponse
     response = IncrementalAlterConfigsResponse()
 
     def validate() -> Steps[Outcome[IncrementalAlterConfigsResponse]]:
         nonlocal response
         allowed, refused = split_refused(ctx, AclOperation.ALTER_CONFIGS, others)
-        bad_certificates = yield from refuse_certificates(
-            ctx, allowed, IncrementalAlterConfigsResponseAlterConfigsResourceResponse
-        )
-        allowed = without(allowed, bad_certificates)
+        bad_certificates = yield from refuse_certificates(ctx, allowed, response_class)
         outcome = yield from ctx.broker.controller.local.incremental_alter_configs_in_steps(
-            IncrementalAlterConfigsRequest(resources=allowed, validate_only=request.validate_only)
+            IncrementalAlterConfigsRequest(
+                resources=without(allowed, bad_certificates), validate_only=request.validate_only
+            )
         )
         response = outcome.response
         response.responses += bad_certificates
-        response.responses += [
-            _refused(IncrementalAlterConfigsResponseAlterConfigsResourceResponse, one, error) for one, error in refused
-        ]
+        response.responses += [_failed(response_class, resource, error) for resource, error in refused]
         return outcome
 
-    def shape(outcome: IncrementalAlterConfigsResponse | KafkaError) -> IncrementalAlterConfigsResponse:
-        if isinstance(outcome, KafkaError):
-            _fail_unless_refused(response, others, outcome)
-        response.responses += [alter_loggers(ctx, one, validate_only=request.validate_only) for one in loggers]
-        return response
-
-    return change_metadata(ctx, validate, shape, items=len(request.resources))
-
-
-def _fail_unless_refused(
-    response: IncrementalAlterConfigsResponse,
-    resources: Sequence[IncrementalAlterConfigsRequestAlterConfigsResource],
-    error: KafkaError,
-) -> None:
-    """Report the error of the whole change for each resource that has none of its own."""
-    if not response.responses:  # the change was not validated
-        response.responses = [
-            IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
-                resource_type=one.resource_type, resource_name=one.resource_name
-            )
-            for one in resources
-        ]
-    for changed in response.responses:
-        if not changed.error_code:
-            changed.error_code, changed.error_message = error.code, error.message
+    try:
+        await change_metadata(ctx, validate, items=len(request.resources))
+    except KafkaError as error:
+        if not response.responses:  # the change was not validated
+            response.responses = [_failed(response_class, resource, error) for resource in others]
+        for changed in response.responses:
+            if not changed.error_code:
+                changed.error_code, changed.error_message = error.code, error.message
+    response.responses += [alter_loggers(ctx, resource, validate_only=request.validate_only) for resource in loggers]
+    return response
 
 
 @api(ListConfigResourcesRequest, requires=AclOperation.DESCRIBE_CONFIGS)

@@ -1,7 +1,8 @@
 """Changes of this broker's certificates: what could not be used is refused before it is stored.
 
 Kafka's broker checks its own configs before it passes a change on (KIP-226), in AlterConfigs and
-IncrementalAlterConfigs alike; the stores are read in a thread. Who may not change the configs learns nothing of files.
+IncrementalAlterConfigs alike; the stores are read in a thread. A client that may not change the configs learns nothing
+of files.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ _OF_TLS: Final = ".ssl."
 
 def concerns_certificates(ctx: RequestContext, changes: Sequence[C]) -> bool:
     """Whether one of the changes needs the check."""
-    return ctx.broker.tls is not None and any(_is_concerned(ctx, one) for one in changes)
+    return ctx.broker.tls is not None and any(_is_concerned(ctx, change) for change in changes)
 
 
 def _is_concerned(ctx: RequestContext, change: Change) -> bool:
-    """A change of this broker's configs that sets a key of TLS, or removes one by leaving it out, by who may do so."""
+    """Whether a permitted change of this broker's configs sets a key of TLS, or removes one by leaving it out."""
     if change.resource_type != BROKER or change.resource_name != str(ctx.broker.node_id):
         return False
     names = [config.name for config in change.configs]
@@ -58,15 +59,15 @@ def _is_concerned(ctx: RequestContext, change: Change) -> bool:
 
 
 def refuse_certificates(ctx: RequestContext, changes: Sequence[C], response: type[R]) -> Steps[list[R]]:
-    """The responses for those of the changes whose certificates could not be used."""
+    """The responses for the changes whose certificates could not be used."""
     refused: list[R] = []
     tls = ctx.broker.tls
     for change in changes:
         if tls is None or not _is_concerned(ctx, change):
             continue
         try:
-            wanted = tls.settings_with(_proposed(ctx, change))
-            yield partial(tls.check, wanted)
+            settings = tls.settings_with(_proposed(ctx, change))
+            yield partial(tls.check, settings)
         except ConfigError as error:
             refused.append(
                 response(
@@ -97,5 +98,5 @@ def _proposed(ctx: RequestContext, change: Change) -> ServerConfig:
 
 def without(changes: Sequence[C], refused: Sequence[R]) -> list[C]:
     """The changes that are not refused."""
-    names = {(one.resource_type, one.resource_name) for one in refused}
-    return [one for one in changes if (one.resource_type, one.resource_name) not in names]
+    names = {(result.resource_type, result.resource_name) for result in refused}
+    return [change for change in changes if (change.resource_type, change.resource_name) not in names]
