@@ -53,6 +53,7 @@ from barnabas.wire.messages.topics import (
 )
 from barnabas.wire.schema import Message
 from tests.coord.cluster.worlds import BROKER_KEYS, R, Settings
+from tests.support.steps import AtOnce
 
 SESSION_S = 9.0
 CLUSTER_ID = "a-cluster"
@@ -95,12 +96,13 @@ class Brokers:
         for broker in ids:
             self.start(broker, rack=(racks or {}).get(broker))
 
-    def new_controller(self, *, rebalances_leaders: bool = True) -> ClusterController:
+    def new_controller(self, *, rebalances_leaders: bool = True) -> AtOnce:
         """A controller that begins with this image, and knows nothing else."""
         settings = ControllerSettings(SESSION_S, rebalances_leaders, cluster_id=CLUSTER_ID)
-        self.controller = ClusterController(
+        controller = ClusterController(
             self.image, self._schema, self._settings, 3000, lambda: next(self.uuids).to_bytes(16, "big"), settings
         )
+        self.controller = AtOnce(controller)
         return self.controller
 
     @property

@@ -29,6 +29,7 @@ from barnabas.wire.messages.topics import (
     DeleteTopicState,
 )
 from barnabas.wire.schema import Message
+from tests.support.steps import AtOnce
 
 R = TypeVar("R")
 
@@ -87,8 +88,8 @@ class World:
             topic_synonyms=SYNONYMS,
             check_topic=check_topic_configs,
         )
-        self.controller = LocalController(
-            self.image, schema, settings or Settings(), 1, lambda: next(ids).to_bytes(16, "big")
+        self.controller = AtOnce(
+            LocalController(self.image, schema, settings or Settings(), 1, lambda: next(ids).to_bytes(16, "big"))
         )
         self.offset = 1
         self.apply(bootstrap_records())
