@@ -43,7 +43,7 @@ bench: $(VENV)/.installed-test
 	$(BIN)/python -m bench $(ARGS)
 
 docs: $(VENV)/.installed-test
-	$(BIN)/python -m barnabas.docgen --write
+	$(BIN)/python -m scripts.pages --write
 	$(BIN)/python -m tests.structure --write
 
 # The documentation as a site in build/site: warnings are errors, links are checked, and readers fetch nothing from elsewhere.

@@ -18,8 +18,8 @@ from pathlib import Path
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from barnabas.client.admin.reassignments import reassign
 from barnabas.client.cluster import Cluster
-from barnabas.client.reassignments import reassign
 from bench.case import Case, Figures, Goal, Group, Mode, Scale
 from bench.target import Target
 from tests.support.processes.served_cluster import BarnabasCluster, KafkaCluster

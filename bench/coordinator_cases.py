@@ -22,8 +22,8 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer, ShareConsumer
 
-from barnabas.client.admin import describe_topics
-from barnabas.client.admin_configs import SET, ConfigChange, alter_config
+from barnabas.client.admin.configs import SET, ConfigChange, alter_config
+from barnabas.client.admin.topics import describe_topics
 from barnabas.client.cluster import GROUP, TRANSACTION, Cluster, parse_addresses
 from barnabas.client.connection import NodeConnection
 from barnabas.client.errors import ClientError

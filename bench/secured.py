@@ -52,7 +52,7 @@ FETCHED = 500
 
 def secure(server: Server, folder: Path) -> None:
     """Give a server the listeners SSL and SASL_PLAINTEXT, with a certificate."""
-    from barnabas.secure.authority import Authority
+    from barnabas.tools.secure.authority import Authority
 
     authority = Authority.new("bench")
     key_store = folder / f"{server.name}.pem"

@@ -133,7 +133,7 @@ def plain(bootstrap: str, topic: str, letters: str, folder: str) -> float:
     """The job without the pipeline; returns its seconds, without the start of the session."""
     from pyspark.sql import functions as f
 
-    from barnabas.pipeline.spark import session
+    from barnabas.spark.session.spark import session
 
     spark = session("plain", master="local[2]")
     started = time.monotonic()

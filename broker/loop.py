@@ -5,7 +5,7 @@ arguments, so tests control the time.
 
 What the broker's state depends on has a clock and timers of its own, `state_now` and `state_timers`: sessions,
 rebalances, transactions, locks, quotas, periodic jobs. They are the others, unless the clock of the broker is
-controlled (`barnabas.control.clock`): waits of requests, connections and the limits of work stay in real time then.
+controlled (`barnabas.kit.clusters.clock`): then waits of requests, connections and limits of work stay in real time.
 """
 
 from __future__ import annotations

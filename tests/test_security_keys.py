@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from barnabas.broker.config.keys import BROKER_KEYS, OWN_KEYS
-from barnabas.security_keys import AREAS, rows
+from scripts.pages.security_keys import AREAS, rows
 
 ABOUT_SECURITY = re.compile(
     r"(^|\.)(ssl|sasl|authorizer|principal|delegation|connections?|queued|quota|decompressed|inter)\."

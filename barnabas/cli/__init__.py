@@ -25,7 +25,7 @@ def _run(given: list[str]) -> int:
     if is_refused():
         return 2
     if given and given[0] == "serve":
-        from barnabas.cli.serve import serve
+        from barnabas.cli.serve.run import serve
 
         return serve(given[1:])
     if given and given[0].startswith("kafka-"):

@@ -15,42 +15,42 @@ import click
 
 from barnabas import __version__
 from barnabas.cli.lazy_group import LazyGroup, Table
-from barnabas.cli.parameters import settings_options
+from barnabas.cli.options.parameters import settings_options
 from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion
 
 COMMANDS: Table = {
-    "serve": ("barnabas.cli.serve_command:serve", "Run a broker."),
+    "serve": ("barnabas.cli.serve.command:serve", "Run a broker."),
     "topic": ("barnabas.cli.topic:topic", "List, create, change, trim, analyze, delete topics."),
-    "produce": ("barnabas.cli.produce:produce", "Send records from a file or stdin."),
-    "consume": ("barnabas.cli.consume:consume", "Read records."),
+    "produce": ("barnabas.cli.records.produce:produce", "Send records from a file or stdin."),
+    "consume": ("barnabas.cli.records.consume:consume", "Read records."),
     "cat": ("barnabas.cli.cat.command:cat", "Do what kcat does, with its options."),
     "perf": ("barnabas.cli.perf:perf", "Measure producing, consuming and latency."),
     "group": ("barnabas.cli.group:group", "List, describe, seek and delete consumer groups."),
     "profile": ("barnabas.cli.profiles:profile", "Addresses and preferences under a name."),
-    "config": ("barnabas.cli.config:config", "Read and change configuration."),
-    "user": ("barnabas.cli.user:user", "Users that log in with SCRAM, and their passwords."),
-    "acl": ("barnabas.cli.acl:acl", "List, add, remove and test ACLs."),
-    "quota": ("barnabas.cli.quota:quota", "Quotas of users, client ids and addresses."),
-    "token": ("barnabas.cli.token:token", "Create, list, renew and expire delegation tokens."),
-    "cert": ("barnabas.cli.cert:cert", "Certificates of a broker with --secure, and of its clients."),
+    "config": ("barnabas.cli.admin.config:config", "Read and change configuration."),
+    "user": ("barnabas.cli.access.user:user", "Users that log in with SCRAM, and their passwords."),
+    "acl": ("barnabas.cli.access.acl:acl", "List, add, remove and test ACLs."),
+    "quota": ("barnabas.cli.access.quota:quota", "Quotas of users, client ids and addresses."),
+    "token": ("barnabas.cli.access.token:token", "Create, list, renew and expire delegation tokens."),
+    "cert": ("barnabas.cli.access.cert:cert", "Certificates of a broker with --secure, and of its clients."),
     "cluster": ("barnabas.cli.cluster:cluster", "Brokers, controller, features; partitions that are not served."),
-    "log-dirs": ("barnabas.cli.log_dirs:log_dirs", "Sizes by log directory, topic or partition."),
-    "txn": ("barnabas.cli.txn:txn", "List, describe and abort transactions."),
-    "producers": ("barnabas.cli.producers:producers", "Idempotent and transactional producers of partitions."),
-    "features": ("barnabas.cli.features:features", "List, upgrade and downgrade feature levels."),
-    "api-versions": ("barnabas.cli.api_versions:api_versions", "The APIs and versions that a broker supports."),
-    "health": ("barnabas.cli.health:health", "Exit 0 when a broker is ready, 3 when it is not."),
-    "doctor": ("barnabas.cli.doctor:doctor", "Find out why clients cannot use a broker."),
-    "clock": ("barnabas.cli.clock:clock", "Freeze and advance the clock of a broker with --control."),
-    "fault": ("barnabas.cli.fault:fault", "Make clients' requests fail, at a broker with --control."),
-    "record": ("barnabas.cli.record:record", "Record what clients and a broker say, for tests."),
-    "replay": ("barnabas.cli.record:replay", "Answer clients from a recording, without a broker."),
-    "dump-log": ("barnabas.cli.dump_log:dump_log", "Print the contents of segment files."),
+    "log-dirs": ("barnabas.cli.admin.log_dirs:log_dirs", "Sizes by log directory, topic or partition."),
+    "txn": ("barnabas.cli.admin.txn:txn", "List, describe and abort transactions."),
+    "producers": ("barnabas.cli.admin.producers:producers", "Idempotent and transactional producers of partitions."),
+    "features": ("barnabas.cli.admin.features:features", "List, upgrade and downgrade feature levels."),
+    "api-versions": ("barnabas.cli.admin.api_versions:api_versions", "The APIs and versions that a broker supports."),
+    "health": ("barnabas.cli.admin.health:health", "Exit 0 when a broker is ready, 3 when it is not."),
+    "doctor": ("barnabas.cli.admin.doctor:doctor", "Find out why clients cannot use a broker."),
+    "clock": ("barnabas.cli.testkit.clock:clock", "Freeze and advance the clock of a broker with --control."),
+    "fault": ("barnabas.cli.testkit.fault:fault", "Make clients' requests fail, at a broker with --control."),
+    "record": ("barnabas.cli.testkit.record:record", "Record what clients and a broker say, for tests."),
+    "replay": ("barnabas.cli.testkit.record:replay", "Answer clients from a recording, without a broker."),
+    "dump-log": ("barnabas.cli.files.dump_log:dump_log", "Print the contents of segment files."),
     "pipeline": ("barnabas.cli.pipeline:pipeline", "Run Spark jobs: etl, analytics, logs, events, archive, copy."),
     "completion": ("barnabas.cli.completion.commands:completion", "Complete commands and names in your shell."),
-    "storage": ("barnabas.cli.storage:storage", "Check and repair data directories."),
-    "wire": ("barnabas.cli.wire:wire", "Decode, encode and check protocol messages."),
+    "storage": ("barnabas.cli.files.storage:storage", "Check and repair data directories."),
+    "wire": ("barnabas.cli.files.wire:wire", "Decode, encode and check protocol messages."),
 }
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.cli.settings import SettingsError
+from barnabas.cli.connect.settings import SettingsError
 from barnabas.client.errors import AuthenticationFailed, ClientError, NotFound, TimedOut, Unreachable
 from barnabas.terminal.question import Declined
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -34,7 +34,7 @@ def explain(error: Exception) -> tuple[str, int] | None:
         return str(error), FAILED
     if isinstance(error, ProtocolError):
         return f"the broker's answer cannot be read: {error}", FAILED
-    if type(error).__module__.startswith("barnabas.cluster."):  # imported only by the commands that need it
+    if type(error).__module__.startswith("barnabas.supervise."):  # imported only by the commands that need it
         return str(error), FAILED
     if isinstance(error, OSError):
         return f"{error.filename or 'input or output'}: {error.strerror or error}", FAILED

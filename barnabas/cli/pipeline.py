@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from barnabas.cli.help_pages import Group
-from barnabas.cli.parameters import bootstrap_option, output_option
+from barnabas.cli.options.parameters import bootstrap_option, output_option
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_rows
 
@@ -20,7 +20,7 @@ def pipeline() -> None:
     """Run Spark jobs against a broker: etl, analytics, logs, events, archive, restore, copy."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        from barnabas.pipeline.errors import INSTALL
+        from barnabas.spark.errors import INSTALL
 
         raise click.UsageError(f"the pipeline needs {missing[0]}: {INSTALL}")
 
@@ -29,7 +29,7 @@ def pipeline() -> None:
 @output_option
 def list_(output: str) -> None:
     """List the jobs."""
-    from barnabas.pipeline.jobs import NAMES, find_job
+    from barnabas.spark.jobs import NAMES, find_job
 
     show_rows([{"job": name, "what": find_job(name).summary} for name in NAMES], output)
 
@@ -65,8 +65,8 @@ def run(
     progress: str,
 ) -> int:
     """Run JOB until it is stopped; with --once until all is read."""
-    from barnabas.pipeline.errors import PipelineError
-    from barnabas.pipeline.main import execute
+    from barnabas.spark.errors import PipelineError
+    from barnabas.spark.main import execute
 
     if once and every:
         raise click.UsageError("--once and --every exclude each other", context)
@@ -108,8 +108,8 @@ def demo(
     Exit code 1 if a result is wrong or a step fails. A demonstration that failed keeps its directory, and says how to
     continue.
     """
-    from barnabas.pipeline.demo.run import run_demo
-    from barnabas.pipeline.errors import PipelineError
+    from barnabas.spark.demo.run import run_demo
+    from barnabas.spark.errors import PipelineError
 
     if resume and count is not None:
         raise click.UsageError("--resume and --flights exclude each other: the number of flights is that of the start")
@@ -128,8 +128,8 @@ def demo(
 @output_option
 def status(path: Path | None, checkpoint: str | None, bootstrap: str, output: str) -> int:
     """Show the progress of a job, from its checkpoint and the broker."""
-    from barnabas.pipeline.errors import PipelineError
-    from barnabas.pipeline.status import broker_at, checkpoint_of, status_rows
+    from barnabas.spark.errors import PipelineError
+    from barnabas.spark.status import broker_at, checkpoint_of, status_rows
 
     try:
         where = checkpoint or checkpoint_of(path)

@@ -1,4 +1,4 @@
-"""`barnabas profile`: addresses and preferences under a name, in the user's file (`barnabas.cli.settings`).
+"""`barnabas profile`: addresses and preferences under a name, in the user's file (`barnabas.cli.connect.settings`).
 
 Changes keep the file's comments and order (tomlkit), and replace the file as a whole.
 """
@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas.cli.client_config import checked_key, is_security_key, shown
-from barnabas.cli.help_pages import Group
-from barnabas.cli.parameters import key_values, output_option, yes_option
-from barnabas.cli.settings import (
+from barnabas.cli.connect.client_config import checked_key, is_security_key, shown
+from barnabas.cli.connect.settings import (
     SETTINGS,
     SettingsError,
     Value,
@@ -25,6 +23,8 @@ from barnabas.cli.settings import (
     setting_name,
     setting_with_source,
 )
+from barnabas.cli.help_pages import Group
+from barnabas.cli.options.parameters import key_values, output_option, yes_option
 from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion
 from barnabas.terminal.tables import show_rows

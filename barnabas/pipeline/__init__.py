@@ -11,16 +11,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from barnabas.pipeline.kafka import deduplicated as deduplicated
-    from barnabas.pipeline.notebook import read_topic as read_topic
-    from barnabas.pipeline.notebook import write_topic as write_topic
-    from barnabas.pipeline.spark import session as session
+    from barnabas.spark.notebook import read_topic as read_topic
+    from barnabas.spark.notebook import write_topic as write_topic
+    from barnabas.spark.session.spark import session as session
+    from barnabas.spark.topics.kafka import deduplicated as deduplicated
 
 _WHERE = {
-    "read_topic": "barnabas.pipeline.notebook",
-    "write_topic": "barnabas.pipeline.notebook",
-    "deduplicated": "barnabas.pipeline.kafka",
-    "session": "barnabas.pipeline.spark",
+    "read_topic": "barnabas.spark.notebook",
+    "write_topic": "barnabas.spark.notebook",
+    "deduplicated": "barnabas.spark.topics.kafka",
+    "session": "barnabas.spark.session.spark",
 }
 __all__ = ["deduplicated", "read_topic", "session", "write_topic"]
 
@@ -31,6 +31,6 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(_WHERE[name]), name)
     except ModuleNotFoundError as error:
-        from barnabas.pipeline.errors import INSTALL
+        from barnabas.spark.errors import INSTALL
 
         raise ImportError(f"barnabas.pipeline needs {error.name}: {INSTALL}") from error

@@ -280,7 +280,7 @@ def kafka_options(kafka_access: Access) -> dict[str, str]:
 def kafka_spark() -> Iterator[Any]:
     """A SparkSession with the Kafka connector, one for the run. It needs Java, and `pip install 'barnabas[spark]'`."""
     _needs("pyspark", "'barnabas[spark]'")
-    from barnabas.pipeline.spark import session
+    from barnabas.spark.session.spark import session
 
     spark = session("tests")
     yield spark

@@ -16,8 +16,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from barnabas.client.admin.quotas import alter_quotas
 from barnabas.client.cluster import Cluster
-from barnabas.client.quotas import alter_quotas
 from bench.testkits.behaviours import behaviour
 from bench.testkits.clients import WAIT_S, Clients, error_of, poll, unique, until
 from bench.testkits.product import Setup

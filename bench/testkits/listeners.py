@@ -33,7 +33,7 @@ def start_kafka(stack: ExitStack, setup: Setup, keys: Mapping[str, str] | None =
 
 def certificate(stack: ExitStack) -> tuple[Path, Path]:
     """Files with key and certificate of a broker on the loopback address, and with the CA; the stack removes them."""
-    from barnabas.secure.authority import Authority
+    from barnabas.tools.secure.authority import Authority
 
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="testkits-")))
     authority = Authority.new("testkits")

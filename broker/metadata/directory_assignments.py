@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.metadata.controller_channel import ControllerChannel
     from barnabas.broker.steps import Steps
+    from barnabas.broker.timers import Timer
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage
@@ -91,7 +92,7 @@ class DirectoryAssignments:
         """What the controller has taken, and when the metadata is to have it; the first is due first."""
         self._is_busy = False
         self._lost_again_at: dict[_Replica, float] = {}
-        self._is_scheduled = False
+        self._timer: Timer | None = None
         self._is_checking = False
         self._pause_s = RETRY_S
         self._reported: frozenset[ErrorCode] = frozenset()
@@ -185,7 +186,7 @@ class DirectoryAssignments:
             self._is_busy = True
             self._channel.send(self._request(directories), lambda outcome: self._answered(sent, outcome))
         elif again_at < inf:
-            self._loop.timers.at(again_at, self._report)
+            self._report_at(again_at)
 
     def _not_before(self, replica: _Replica, directory: Uuid | None, now: float) -> float:
         """When this may be reported: that a replica is lost only every `LOST_AGAIN_S`."""
@@ -240,7 +241,7 @@ class DirectoryAssignments:
         self._pause_s = min(2 * self._pause_s, MAX_RETRY_S) if refused else RETRY_S
         self._check_later()
         if not refused and self._to_report and next(iter(self._to_report)) not in sent:
-            self._loop.timers.at(self._loop.now(), self._report)  # all of these are settled, but there were more
+            self._report_at(self._loop.now())  # all of these are settled, but there were more
         elif self._to_report:
             self._report_later()
 
@@ -261,12 +262,18 @@ class DirectoryAssignments:
         return refused
 
     def _report_later(self) -> None:
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            self._loop.timers.at(self._loop.now() + self._pause_s, self._report_scheduled)
+        self._report_at(self._loop.now() + self._pause_s)
+
+    def _report_at(self, when: float) -> None:
+        """Report then, or earlier if that is to happen already: there is one timer."""
+        if self._timer is not None:
+            if self._timer.deadline <= when:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.timers.at(when, self._report_scheduled)
 
     def _report_scheduled(self) -> None:
-        self._is_scheduled = False
+        self._timer = None
         self._report()
 
     # -- what the controller has taken

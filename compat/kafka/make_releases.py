@@ -2,7 +2,7 @@
 
     python -m compat.kafka.make_releases
 
-The table is `barnabas/control/traffic/releases.json`, which `as_version` uses. The jars of the releases are downloaded
+The table is `barnabas/kit/traffic/releases.json`, which `as_version` uses. The jars of the releases are downloaded
 once. Releases before 3.3 are those of a broker with ZooKeeper, later ones of a broker with KRaft.
 """
 

@@ -170,8 +170,8 @@ def own_broker(work_dir: Path) -> Iterator[str]:
 
 def report(log: Path, bootstrap: str, topic: str, work_dir: Path) -> bool:
     """Feed, count, compare and print; returns whether the tables are equal."""
-    from barnabas.pipeline.activity import saying
-    from barnabas.pipeline.spark import session
+    from barnabas.spark.activity import saying
+    from barnabas.spark.session.spark import session
 
     started = time.monotonic()
     with saying(f"sending the lines of {log} to topic {topic}"):
@@ -220,9 +220,9 @@ def _run(log: Path, bootstrap: str | None, topic: str, work_dir: Path) -> int:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from barnabas.pipeline.errors import PipelineError
-    from barnabas.pipeline.failures import sentence_of
-    from barnabas.pipeline.spark import check_machine, log_file
+    from barnabas.spark.errors import PipelineError
+    from barnabas.spark.failures import sentence_of
+    from barnabas.spark.session.spark import check_machine, log_file
 
     try:
         check_machine()

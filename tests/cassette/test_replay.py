@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.cassette.exchange import Exchange
-from barnabas.cassette.replay import MissingError, Replay
+from barnabas.kit.cassette.exchange import Exchange
+from barnabas.kit.cassette.replay import MissingError, Replay
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.batches.records import build_batch
 from barnabas.wire.errors import ErrorCode
@@ -43,7 +43,7 @@ from barnabas.wire.messages.produce import (
 )
 from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.wire.schema import Message
-from tests.cassette.test_text import exchange_of
+from tests.cassette.exchanges import exchange_of
 from tests.support.requests import recorded
 
 PRODUCE_V, FETCH_V, SYNC_V, JOIN_V, HEARTBEAT_V, LEAVE_V = 9, 12, 5, 9, 4, 5

@@ -7,8 +7,8 @@ import shlex
 import click
 
 from barnabas.cli.kafka_tools.registry import MISSING, TOOLS
-from barnabas.docgen_cli import commands, tool_options
-from barnabas.side_by_side import AREAS
+from scripts.pages.command_line import commands, tool_options
+from scripts.pages.side_by_side import AREAS
 from tests.support.cases import for_each
 
 ROWS = [row for rows in AREAS.values() for row in rows]

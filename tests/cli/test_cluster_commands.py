@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import Producer
 
-from barnabas.cli.times import iso_time
+from barnabas.cli.options.times import iso_time
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
@@ -24,8 +24,7 @@ from barnabas.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from barnabas.wire.schema import Message
-
-from .scripted_broker import ScriptedBroker
+from tests.cli.scripted_broker import ScriptedBroker
 
 
 def test_info_of_the_cluster(call, topic) -> None:

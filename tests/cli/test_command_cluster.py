@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.cli import command_cluster
+from barnabas.cli.connect import command_cluster
 from tests.support.cases import for_each
 
 

@@ -12,15 +12,14 @@ import click
 import pytest
 from confluent_kafka import Producer
 
-from barnabas.cli import consume_run
-from barnabas.cli.consume_run import Limits, Run
-from barnabas.cli.duration import Duration
-from barnabas.cli.record_filter import Filter
+from barnabas.cli.options.duration import Duration
+from barnabas.cli.records import consume_run
+from barnabas.cli.records.consume_run import Limits, Run
+from barnabas.cli.records.record_filter import Filter
 from barnabas.client.errors import TimedOut
 from barnabas.wire.batches.records import Record
 from tests.support.cases import for_each
-
-from .conftest import COMMAND, run_command
+from tests.support.processes.commands import COMMAND, run_command
 
 
 @pytest.fixture(scope="module")

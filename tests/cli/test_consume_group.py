@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
-from barnabas.client.assignors import assign_range, assign_round_robin
+from barnabas.client.groups.assignors import assign_range, assign_round_robin
+from tests.support.processes.commands import COMMAND
 from tests.support.waiting import wait_for
-
-from .conftest import COMMAND
 
 DEADLINE_S = 90
 

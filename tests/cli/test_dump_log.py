@@ -12,8 +12,8 @@ import pytest
 
 from barnabas.broker.config.keys import BROKER_KEYS
 from barnabas.cli import main
-from barnabas.dump.secrets import HIDDEN, hide_secrets
 from barnabas.storage.layout import segment_name
+from barnabas.tools.dump.secrets import HIDDEN, hide_secrets
 from barnabas.wire.batches.records import BatchBuilder, build_batch, control_batch
 from barnabas.wire.configdef import PASSWORD
 from tests.support.cases import for_each

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 import pytest
 
-from barnabas.cli.consume import json_line
-from barnabas.cli.escapes import compile_format, unescape
+from barnabas.cli.options.escapes import compile_format, unescape
+from barnabas.cli.records.consume import json_line
 from barnabas.wire.batches.records import Record
 from tests.support.cases import for_each
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 
+from barnabas.cli.connect.settings import SettingsError
 from barnabas.cli.failure import exit_code, explain
-from barnabas.cli.settings import SettingsError
 from barnabas.client.errors import ClientError, NotFound, TimedOut, Unreachable
 from barnabas.terminal.question import Declined
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError

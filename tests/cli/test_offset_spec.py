@@ -7,7 +7,7 @@ import time
 import click
 import pytest
 
-from barnabas.cli.offset_spec import OffsetSpec, parse_offset_spec, parse_range
+from barnabas.cli.options.offset_spec import OffsetSpec, parse_offset_spec, parse_range
 from tests.support.cases import for_each
 
 

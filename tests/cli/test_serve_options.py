@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from barnabas.cli.serve import UsageError, serve_options
+from barnabas.cli.serve.run import UsageError, serve_options
 from tests.support.cases import for_each
 
 

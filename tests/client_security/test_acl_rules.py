@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.client.acls import Acl
+from barnabas.client.admin.acls import Acl
 from barnabas.client.security.acl_rules import Decision, Question, decide
 from tests.support.cases import for_each
 

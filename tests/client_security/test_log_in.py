@@ -7,13 +7,13 @@ from time import monotonic
 
 import pytest
 
-from barnabas.client.admin import list_topics
+from barnabas.client.admin.topics import list_topics
+from barnabas.client.admin.users import set_credential
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import AuthenticationFailed, TlsFailed
 from barnabas.client.security.scram import credential
 from barnabas.client.security.settings import security_from
-from barnabas.client.users import set_credential
-from tests.cli.conftest import run_command
+from tests.support.processes.commands import run_command
 from tests.support.processes.secured import SESSION_MS, Secured
 from tests.support.security.key_stores import Authority
 

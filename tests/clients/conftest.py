@@ -18,7 +18,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def spark(spark_session: Any) -> Iterator[Any]:
     """The session with Spark's defaults where the pipeline has other SQL settings."""
-    from barnabas.pipeline.spark import EVERYWHERE
+    from barnabas.spark.session.spark import EVERYWHERE
     from tests.support.spark.session import lent
 
     own = {key: value for key, value in EVERYWHERE.items() if key != "spark.sql.session.timeZone"}

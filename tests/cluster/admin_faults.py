@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from barnabas.client.admin_configs import SET, ConfigChange, alter_config
+from barnabas.client.admin.configs import SET, ConfigChange, alter_config
 from barnabas.client.tools.brokers import describe_cluster, unregister_broker
 from tests.cluster.asking import client
 from tests.cluster.clusters import Cluster

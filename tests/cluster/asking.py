@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 
-from barnabas.client.admin import list_topics
+from barnabas.client.admin.topics import list_topics
 from barnabas.client.cluster import Cluster as Client
 from barnabas.client.connection import NodeConnection
 from barnabas.wire.messages.metadata import MetadataResponsePartition

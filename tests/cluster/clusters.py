@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from barnabas.cluster.plan import OUR_CONTROLLER, broker_keys, replication_defaults
+from barnabas.supervise.plan import OUR_CONTROLLER, broker_keys, replication_defaults
 from tests.cluster.in_process import Host, LocalNode
 from tests.cluster.kafka_node import KafkaNode
 from tests.cluster.links import Links

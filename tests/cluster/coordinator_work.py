@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from compat.checker.finding import Finding
 from compat.exactly_once.share_run import SHARE_BROKER
 from tests.cluster.clusters import Cluster
-from tests.cluster.loads import Copies, Load
+from tests.cluster.loads import Copies, Load, go_on
 from tests.cluster.stream_loads import Streams
 
 RECORDS = "records"
@@ -70,15 +69,8 @@ class CoordinatorWork:
             load.settled()
 
     def go_on(self, steps: int = 1) -> None:
-        """Wait until every load has made so many further steps. AssertionError if one has not in `PATIENCE_S`."""
-        waiting = {load: load.progress() + steps for load in self.loads}
-        deadline = time.monotonic() + PATIENCE_S
-        while waiting := {load: target for load, target in waiting.items() if load.progress() < target}:
-            for load in self.loads:
-                load.check()
-            names = ", ".join(load.name for load in waiting)
-            assert time.monotonic() < deadline, f"{names}: fewer than {steps} further steps in {PATIENCE_S:g} s"
-            time.sleep(0.05)
+        """Wait until every load has made so many further steps. AssertionError if one has made none in `PATIENCE_S`."""
+        go_on(self.loads, steps, PATIENCE_S)
 
     def finish(self) -> list[Finding]:
         """Let all finish and stop them; the findings of their checks."""

@@ -1,11 +1,12 @@
 """Faults on a real cluster under load, in an order by seed: kills of brokers, of the controller, of all, pauses, cuts.
 
-Also controlled shutdowns, replicas that are taken away and given back empty, leaders' disks (`disk_faults`), and what
-administrators do (`admin_faults`).
+Also controlled shutdowns, replicas that are taken away and given back empty, leaders' disks (`disk_faults`), what
+administrators do (`admin_faults`), and second supervisors of a cluster of `serve --brokers` (`supervisor_faults`).
 
 `python -m tests.cluster.faults --kills 100 --controller-kills 20 --pauses 20 --whole 5 --controllers ours --seed 1`
 `python -m tests.cluster.faults --unregistrations 10 --configs 10 --controllers kafka`
 `python -m tests.cluster.faults --damages 10 --full-disks 10 --read-errors 10 --dead-disks 5 --controllers kafka`
+`python -m tests.cluster.faults --supervisors 10 --kills 5 --controllers kafka`
 `python -m tests.cluster.faults --work transactions,groups,share,streams --client mixed --kills 6`
 
 After each fault the cluster is healed and must acknowledge again; at the end nothing may be lost, doubled or out of
@@ -24,7 +25,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from barnabas.client.reassignments import reassign
+from barnabas.client.admin.reassignments import reassign
 from compat.checker.finding import Finding
 from tests.cluster import coordinator_work
 from tests.cluster.admin_faults import AdminFaults
@@ -36,6 +37,8 @@ from tests.cluster.faulty_broker import FaultyNode
 from tests.cluster.links import CUTS, Links
 from tests.cluster.replicas import differences
 from tests.cluster.rolling import behind, end_in_order
+from tests.cluster.supervised import SupervisedCluster
+from tests.cluster.supervisor_faults import SupervisorFaults
 from tests.cluster.work import PARTITIONS, Work, create_topic
 from tests.support.waiting import ANY_ERROR, wait_for
 
@@ -53,8 +56,13 @@ OPTIONS = {
     "dead-disks": "dead",
     "unregistrations": "unregister",
     "configs": "configure",
+    "supervisors": "supervisor",
 }
 """How often a fault happens, by option."""
+HELP = {
+    "supervisors": "a second `serve --brokers 3` on the cluster's directory, beside the first or after it was killed; "
+    "not with disk faults, cuts and --software",
+}
 
 
 @dataclass(slots=True)
@@ -68,6 +76,8 @@ class Outcome:
     """From each kill of a broker to the next acknowledgement of a partition that it led."""
     moves: dict[str, list[float]] = field(default_factory=dict)
     """By fault of a leader's disk: from the fault to another leader."""
+    returns: dict[str, list[float]] = field(default_factory=dict)
+    """By situation of two supervisors: from the ready line of the one that serves to the next acknowledgement."""
     seconds: float = 0.0
     counts: dict[str, int] = field(default_factory=dict)
     """Of the coordinators' clients."""
@@ -80,6 +90,9 @@ class Outcome:
         for name, moves in self.moves.items():
             moves.sort()
             worst += f"; {name}: others led after {moves[len(moves) // 2]:.1f} s, {moves[-1]:.1f} s at most"
+        for name, returns in self.returns.items():
+            returns.sort()
+            worst += f"; {name}: acknowledged after {returns[len(returns) // 2]:.1f} s, {returns[-1]:.1f} s at most"
         counts = "".join(f", {count} {name}" for name, count in self.counts.items())
         return (
             f"seed {self.seed}: {done or 'nothing'}; {self.acknowledged} acknowledged{counts} in {self.seconds:.0f} s"
@@ -92,7 +105,7 @@ class Faults:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: Cluster | SupervisedCluster,
         folder: Path,
         seed: int,
         library: str,
@@ -119,6 +132,8 @@ class Faults:
             **DiskFaults(cluster, self.chance, self.topic, self.work, self.outcome.moves).kinds,
             **AdminFaults(cluster, self.chance, self.topic, self.work).kinds,
         }
+        if isinstance(cluster, SupervisedCluster):
+            self._kinds |= SupervisorFaults(cluster, self.chance, self.work, self.outcome.returns).kinds
 
     def __call__(self, counts: dict[str, int]) -> Outcome:
         """Run these faults in a random order."""
@@ -243,8 +258,8 @@ def main(arguments: list[str]) -> int:
     end_in_order()
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.faults")
     for name, kind in OPTIONS.items():
-        parser.add_argument(f"--{name}", dest=kind, type=int, default=0)
-    parser.add_argument("--whole", type=int, default=0, help="kills of all processes at once")
+        parser.add_argument(f"--{name}", dest=kind, type=int, default=0, metavar="N", help=HELP.get(name))
+    parser.add_argument("--whole", type=int, default=0, metavar="N", help="kills of all processes at once")
     parser.add_argument("--controllers", choices=("ours", "kafka"), default="ours")
     parser.add_argument("--client", choices=("confluent", "java", "mixed"), default="confluent")
     parser.add_argument("--work", default="records", help="also transactions, groups, share, streams, with commas")
@@ -261,16 +276,21 @@ def main(arguments: list[str]) -> int:
     folder = folder or Path(tempfile.mkdtemp(prefix="faults-"))
     print(f"seed {seed}, {folder}", flush=True)
     links = Links() if given["cut"] else None
-    node = FaultyNode if any(given[name] for name in DISK_FAULTS) else BrokerNode
-    made = Cluster(
-        folder / "cluster",
-        kind="kafka" if software else kind,
-        config=coordinator_work.CONFIG,
-        links=links,
-        software=software,
-        default_format=bool(software),
-        broker_node=node,
-    )
+    made: Cluster | SupervisedCluster
+    if given["supervisor"]:
+        if software or any(given[name] for name in ("cut", *DISK_FAULTS)):
+            parser.error("--supervisors is not for --software, --cuts and faults of disks")
+        made = SupervisedCluster(folder / "cluster", kind=kind, config=coordinator_work.CONFIG)
+    else:
+        made = Cluster(
+            folder / "cluster",
+            kind="kafka" if software else kind,
+            config=coordinator_work.CONFIG,
+            links=links,
+            software=software,
+            default_format=bool(software),
+            broker_node=FaultyNode if any(given[name] for name in DISK_FAULTS) else BrokerNode,
+        )
     with made as cluster:
         outcome = Faults(cluster, folder / "histories", seed, library, links, rate, work.split(","))(given)
     print(outcome)

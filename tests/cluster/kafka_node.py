@@ -12,7 +12,7 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
-from barnabas.cluster import kafka_controllers
+from barnabas.supervise import kafka_controllers
 from tests.cluster.quorums import KAFKA_POM
 from tests.support.jvm import host
 from tests.support.jvm.command import KAFKA_NODE

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from compat.checker.finding import Finding
 from compat.exactly_once.group_run import GroupRun
 from compat.exactly_once.run import Run
 from compat.exactly_once.share_run import ShareRun
+from tests.support.waiting import Advance, wait_for_all
 
 if TYPE_CHECKING:
     from compat.exactly_once.run import Cluster
@@ -67,6 +69,12 @@ class Load(ABC):
     @abstractmethod
     def kill(self) -> None:
         """End the clients that still run."""
+
+
+def go_on(loads: Sequence[Load], steps: int, silence_s: float) -> None:
+    """Wait until each load has made so many further steps. AssertionError if one has made none in `silence_s`."""
+    advances = [Advance(load.progress, steps, load.name, silence_s) for load in loads]
+    wait_for_all(advances, lambda: [load.check() for load in loads])
 
 
 class Copies(Load):

@@ -9,8 +9,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from barnabas.cluster import kafka_controllers
-from barnabas.cluster.plan import KAFKA_CONTROLLERS, OUR_CONTROLLER, Controller, controller_keys
+from barnabas.supervise import kafka_controllers
+from barnabas.supervise.plan import KAFKA_CONTROLLERS, OUR_CONTROLLER, Controller, controller_keys
 from tests.cluster.asking import quorum_leader
 from tests.cluster.in_process import Host, LocalNode
 from tests.support.jvm.jars import fetch

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from barnabas.client.admin import list_topics
-from barnabas.client.reassignments import elect_leaders
+from barnabas.client.admin.reassignments import elect_leaders
+from barnabas.client.admin.topics import list_topics
 from compat.checker.finding import Finding
 from tests.cluster.asking import client
-from tests.cluster.loads import Load
+from tests.cluster.loads import Load, go_on
 from tests.cluster.replicas import differences
 from tests.cluster.resent import resent
 from tests.support.waiting import ANY_ERROR, wait_for
@@ -122,15 +122,7 @@ class Rolling:
 
     def go_on(self) -> None:
         """Wait until every load has made some further steps."""
-        behind = {load: load.progress() + STEPS_BETWEEN for load in self.outcome.loads}
-        deadline = time.monotonic() + SETTLE_S
-        while behind := {load: target for load, target in behind.items() if load.progress() < target}:
-            for load in self.outcome.loads:
-                load.check()
-            if time.monotonic() > deadline:
-                names = ", ".join(load.name for load in behind)
-                raise AssertionError(f"{names} made fewer than {STEPS_BETWEEN} steps in {SETTLE_S:g} s")
-            time.sleep(0.05)
+        go_on(self.outcome.loads, STEPS_BETWEEN, SETTLE_S)
 
 
 def end_in_order() -> None:

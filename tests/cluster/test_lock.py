@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cluster.lock import NODES, ClusterLock
-from barnabas.cluster.plan import PlanError
 from barnabas.storage.files import Files
 from barnabas.storage.layout import LOCK
+from barnabas.supervise.lock import NODES, ClusterLock
+from barnabas.supervise.plan import PlanError
 
 
 def taken(directory: Path, patience_s: float = 0.0) -> tuple[ClusterLock, list[str]]:

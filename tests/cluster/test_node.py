@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cluster import node
+from barnabas.supervise import node
 
 
 def test_a_signal_right_after_the_fork_ends_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.cli.serve import parser
-from barnabas.cli.serve_arguments import UsageError
-from barnabas.cli.serve_cluster import cluster_options
-from barnabas.cluster import drains, plan, state
-from barnabas.cluster.balance import Assignment, Impossible, Placed, drain, rebalance
-from barnabas.cluster.members import Members
-from barnabas.cluster.options import ClusterOptions
-from barnabas.cluster.ports import node_ports
+from barnabas.cli.serve.cluster import cluster_options
+from barnabas.cli.serve.run import UsageError, parser
+from barnabas.supervise import drains, plan, state
+from barnabas.supervise.balance import Assignment, Impossible, Placed, drain, rebalance
+from barnabas.supervise.members import Members
+from barnabas.supervise.options import ClusterOptions
+from barnabas.supervise.ports import node_ports
 from tests.support.cases import for_each
 
 CONTROLLERS = [plan.Controller(3000, "127.0.0.1", 29093)]

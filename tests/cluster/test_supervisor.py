@@ -15,13 +15,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from barnabas.cluster import state
-from barnabas.cluster.directory import take_directory
-from barnabas.cluster.members import Members
-from barnabas.cluster.options import ClusterOptions
-from barnabas.cluster.supervisor import SAVE_AGAIN_S, Supervisor
-from tests.cli.conftest import COMMAND, Ran, call_command, clean_environment, run_command
+from barnabas.supervise import state
+from barnabas.supervise.directory import take_directory
+from barnabas.supervise.members import Members
+from barnabas.supervise.options import ClusterOptions
+from barnabas.supervise.supervisor import SAVE_AGAIN_S, Supervisor
 from tests.support.disks.failing_files import FailingFiles
+from tests.support.processes.commands import COMMAND, Ran, call_command, clean_environment, run_command
 from tests.support.waiting import ANY_ERROR, wait_for
 
 END_S = 60.0
@@ -249,7 +249,7 @@ def test_a_state_that_cannot_be_written_stops_nobody(
     assert told.count("cluster.json: No space left on device; it is written when that is possible") == 1
     disk.errors.clear()
     now = time.monotonic()
-    monkeypatch.setattr("barnabas.cluster.supervisor.time.monotonic", lambda: now + SAVE_AGAIN_S)
+    monkeypatch.setattr("barnabas.supervise.supervisor.time.monotonic", lambda: now + SAVE_AGAIN_S)
     supervisor._save_again()
     assert state.read(str(tmp_path)) == supervisor.state
     supervisor.close()

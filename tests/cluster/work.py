@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat.checker.__main__ import check
@@ -22,18 +22,33 @@ from compat.checker.history import Writer, read
 from compat.exactly_once import confluent_client
 from compat.exactly_once.processes import Progress, Slot
 from tests.cluster.clusters import Cluster
-from tests.support.waiting import ANY_ERROR, wait_for
+from tests.support.waiting import ANY_ERROR, Advance, wait_for, wait_for_all
 
 PARTITIONS = 3
 READ_TIMEOUT_S = 120.0
 
 
 def create_topic(bootstrap: str, name: str, partitions: int = PARTITIONS, replicas: int = 3, **config: str) -> None:
-    """Create a topic; returns when a broker has confirmed it."""
+    """Create a topic; returns when a broker has confirmed it.
+
+    It is asked again when librdkafka has removed the broker that it had asked: one that is not in new metadata.
+    """
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     keys = {key.replace("_", "."): value for key, value in config.items()}
-    for future in admin.create_topics([NewTopic(name, partitions, replicas, config=keys)]).values():
-        future.result(60)
+    removed = False
+    while True:
+        (made,) = admin.create_topics([NewTopic(name, partitions, replicas, config=keys)]).values()
+        try:
+            made.result(60)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if removed and code == KafkaError.TOPIC_ALREADY_EXISTS:
+                return
+            if code != KafkaError._DESTROY_BROKER:
+                raise
+            removed = True
+        else:
+            return
 
 
 class Writing(Protocol):
@@ -143,17 +158,15 @@ class Work:
         return self._progress.update()
 
     def go_on(self, records: int = 200, patience_s: float = 60.0) -> float:
-        """Wait until so many further records are acknowledged; the seconds until the first of them."""
+        """Wait until so many further records are acknowledged; the seconds until the first of them.
+
+        AssertionError if none is in `patience_s`.
+        """
         began = time.monotonic()
         target = self.acknowledged() + 1
         wait_for(lambda: self.acknowledged() >= target, "a further acknowledgement", patience_s, errors=ANY_ERROR)
         first = time.monotonic() - began
-        wait_for(
-            lambda: self.acknowledged() >= target + records - 1,
-            f"{records} acknowledgements",
-            patience_s,
-            errors=ANY_ERROR,
-        )
+        wait_for_all([Advance(self.acknowledged, records - 1, "acknowledgements", patience_s)])
         return first
 
     def finish(self) -> list[Finding]:

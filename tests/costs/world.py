@@ -99,7 +99,7 @@ def running(name: str, checkout: Path = ROOT) -> Iterator[World]:
 
 def _certificates(folder: Path) -> tuple[Path, ssl.SSLContext]:
     """The broker's key and certificate in a file, and what clients trust."""
-    from barnabas.secure.authority import Authority
+    from barnabas.tools.secure.authority import Authority
 
     authority = Authority.new("costs")
     store = folder / "broker.pem"

@@ -100,7 +100,7 @@ BROKER = (
     ),
     Mutant(
         "commands-imported-by-serve",
-        "barnabas/cli/serve.py",
+        "barnabas/cli/serve/run.py",
         "import argparse\nimport gc\n",
         "import argparse\nimport gc\nimport click\n",
         "tests/broker/server/test_start.py::test_a_start_imports_nothing_that_it_does_not_need",

@@ -9,7 +9,7 @@ _TOPICS = "tests/cli/test_topic_administration.py"
 CLI = (
     Mutant(
         "patterns-delete-topics-without-confirmation",
-        "barnabas/cli/patterns.py",
+        "barnabas/cli/options/patterns.py",
         "    if why and not yes and not is_terminal(sys.stdin):\n",
         "    if False:\n",
         _TOPICS + "::test_patterns_describe_alter_and_delete",
@@ -30,28 +30,28 @@ CLI = (
     ),
     Mutant(
         "regular-expressions-match-parts-of-names",
-        "barnabas/cli/patterns.py",
+        "barnabas/cli/options/patterns.py",
         "compiled.fullmatch(name.encode())",
         "compiled.match(name.encode())",
         _TOPICS + "::test_lists_match_globs_and_regular_expressions",
     ),
     Mutant(
         "transaction-of-a-living-coordinator-aborted-in-one-partition",
-        "barnabas/cli/txn.py",
+        "barnabas/cli/admin/txn.py",
         "        if which in transaction_partitions(cluster, one.transactional_id):\n",
         "        if False:\n",
         "tests/cli/test_txn_commands.py::test_a_transaction_is_listed_described_and_aborted",
     ),
     Mutant(
         "transactions-of-a-coordinator-hang",
-        "barnabas/client/admin_transactions.py",
+        "barnabas/client/admin/transactions.py",
         'if (one.topic, one.partition) not in held.get(one.transactional_id or "", ())]',
         "]",
         "tests/cli/test_txn_commands.py::test_a_transaction_is_listed_described_and_aborted",
     ),
     Mutant(
         "offline-partitions-are-healthy",
-        "barnabas/client/admin_cluster.py",
+        "barnabas/client/admin/cluster.py",
         "    return partition.leader_id < 0\n",
         "    return False\n",
         "tests/cli/test_cluster_commands.py::test_problems_are_listed_and_exit_code_1",
@@ -72,7 +72,7 @@ CLI = (
     ),
     Mutant(
         "no-similar-name-for-a-misspelt-group",
-        "barnabas/cli/command_cluster.py",
+        "barnabas/cli/connect/command_cluster.py",
         '        if kind in ("group", "share group"):\n',
         "        if False:\n",
         "tests/cli/test_group_views.py::test_lists_and_deletion_take_patterns",

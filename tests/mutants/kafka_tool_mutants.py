@@ -9,14 +9,14 @@ _TEST = "tests/cli/kafka_tools/test_transcripts.py::test_barnabas_prints_what_ka
 KAFKA_TOOLS = (
     Mutant(
         "kafka-consumer-groups-resets-without-execute",
-        "barnabas/cli/kafka_tools/consumer_groups.py",
+        "barnabas/cli/kafka_tools/group/consumer_groups.py",
         '            if options.has("execute") and plan[group]:\n',
         "            if plan[group]:\n",
         _TEST,
     ),
     Mutant(
         "kafka-consumer-groups-resets-offsets-beyond-the-log",
-        "barnabas/cli/kafka_tools/offset_resets.py",
+        "barnabas/cli/kafka_tools/group/offset_resets.py",
         "max(starts[one], min(offset, ends[one]))",
         "offset",
         _TEST,
@@ -30,7 +30,7 @@ KAFKA_TOOLS = (
     ),
     Mutant(
         "kafka-console-consumer-commits-nothing",
-        "barnabas/cli/kafka_tools/console_consumer.py",
+        "barnabas/cli/kafka_tools/data/console_consumer.py",
         "                consumer.processed(partition, record.offset + 1)\n",
         "",
         _TEST,

@@ -10,8 +10,8 @@ PAGES = (
     Mutant(
         "blocks-of-pages-may-fail",
         "tests/pages/running.py",
-        "        if process.returncode:\n",
-        "        if process.returncode > 100:\n",
+        '        if bool(process.returncode) != (block.how == "fails"):\n',
+        '        if process.returncode > 100 and block.how != "fails":\n',
         _FOUND,
     ),
     Mutant(
@@ -51,7 +51,7 @@ PAGES = (
     ),
     Mutant(
         "health-does-not-wait",
-        "barnabas/cli/health.py",
+        "barnabas/cli/admin/health.py",
         "            if time.monotonic() >= until:\n",
         "            if True:\n",
         "tests/cli/test_health_wait.py::test_it_waits_for_a_broker_that_starts_later_and_says_so",

@@ -52,7 +52,7 @@ PLATFORMS = (
     ),
     Mutant(
         "health-checks-the-default-port",
-        "barnabas/cli/health.py",
+        "barnabas/cli/admin/health.py",
         "bootstrap = broker_address(context, bootstrap, file)",
         "pass",
         _CONTAINER + "test_entry_point_serves_behind_a_port_mapping_and_is_healthy",

@@ -46,7 +46,7 @@ SCREENS = (
     ),
     Mutant(
         "the-profile-comes-before-the-environment",
-        "barnabas/cli/settings.py",
+        "barnabas/cli/connect/settings.py",
         "    if text := os.environ.get(one.variable):\n",
         "    if (text := os.environ.get(one.variable)) and name not in profile_settings():\n",
         _PROFILES + "::test_option_before_environment_before_profile_before_default",

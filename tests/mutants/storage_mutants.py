@@ -178,7 +178,7 @@ STORAGE = (
     ),
     Mutant(
         "two-supervisors-of-one-directory",
-        "barnabas/cluster/lock.py",
+        "barnabas/supervise/lock.py",
         "        if not lock(self._own):\n",
         "        if False:\n",
         "tests/cluster/test_lock.py::test_one_has_the_directory_and_the_other_is_told_who",

@@ -91,7 +91,7 @@ def _follow(page: str, root: Path, shared: Path, *, with_soak: bool) -> None:
 
 def _for_spark() -> dict[str, str]:
     """Variables that spare the download of Spark's connector, and Java's second compiler: no job here runs long."""
-    jars = str(fetch(ROOT / "barnabas/pipeline/pom.xml"))
+    jars = str(fetch(ROOT / "barnabas/spark/session/pom.xml"))
     return {"BARNABAS_SPARK_JARS": jars, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 
 

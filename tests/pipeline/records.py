@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline.errors import MistakeError
-from barnabas.pipeline.failures import sentence_of
+from barnabas.spark.errors import MistakeError
+from barnabas.spark.failures import sentence_of
 from tests.support.spark.session import frame_of
 
 TYPES = (

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from barnabas.pipeline.config import read_config
-from barnabas.pipeline.jobs import find_job
-from barnabas.pipeline.main import execute
-from barnabas.pipeline.run import Run, run_job
+from barnabas.spark.jobs import find_job
+from barnabas.spark.main import execute
+from barnabas.spark.run import Run, run_job
+from barnabas.spark.settings.config import read_config
 from tests.support.processes.server import Server
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,10 +9,10 @@ import pytest
 from pydantic import ValidationError
 from pyspark.sql import functions as f
 
-from barnabas.pipeline.jobs.analytics import CHANGES, AnalyticsConfig, state_of, timed_schema, transform
-from barnabas.pipeline.progress import read_batch
-from barnabas.pipeline.results import as_json_records, show, table_text
-from barnabas.pipeline.schema import fitting, parsed
+from barnabas.spark.frames.schema import fitting, parsed
+from barnabas.spark.jobs.analytics import CHANGES, AnalyticsConfig, state_of, timed_schema, transform
+from barnabas.spark.progress import read_batch
+from barnabas.spark.report.results import as_json_records, show, table_text
 from tests.pipeline.records import mistake, records
 from tests.support.spark.session import frame_of
 

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from barnabas.pipeline.errors import MistakeError
-from barnabas.pipeline.jobs import restore
+from barnabas.spark.errors import MistakeError
+from barnabas.spark.jobs import restore
 from tests.pipeline.runs import consume, produce, run_here, toml
 from tests.support.processes.server import Server
 

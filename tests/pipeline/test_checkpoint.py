@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from barnabas.pipeline.checkpoint import FILE, NEW_FILE, Checkpoint, Owner
-from barnabas.pipeline.errors import MistakeError
+from barnabas.spark.checkpoint import FILE, NEW_FILE, Checkpoint, Owner
+from barnabas.spark.errors import MistakeError
 from tests.support.cases import for_each
 
 OWNER = Owner("etl", "orders", "in", "out", {"type of id": "BIGINT"}, {"in": "id-1"})

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import BaseModel
 
-from barnabas.pipeline.config import read_config
-from barnabas.pipeline.errors import MistakeError
-from barnabas.pipeline.jobs import NAMES, find_job
+from barnabas.spark.errors import MistakeError
+from barnabas.spark.jobs import NAMES, find_job
+from barnabas.spark.settings.config import read_config
 from tests.support.cases import for_each
 
 ETL = """
@@ -27,7 +27,7 @@ topic = "dead"
 
 def tables(kind, seen=None):
     """A job's file and every table in it."""
-    from barnabas.pipeline.config import _tables_of
+    from barnabas.spark.settings.config import _tables_of
 
     seen = {} if seen is None else seen
     seen[kind] = None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.pipeline.jobs.copy import CopyConfig, transform
-from barnabas.pipeline.kafka import EVENT_ID, with_event_id
+from barnabas.spark.jobs.copy import CopyConfig, transform
+from barnabas.spark.topics.kafka import EVENT_ID, with_event_id
 from tests.pipeline.records import mistake, plain, record, records
 
 

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from barnabas.pipeline.errors import MistakeError, PipelineError
+from barnabas.spark.errors import MistakeError, PipelineError
 from tests.pipeline.runs import consume, produce, run_here, toml
 from tests.support.processes.server import Server
 

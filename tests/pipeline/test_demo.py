@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline.config import read_config
-from barnabas.pipeline.errors import MistakeError, PipelineError
-from barnabas.pipeline.jobs import NAMES, find_job
+from barnabas.spark.errors import MistakeError, PipelineError
+from barnabas.spark.jobs import NAMES, find_job
+from barnabas.spark.settings.config import read_config
 from tests.support.lazy import lazy, skip_without
 
 skip_without("pandas")
 checks, flights, page, run, steps, topics = (
-    lazy(f"barnabas.pipeline.demo.{name}") for name in ("checks", "flights", "page", "run", "steps", "topics")
+    lazy(f"barnabas.spark.demo.{name}") for name in ("checks", "flights", "page", "run", "steps", "topics")
 )
 ROOT = Path(__file__).resolve().parents[2]
 FLIGHTS = 5000

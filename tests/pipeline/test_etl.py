@@ -6,9 +6,9 @@ from datetime import date
 
 import pytest
 
-from barnabas.pipeline.config import Schema
-from barnabas.pipeline.jobs.etl import EtlConfig, state_of, transform
-from barnabas.pipeline.schema import declared_types, fitting, parsed
+from barnabas.spark.frames.schema import declared_types, fitting, parsed
+from barnabas.spark.jobs.etl import EtlConfig, state_of, transform
+from barnabas.spark.settings.config import Schema
 from tests.pipeline.records import mistake, plain, records
 from tests.support.cases import for_each
 

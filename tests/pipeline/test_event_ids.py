@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import functions as f
 
-from barnabas.pipeline.kafka import EVENT_ID, deduplicated, event_id, with_event_id
+from barnabas.spark.topics.kafka import EVENT_ID, deduplicated, event_id, with_event_id
 from tests.pipeline.records import AT, record, records
 
 

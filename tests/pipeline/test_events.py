@@ -7,10 +7,10 @@ import json
 import pytest
 from pyspark.errors import PySparkException
 
-from barnabas.pipeline.failures import WorkerNotStartedError, sentence_of
-from barnabas.pipeline.jobs.events import EventsConfig, as_records, keyed_schema, state_of, transform
-from barnabas.pipeline.schema import fitting, parsed
-from barnabas.pipeline.spark import ATTEMPTS
+from barnabas.spark.failures import WorkerNotStartedError, sentence_of
+from barnabas.spark.frames.schema import fitting, parsed
+from barnabas.spark.jobs.events import EventsConfig, as_records, keyed_schema, state_of, transform
+from barnabas.spark.session.spark import ATTEMPTS
 from tests.pipeline.records import mistake, record, records
 from tests.support.spark.session import frame_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.pipeline.errors import MistakeError
-from barnabas.pipeline.fold import fold_of
+from barnabas.spark.errors import MistakeError
+from barnabas.spark.frames.fold import fold_of
 from tests.support.cases import for_each
 
 EVENTS = [{"a": 3, "s": "m"}, {"a": 1}, {"s": "z"}, {"a": 7, "s": "a"}, {"a": None, "s": None}]

@@ -10,10 +10,10 @@ import subprocess
 import pytest
 from pyspark import java_gateway
 
-from barnabas.pipeline.errors import MistakeError
-from barnabas.pipeline.gateway import ended_if_interrupted
-from barnabas.pipeline.jars import NEEDED, PACKAGES, cache_directory, jar_settings
-from barnabas.pipeline.java import find_java, java_version
+from barnabas.spark.errors import MistakeError
+from barnabas.spark.session.gateway import ended_if_interrupted
+from barnabas.spark.session.jars import NEEDED, PACKAGES, cache_directory, jar_settings
+from barnabas.spark.session.java import find_java, java_version
 from tests.support.cases import for_each
 
 

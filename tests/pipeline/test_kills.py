@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline.kafka import EVENT_ID
+from barnabas.spark.topics.kafka import EVENT_ID
 from tests.pipeline.runs import PATIENCE_S, Process, consume, create, header, produce, toml
 from tests.support.processes.server import Server
 

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from barnabas.pipeline.jobs.logs import (
+from barnabas.spark.frames.schema import fitting
+from barnabas.spark.jobs.logs import (
     FORMATS,
     Alerts,
     Lines,
@@ -16,8 +17,7 @@ from barnabas.pipeline.jobs.logs import (
     parsed_lines,
     transform,
 )
-from barnabas.pipeline.jobs.logs import LogsConfig as Config
-from barnabas.pipeline.schema import fitting
+from barnabas.spark.jobs.logs import LogsConfig as Config
 from tests.pipeline.records import mistake, plain, records
 
 NO_TIME = "its time cannot be read"

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.pipeline.checkpoint import Checkpoint, Owner
-from barnabas.pipeline.cluster import Cluster
+from barnabas.spark.checkpoint import Checkpoint, Owner
+from barnabas.spark.topics.cluster import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 COPY = """

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from barnabas.pipeline.errors import MistakeError
-from barnabas.pipeline.main import nothing_fits
+from barnabas.spark.errors import MistakeError
+from barnabas.spark.main import nothing_fits
 from tests.pipeline.runs import produce, run_here
 
 ETL = """

@@ -8,7 +8,7 @@ import traceback
 import pytest
 
 from barnabas.pipeline import deduplicated, read_topic, write_topic
-from barnabas.pipeline.errors import BrokerUnavailableError, MistakeError, NotFoundError, PipelineError
+from barnabas.spark.errors import BrokerUnavailableError, MistakeError, NotFoundError, PipelineError
 from tests.pipeline.runs import consume
 from tests.support.spark.session import frame_of
 

@@ -11,7 +11,7 @@ skip_without("pyspark")
 
 PROGRAM = """
 import importlib, sys
-for before in ("barnabas", "barnabas.pipeline.run", "barnabas.pipeline.kafka"):
+for before in ("barnabas", "barnabas.spark.run", "barnabas.spark.topics.kafka"):
     for name in [name for name in sys.modules if name.startswith("barnabas")]:
         del sys.modules[name]
     importlib.import_module(before)
@@ -23,4 +23,4 @@ for before in ("barnabas", "barnabas.pipeline.run", "barnabas.pipeline.kafka"):
 
 def test_names_for_notebooks_are_functions() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=100, capture_output=True, text=True)
-    assert done.stdout.split() == ["barnabas", "barnabas.pipeline.run", "barnabas.pipeline.kafka"]
+    assert done.stdout.split() == ["barnabas", "barnabas.spark.run", "barnabas.spark.topics.kafka"]

@@ -12,20 +12,20 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from barnabas.pipeline import activity
-from barnabas.pipeline.config import JobConfig
-from barnabas.pipeline.errors import MistakeError, PipelineError
-from barnabas.pipeline.files import files_since
-from barnabas.pipeline.job import BatchCounts
-from barnabas.pipeline.jobs import find_job
-from barnabas.pipeline.jobs.restore import ArchiveToRead, RestoreConfig
-from barnabas.pipeline.numbers import column_texts
-from barnabas.pipeline.progress import Batch, Totals, read_batch
-from barnabas.pipeline.run import Run
-from barnabas.pipeline.screen import COLUMNS, NARROW, Screen
+from barnabas.spark import activity
+from barnabas.spark.errors import MistakeError, PipelineError
+from barnabas.spark.job import BatchCounts
+from barnabas.spark.jobs import find_job
+from barnabas.spark.jobs.restore import ArchiveToRead, RestoreConfig
+from barnabas.spark.progress import Batch, Totals, read_batch
+from barnabas.spark.report.files import files_since
+from barnabas.spark.report.numbers import column_texts
+from barnabas.spark.report.screen import COLUMNS, NARROW, Screen
+from barnabas.spark.run import Run
+from barnabas.spark.settings.config import JobConfig
 from tests.support.lazy import lazy
 
-report = lazy("barnabas.pipeline.report")
+report = lazy("barnabas.spark.report.report")
 
 AT = datetime(2026, 1, 31, 12, tzinfo=UTC)
 NOWHERE = "127.0.0.1:1"
@@ -181,7 +181,7 @@ def test_the_live_table_has_fewer_columns_on_a_narrow_terminal(monkeypatch, widt
 
 
 def test_a_busy_query_without_a_batch_is_reported(capsys, monkeypatch):
-    monkeypatch.setattr("barnabas.pipeline.activity.EVERY_S", 0)
+    monkeypatch.setattr("barnabas.spark.activity.EVERY_S", 0)
     run = a_run()
     run.doing = {"orders.parquet": "Processing new data"}
     with Screen(NOWHERE, "text") as screen:
@@ -194,7 +194,7 @@ def test_a_busy_query_without_a_batch_is_reported(capsys, monkeypatch):
 
 
 def test_an_activity_is_reported_until_it_ends(monkeypatch):
-    monkeypatch.setattr("barnabas.pipeline.activity.EVERY_S", 0.001)
+    monkeypatch.setattr("barnabas.spark.activity.EVERY_S", 0.001)
     said, again = [], threading.Event()
 
     def printer(what, seconds):

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 from pyspark.errors import PySparkException
 
-from barnabas.pipeline.checkpoint import Checkpoint
-from barnabas.pipeline.config import JobConfig
-from barnabas.pipeline.errors import PipelineError
-from barnabas.pipeline.failures import sentence_of
-from barnabas.pipeline.jobs import find_job
-from barnabas.pipeline.run import Run, _execute
-from barnabas.pipeline.spark import ATTEMPTS, with_retries
+from barnabas.spark.checkpoint import Checkpoint
+from barnabas.spark.errors import PipelineError
+from barnabas.spark.failures import sentence_of
+from barnabas.spark.jobs import find_job
+from barnabas.spark.run import Run, _execute
+from barnabas.spark.session.spark import ATTEMPTS, with_retries
+from barnabas.spark.settings.config import JobConfig
 from tests.support.cases import for_each
 
 BUSY = "org.apache.spark.SparkException: Python worker failed to connect back.\n\tat org.apache.spark.api.python"

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import to_avro
 
-from barnabas.pipeline.config import Schema
-from barnabas.pipeline.errors import MistakeError
-from barnabas.pipeline.schema import declared_types, fitting, parsed
+from barnabas.spark.errors import MistakeError
+from barnabas.spark.frames.schema import declared_types, fitting, parsed
+from barnabas.spark.settings.config import Schema
 from tests.pipeline.records import plain, records
 from tests.support.spark.session import frame_of
 

@@ -7,10 +7,10 @@ from decimal import Decimal
 
 import pytest
 
-from barnabas.pipeline.config import Schema
-from barnabas.pipeline.ddl import TYPES, unknown_type
-from barnabas.pipeline.errors import MistakeError
-from barnabas.pipeline.schema import fitting, parsed, read_fields
+from barnabas.spark.errors import MistakeError
+from barnabas.spark.frames.schema import fitting, parsed, read_fields
+from barnabas.spark.settings.config import Schema
+from barnabas.spark.settings.ddl import TYPES, unknown_type
 from tests.pipeline.records import plain, records
 
 FIELDS = (

@@ -8,10 +8,10 @@ import os
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from barnabas.pipeline.config import Schema
-from barnabas.pipeline.kafka import EVENT_ID, with_event_id
-from barnabas.pipeline.misfits import LONGEST_HELD
-from barnabas.pipeline.schema import dead_letters, fitting, parsed
+from barnabas.spark.frames.misfits import LONGEST_HELD
+from barnabas.spark.frames.schema import dead_letters, fitting, parsed
+from barnabas.spark.settings.config import Schema
+from barnabas.spark.topics.kafka import EVENT_ID, with_event_id
 from tests.pipeline.records import record, records
 
 EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "0")) // 100 or 8

@@ -13,9 +13,9 @@ from confluent_kafka.admin import AdminClient, NewTopic, ScramCredentialInfo, Sc
 from confluent_kafka.admin import UserScramCredentialUpsertion as Upsertion
 
 from barnabas.pipeline import read_topic, write_topic
-from barnabas.pipeline.cluster import Cluster
-from barnabas.pipeline.errors import BrokerSilentError, MistakeError, NotAuthorizedError
-from barnabas.pipeline.security import SecurityTable, secured_broker
+from barnabas.spark.errors import BrokerSilentError, MistakeError, NotAuthorizedError
+from barnabas.spark.settings.security import SecurityTable, secured_broker
+from barnabas.spark.topics.cluster import Cluster
 from tests.pipeline.runs import Process, consume, produce, run_here, toml
 from tests.support.memory.secure_broker import PLAIN_USERS
 from tests.support.processes.server import BarnabasServer, Server

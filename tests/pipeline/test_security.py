@@ -10,12 +10,12 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from pyspark.errors import PySparkException
 
-from barnabas.pipeline.broker import Broker, Security
-from barnabas.pipeline.config import read_config, read_security
-from barnabas.pipeline.errors import MistakeError
-from barnabas.pipeline.failures import sentence_of
-from barnabas.pipeline.jobs import find_job
-from barnabas.pipeline.security import SECRETS, SecurityTable, checked, secured_broker, security_of
+from barnabas.spark.errors import MistakeError
+from barnabas.spark.failures import sentence_of
+from barnabas.spark.jobs import find_job
+from barnabas.spark.settings.config import read_config, read_security
+from barnabas.spark.settings.security import SECRETS, SecurityTable, checked, secured_broker, security_of
+from barnabas.spark.topics.broker import Broker, Security
 from tests.support.cases import for_each
 from tests.support.security.certificates import Authority
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
 
-from barnabas.pipeline.spark import log_file, session
+from barnabas.spark.session.spark import log_file, session
 
 where = Path(sys.argv[1])
 settings = {"spark.ui.enabled": "false", "spark.local.dir": str(where / "local")}

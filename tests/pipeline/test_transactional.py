@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from barnabas.pipeline import transactions
-from barnabas.pipeline.transactions import Row, Target, TransactionalWriter, write_batch
+from barnabas.spark.topics import transactions
+from barnabas.spark.topics.transactions import Row, Target, TransactionalWriter, write_batch
 from tests.pipeline.runs import consume
 from tests.support.processes.server import Server
 from tests.support.spark.session import frame_of

@@ -12,10 +12,10 @@ import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from barnabas.cli.app import run as run_command
-from barnabas.secure.authority import certificates_in
-from barnabas.secure.errors import SecureError
-from barnabas.secure.folder import SecureFolder
-from barnabas.secure.start import prepare
+from barnabas.tools.secure.authority import certificates_in
+from barnabas.tools.secure.errors import SecureError
+from barnabas.tools.secure.folder import SecureFolder
+from barnabas.tools.secure.start import prepare
 from barnabas.wire.configdef import ConfigError
 from tests.support.cases import for_each
 from tests.support.disks.failing_calls import FailingCalls

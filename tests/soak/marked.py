@@ -17,7 +17,7 @@ from tests.soak.records import ROOT
 MARK = re.compile(r"\bmark\.soak\b")
 SIZES = re.compile(
     r"^from (tests\.support\.volume import|hypothesis import"
-    r"|tests\.storage\.log_driver import .*\b(EXAMPLES|PROPERTY)\b)",
+    r"|tests\.support\.logs\.log_driver import .*\b(EXAMPLES|PROPERTY)\b)",
     re.MULTILINE,
 )
 """A test whose size the environment sets: by `tests/support/volume.py`, which also sets the examples of properties."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from barnabas.docgen_prose import format_page
+from scripts.pages.prose import format_page
 from tests.soak.choice import by_age
 from tests.soak.part import Part
 from tests.soak.parts import FIGURES, Figure

@@ -46,6 +46,7 @@ FAULTS = (
     _fault("dead disks", "dead"),
     _fault("unregistered brokers", "unregister"),
     _fault("changed configs", "configure"),
+    _fault("second supervisors", "supervisor"),
 )
 
 
@@ -182,6 +183,20 @@ CLUSTERS = (
         "three brokers, Kafka's controllers",
         "faults --controllers kafka --kills 4 --cuts 1 --controller-kills 1 --pauses 1 --stops 1 --moves 1"
         " --damages 2 --full-disks 1 --read-errors 1 --dead-disks 1 --unregistrations 1 --configs 1",
+        FAULTS,
+        JAVA,
+    ),
+    _cluster(
+        "supervisor-faults",
+        "`serve --brokers 3` begun a second time on its directory",
+        "faults --supervisors 8 --kills 2 --controller-kills 1 --whole 1 --stops 1 --unregistrations 1 --configs 1",
+        FAULTS,
+        (),
+    ),
+    _cluster(
+        "supervisor-faults-kafka-controllers",
+        "the same with Kafka's controllers",
+        "faults --controllers kafka --supervisors 4 --kills 2 --controller-kills 1 --whole 1 --configs 1",
         FAULTS,
         JAVA,
     ),
@@ -379,7 +394,10 @@ def all_parts() -> list[Part]:
 
 
 _SIMULATED_CLUSTERS = tuple(part.name for part in CLUSTER_SIMULATIONS)
-_REAL_CLUSTERS = ("cluster-faults", "cluster-faults-kafka-controllers", "coordinator-faults", "mixed-cluster")
+_REAL_CLUSTERS = (
+    *("cluster-faults", "cluster-faults-kafka-controllers", "coordinator-faults", "mixed-cluster"),
+    *("supervisor-faults", "supervisor-faults-kafka-controllers"),
+)
 
 FIGURES = (
     Figure("simulated runs of a cluster", "runs", _SIMULATED_CLUSTERS),
@@ -391,6 +409,7 @@ FIGURES = (
     Figure("damaged batches of leaders", "damaged batches", _REAL_CLUSTERS),
     Figure("full disks of leaders", "full disks", _REAL_CLUSTERS),
     Figure("unregistered brokers that return", "unregistered brokers", _REAL_CLUSTERS),
+    Figure("second supervisors, refused", "second supervisors", _REAL_CLUSTERS),
     Figure("kills of a controller", "kills of a controller", _REAL_CLUSTERS),
     Figure("kills of a whole cluster", "kills of all nodes", _REAL_CLUSTERS),
     Figure("acknowledged records, none lost", "acknowledged records", _REAL_CLUSTERS),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import trio
 
-from tests.support.waiting import Deadline, wait_for, wait_for_async, within
+from tests.support.waiting import Advance, Deadline, wait_for, wait_for_all, wait_for_async, within
 
 
 def counting() -> Iterator[int]:
@@ -66,3 +66,21 @@ async def test_a_block_has_a_deadline() -> None:
         pass
     with pytest.raises(AssertionError, match="waited 0 s for an answer"), within("an answer", 0.0):
         await trio.sleep_forever()
+
+
+def test_what_grows_slowly_is_waited_for_and_what_is_stuck_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each round takes longer than half of the silence that is allowed; all of them took longer than a deadline."""
+    now = 0.0
+    monkeypatch.setattr("tests.support.waiting.time.monotonic", lambda: now)
+    monkeypatch.setattr("tests.support.waiting.PAUSE_S", 0.0)
+    grown = 0
+
+    def one_round() -> None:
+        nonlocal now, grown
+        now += 6.0
+        grown += 1
+
+    wait_for_all([Advance(lambda: grown, 5, "all"), Advance(lambda: 3 + grown // 2, 5, "half")], one_round)
+    assert grown == 10
+    with pytest.raises(AssertionError, match=r"^half: nothing in 10 s, after 2 of 7 steps$"):
+        wait_for_all([Advance(lambda: min(12, grown), 7, "half", 10.0)], one_round)

@@ -7,7 +7,7 @@ end. It is shorter than the limit of a test (`timeout` in pyproject.toml), so th
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -81,6 +81,36 @@ def within(what: What, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
         yield
     if limit.cancelled_caught:
         raise AssertionError(_sentence(what, timeout_s, None))
+
+
+class Advance:
+    """A count that has to grow by `steps`, and counts as stuck when it has not grown in `silence_s`.
+
+    How fast it grows is no condition: on a busy machine that is not known.
+    """
+
+    def __init__(self, count: Callable[[], int], steps: int, name: str, silence_s: float = TIMEOUT_S) -> None:
+        self._count, self._steps, self._name, self._silence_s = count, steps, name, silence_s
+        self._first = self._last = count()
+        self._since = time.monotonic()
+
+    def is_done(self) -> bool:
+        """Whether it has grown enough. AssertionError if it is stuck."""
+        now = time.monotonic()
+        if (found := self._count()) > self._last:
+            self._last, self._since = found, now
+        done = self._last - self._first
+        if done < self._steps and now - self._since > self._silence_s:
+            raise AssertionError(f"{self._name}: nothing in {self._silence_s:g} s, after {done} of {self._steps} steps")
+        return done >= self._steps
+
+
+def wait_for_all(advances: Iterable[Advance], check: Callable[[], object] = lambda: None) -> None:
+    """Wait until each has grown enough; `check` is called in each round. AssertionError if one is stuck."""
+    waiting = list(advances)
+    while waiting := [one for one in waiting if not one.is_done()]:
+        check()
+        time.sleep(PAUSE_S)
 
 
 class Deadline:

@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from barnabas.broker.net.acceptor import bind
-from barnabas.control import http_server
+from barnabas.kit.channel import http_server
 
 TOKEN = "secret"
 ASK = b"POST /x HTTP/1.1\r\nHost: b\r\nAuthorization: Bearer secret\r\nContent-Length: 2\r\n\r\n{}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.control.traffic.recorder import api_name
+from barnabas.kit.traffic.recorder import api_name
 from barnabas.testing import Cluster
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode

@@ -16,11 +16,11 @@ import trio
 
 from barnabas.broker.config.load import load
 from barnabas.broker.config.server_config import ServerConfig
-from barnabas.control.clusters import Clusters
-from barnabas.control.errors import ControlError, NotFoundError
-from barnabas.control.opening import Opening
-from barnabas.control.operations import perform
-from barnabas.control.virtual_cluster import VirtualCluster
+from barnabas.kit.clusters.clusters import Clusters
+from barnabas.kit.clusters.opening import Opening
+from barnabas.kit.clusters.virtual_cluster import VirtualCluster
+from barnabas.kit.errors import ControlError, NotFoundError
+from barnabas.kit.operations.registry import perform
 from tests.support.disks.failing_calls import FailingCalls
 
 CODES = [errno.EIO, errno.ENOSPC]

@@ -10,7 +10,7 @@ import pytest
 import trio
 from confluent_kafka import Producer
 
-from barnabas.control.virtual_cluster import remove_in_thread
+from barnabas.kit.clusters.virtual_cluster import remove_in_thread
 from barnabas.testing import Broker, Cluster, RefusedError
 from tests.support.sockets import is_ended_by_peer
 from tests.testkit.inner_pytest import run

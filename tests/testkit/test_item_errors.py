@@ -9,9 +9,9 @@ import pytest
 
 from barnabas.broker.apis.registry import BROKER_APIS, Route, served_versions
 from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.control.traffic.faults.item_errors import ItemErrors
-from barnabas.control.traffic.faults.rules import Wanted
-from barnabas.control.traffic.names import places
+from barnabas.kit.traffic.faults.item_errors import ItemErrors
+from barnabas.kit.traffic.faults.rules import Wanted
+from barnabas.kit.traffic.names import places
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.offsets import (

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.control import memory_files
-from barnabas.control.memory_files import MemoryFiles
+from barnabas.kit.clusters import memory_files
+from barnabas.kit.clusters.memory_files import MemoryFiles
 from barnabas.storage.files import File, Files, UnsyncedFiles
 from tests.support.cases import for_each
 from tests.support.disks.failing_calls import FailingCalls

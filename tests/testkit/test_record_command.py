@@ -18,9 +18,9 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.cassette.exchange import Exchange
-from barnabas.cassette.text import HEADER, read
 from barnabas.cli.app import run
+from barnabas.kit.cassette.exchange import Exchange
+from barnabas.kit.cassette.text import HEADER, read
 from barnabas.testing import Broker, Cluster
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.messages.headers import RequestHeader

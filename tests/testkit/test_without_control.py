@@ -16,10 +16,10 @@ from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.config.load import load
 from barnabas.broker.loop import Loop
 from barnabas.broker.server import Server
-from barnabas.cli.serve import serve_options
+from barnabas.cli.serve.run import serve_options
 from barnabas.storage.files import Files
 
-OF_THE_KIT = ("barnabas.control", "barnabas.testing", "h11", "http.server")
+OF_THE_KIT = ("barnabas.kit", "barnabas.testing", "h11", "http.server")
 
 
 PROGRAM = """

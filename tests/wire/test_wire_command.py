@@ -7,7 +7,7 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from barnabas.cli.wire import wire
+from barnabas.cli.files.wire import wire
 from tests.support.cases import for_each
 from tests.support.requests.recorded import vectors
 

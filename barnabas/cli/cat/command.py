@@ -9,7 +9,7 @@ import click
 
 from barnabas.cli.cat.options import Options
 from barnabas.cli.cat.properties import read_properties
-from barnabas.cli.parameters import address_option
+from barnabas.cli.options.parameters import address_option
 
 MODES = {"C": "consume", "P": "produce", "L": "metadata", "Q": "query"}
 NOT_SERVED = {

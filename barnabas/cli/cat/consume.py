@@ -13,9 +13,9 @@ import click
 from barnabas.cli.cat.options import Options
 from barnabas.cli.cat.properties import choice
 from barnabas.cli.cat.unpack import parse_serdes
-from barnabas.cli.escapes import compile_format, printable
-from barnabas.cli.offset_spec import OffsetSpec, resolve_offset_specs
-from barnabas.cli.record_json import shown_json
+from barnabas.cli.options.escapes import compile_format, printable
+from barnabas.cli.options.offset_spec import OffsetSpec, resolve_offset_specs
+from barnabas.cli.records.record_json import shown_json
 from barnabas.client.errors import NotFound
 from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, list_offsets
 from barnabas.client.reader import Position, Reader
@@ -103,9 +103,9 @@ def _positions(options: Options) -> tuple[OffsetSpec, int | None]:
 
 
 def _of_group(options: Options, group: str, render: Render | None) -> None:
-    from barnabas.cli.consume_source import find_topics
-    from barnabas.client.group_consumer import GroupConsumer
-    from barnabas.client.group_member import GroupMember
+    from barnabas.cli.records.consume_source import find_topics
+    from barnabas.client.groups.consumer import GroupConsumer
+    from barnabas.client.groups.member import GroupMember
 
     topics = options.names or options.topics
     if not topics:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas.cli.client_config import is_security_key
-from barnabas.cli.escapes import unescape
-from barnabas.cli.parameters import connect
+from barnabas.cli.connect.client_config import is_security_key
+from barnabas.cli.options.escapes import unescape
+from barnabas.cli.options.parameters import connect
 from barnabas.terminal.notes import note
 
 if TYPE_CHECKING:

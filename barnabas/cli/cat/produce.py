@@ -13,9 +13,9 @@ import click
 
 from barnabas.cli.cat.options import Options
 from barnabas.cli.cat.properties import choice, number
-from barnabas.cli.produce_input import Fields, Waiting, read_pieces
-from barnabas.cli.produce_run import Run
-from barnabas.cli.record_json import ParsedRecord
+from barnabas.cli.records.produce_input import Fields, Waiting, read_pieces
+from barnabas.cli.records.produce_run import Run
+from barnabas.cli.records.record_json import ParsedRecord
 from barnabas.client.producer import MakePartitioner, Producer
 from barnabas.wire.clients.partitioners import Murmur2
 

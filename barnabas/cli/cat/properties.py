@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from barnabas.cli.client_config import checked_key, is_security_key
+from barnabas.cli.connect.client_config import checked_key, is_security_key
 from barnabas.terminal.suggestion import suggestion
 
 PROPERTIES = {

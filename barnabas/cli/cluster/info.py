@@ -8,12 +8,12 @@ import click
 
 from barnabas.cli.cluster.directory import known_cluster, optional_cluster_dir_option
 from barnabas.cli.failure import FAILED
-from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option
 from barnabas.terminal.tables import is_document, show, show_fields, show_rows
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
-    from barnabas.cluster.state import ClusterState
+    from barnabas.supervise.state import ClusterState
     from barnabas.wire.messages.metadata import MetadataResponseTopic
 
 Row = dict[str, object]
@@ -26,8 +26,8 @@ Row = dict[str, object]
 @output_option
 def info(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) -> None:
     """Show the cluster's id, controller, features and brokers, and how many topics and partitions it has."""
-    from barnabas.client.admin import list_topics
-    from barnabas.client.admin_cluster import describe_cluster, describe_features
+    from barnabas.client.admin.cluster import describe_cluster, describe_features
+    from barnabas.client.admin.topics import list_topics
 
     known = known_cluster(data_dir)
     with connect(bootstrap if known is None else known.bootstrap, timeout_s) as client:
@@ -75,7 +75,7 @@ def health(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) 
     and brokers that are fenced. With the directory of the cluster, also nodes that do not run. 'barnabas health' says
     only whether a broker answers.
     """
-    from barnabas.client.admin import list_topics
+    from barnabas.client.admin.topics import list_topics
 
     known = known_cluster(data_dir)
     problems, topics, brokers = _node_problems(known), [], 0
@@ -105,7 +105,7 @@ def _node_problems(known: ClusterState | None) -> list[Row]:
 
 
 def _partition_problems(topics: list[MetadataResponseTopic]) -> list[Row]:
-    from barnabas.client.admin_cluster import partitions_where
+    from barnabas.client.admin.cluster import partitions_where
 
     offline: list[Row] = [
         {"problem": "offline", "what": f"{name}-{one.partition_index}", "detail": f"replicas {_ids(one.replica_nodes)}"}
@@ -122,8 +122,8 @@ def _partition_problems(topics: list[MetadataResponseTopic]) -> list[Row]:
 
 
 def _broker_problems(client: Cluster) -> list[Row]:
-    from barnabas.client.admin_cluster import describe_cluster
-    from barnabas.client.log_dirs import describe_log_dirs
+    from barnabas.client.admin.cluster import describe_cluster
+    from barnabas.client.admin.log_dirs import describe_log_dirs
 
     fenced: list[Row] = [
         {"problem": "fenced", "what": f"broker {broker.broker_id}", "detail": f"{broker.host}:{broker.port}"}

@@ -12,7 +12,7 @@ from barnabas.terminal.notes import note, say
 
 
 def _ask(data_dir: str, command: str, **arguments: Any) -> dict[str, Any]:
-    from barnabas.cluster.control import ask
+    from barnabas.supervise.control import ask
 
     return ask(data_dir, command, **arguments)
 
@@ -69,7 +69,7 @@ def add(data_dir: str) -> None:
 @cluster_dir_option
 def pid(node: int, data_dir: str) -> int:
     """Print a node's process id; exit 3 if it does not run."""
-    from barnabas.cluster.control import look
+    from barnabas.supervise.control import look
 
     found = look(data_dir, note).node(node)
     if found.pid is None:

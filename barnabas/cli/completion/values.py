@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from barnabas.cli.security import security
-from barnabas.cli.settings import SETTINGS, SettingsError, config_file, read_file, setting
+from barnabas.cli.connect.security import security
+from barnabas.cli.connect.settings import SETTINGS, SettingsError, config_file, read_file, setting
 from barnabas.terminal.tables import OUTPUTS
 
 if TYPE_CHECKING:
@@ -67,8 +67,9 @@ def _source(ctx: click.Context, param: click.Parameter) -> Source | None:
 
 def _ask(ctx: click.Context, question: Callable[[Cluster], list[Item]]) -> list[Item]:
     """What the broker answers in time, otherwise nothing."""
-    from barnabas.client import admin, groups  # noqa: F401 - imported before the time runs
+    from barnabas.client.admin import topics as admin  # noqa: F401 - imported before the time runs
     from barnabas.client.cluster import Cluster
+    from barnabas.client.groups import consumer_groups as groups  # noqa: F401 - imported before the time runs
 
     address = ctx.params.get("bootstrap") or setting("bootstrap")
     try:
@@ -95,7 +96,7 @@ def _ask(ctx: click.Context, question: Callable[[Cluster], list[Item]]) -> list[
 
 def _topics(ctx: click.Context, incomplete: str) -> list[Item]:
     def question(cluster: Cluster) -> list[Item]:
-        from barnabas.client.admin import list_topics
+        from barnabas.client.admin.topics import list_topics
 
         return [
             Item(topic.name or "", help=_count(len(topic.partitions), "partition"))
@@ -128,7 +129,7 @@ def _indexes(cluster: Cluster, name: str) -> range:
 
 def _groups(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
     def question(cluster: Cluster) -> list[Item]:
-        from barnabas.client.groups import list_groups
+        from barnabas.client.groups.consumer_groups import list_groups
 
         return [
             Item(one.group_id, help=" ".join(filter(None, (one.group_state, one.group_type))) or None)
@@ -152,7 +153,7 @@ def _nodes(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
 
 def _transactional_ids(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
     def question(cluster: Cluster) -> list[Item]:
-        from barnabas.client.admin_transactions import list_transactions
+        from barnabas.client.admin.transactions import list_transactions
 
         return [Item(one.transactional_id, help=one.state) for one in list_transactions(cluster)]
 
@@ -164,7 +165,7 @@ def _features(ctx: click.Context, incomplete: str) -> list[Item]:
     named, equals, _ = incomplete.partition("=")
 
     def question(cluster: Cluster) -> list[Item]:
-        from barnabas.client.admin_cluster import describe_features
+        from barnabas.client.admin.cluster import describe_features
 
         found = describe_features(cluster)
         if not equals:
@@ -183,7 +184,7 @@ def _users(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
     """Users with SCRAM credentials."""
 
     def question(cluster: Cluster) -> list[Item]:
-        from barnabas.client.users import list_credentials
+        from barnabas.client.admin.users import list_credentials
 
         return [Item(name) for name in dict.fromkeys(one.user for one in list_credentials(cluster))]
 
@@ -192,7 +193,7 @@ def _users(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
 
 def _tokens(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
     def question(cluster: Cluster) -> list[Item]:
-        from barnabas.client.tokens import list_tokens
+        from barnabas.client.admin.tokens import list_tokens
 
         return [Item(one.token_id, help=one.owner) for one in list_tokens(cluster)]
 
@@ -201,7 +202,7 @@ def _tokens(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
 
 def _quotas(ctx: click.Context, incomplete: str) -> Iterator[Item]:
     """`producer_byte_rate=`, or the name alone where it is removed."""
-    from barnabas.client.quotas import KEYS
+    from barnabas.client.admin.quotas import KEYS
 
     ends = "" if ctx.info_name == "remove" else "="
     if "=" not in incomplete:
@@ -302,7 +303,7 @@ def _states(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG
 
 
 def _jobs(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG001
-    from barnabas.pipeline.jobs import NAMES
+    from barnabas.spark.jobs import NAMES
 
     yield from (Item(name) for name in NAMES)
 

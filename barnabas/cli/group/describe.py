@@ -10,13 +10,13 @@ import click
 
 from barnabas.cli.group.lags import Lag, headline, lags_of, total_lag
 from barnabas.cli.group.listing import existing_groups
-from barnabas.cli.parameters import connect, listing_options
+from barnabas.cli.options.parameters import connect, listing_options
 from barnabas.terminal.notes import note, say
 from barnabas.terminal.tables import is_document, show, show_rows, spaced
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
-    from barnabas.client.group_views import GroupView
+    from barnabas.client.groups.views import GroupView
 
 Row = dict[str, object]
 Described = tuple["GroupView", list[Lag]]
@@ -58,7 +58,7 @@ def describe(
     barnabas group describe 'app-*' --lag-over 1000
     """
     from barnabas.cli.group.watch import watch
-    from barnabas.client.group_views import view_groups
+    from barnabas.client.groups.views import view_groups
 
     if lag_over is not None and view != "offsets":
         raise click.UsageError("--lag-over selects partitions, which --members and --state do not show")

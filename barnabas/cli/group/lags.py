@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
-    from barnabas.client.group_views import GroupView, MemberView
+    from barnabas.client.groups.views import GroupView, MemberView
 
 TopicPartition = tuple[str, int]
 SHARE = "share"
@@ -65,8 +65,8 @@ def headline(view: GroupView, lags: list[Lag]) -> str:
 
 def _committed(cluster: Cluster, view: GroupView) -> tuple[dict[TopicPartition, int | None], dict[TopicPartition, int]]:
     """The committed or start offset of each partition, and the lags that the broker itself knows (share groups)."""
-    from barnabas.client.groups import committed_offsets
-    from barnabas.client.share_groups import share_offsets
+    from barnabas.client.groups.consumer_groups import committed_offsets
+    from barnabas.client.groups.share_groups import share_offsets
 
     if view.group_type != SHARE:
         return {**committed_offsets(cluster, view.group_id)}, {}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from barnabas.cli.group.lags import lags_of, total_lag
-from barnabas.cli.parameters import bootstrap_option, connect, listing_options, output_option, timeout_option
-from barnabas.cli.patterns import matching, select
+from barnabas.cli.options.parameters import bootstrap_option, connect, listing_options, output_option, timeout_option
+from barnabas.cli.options.patterns import matching, select
 from barnabas.terminal.tables import show_rows
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def list_(
     output: str,
 ) -> None:
     """List groups with their state."""
-    from barnabas.client.groups import list_groups
+    from barnabas.client.groups.consumer_groups import list_groups
 
     with connect(bootstrap, timeout_s) as cluster:
         groups = {one.group_id: one for one in list_groups(cluster, states, types)}
@@ -87,8 +87,8 @@ def lag(
     barnabas group lag readers -o json
     barnabas group lag --lag-over 1000
     """
-    from barnabas.client.group_views import view_groups
-    from barnabas.client.groups import list_groups
+    from barnabas.client.groups.consumer_groups import list_groups
+    from barnabas.client.groups.views import view_groups
 
     with connect(bootstrap, timeout_s) as cluster:
         found = existing_groups(cluster, names, regex=regex) if names else [g.group_id for g in list_groups(cluster)]
@@ -118,7 +118,7 @@ def lag(
 @output_option
 def offsets(name: str, export: bool, bootstrap: str, timeout_s: float, output: str) -> None:
     """Show a group's committed offset in each partition."""
-    from barnabas.client.group_views import view_group
+    from barnabas.client.groups.views import view_group
 
     with connect(bootstrap, timeout_s) as cluster:
         lags = lags_of(cluster, view_group(cluster, name))
@@ -136,6 +136,6 @@ def export_offsets(lines: Iterable[tuple[str, int, int]]) -> None:
 
 def existing_groups(cluster: Cluster, names: tuple[str, ...], *, regex: bool) -> list[str]:
     """The groups that are named or match."""
-    from barnabas.client.groups import list_groups
+    from barnabas.client.groups.consumer_groups import list_groups
 
     return select(names, lambda: [one.group_id for one in list_groups(cluster)], regex=regex, kind="group")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from barnabas.cli.group.listing import existing_groups
-from barnabas.cli.parameters import bootstrap_option, connect, timeout_option, yes_option
-from barnabas.cli.partitions import named_partitions
-from barnabas.cli.patterns import confirm, have_patterns, regex_option
+from barnabas.cli.options.parameters import bootstrap_option, connect, timeout_option, yes_option
+from barnabas.cli.options.partitions import named_partitions
+from barnabas.cli.options.patterns import confirm, have_patterns, regex_option
 
 
 @click.command()
@@ -21,8 +21,8 @@ def delete(names: tuple[str, ...], regex: bool, yes: bool, bootstrap: str, timeo
 
     On a terminal it asks first; -y does not. Patterns need -y where nobody can be asked.
     """
-    from barnabas.client.group_views import group_types
-    from barnabas.client.groups import delete_group
+    from barnabas.client.groups.consumer_groups import delete_group
+    from barnabas.client.groups.views import group_types
 
     with connect(bootstrap, timeout_s) as cluster:
         found = existing_groups(cluster, names, regex=regex)
@@ -42,9 +42,9 @@ def delete(names: tuple[str, ...], regex: bool, yes: bool, bootstrap: str, timeo
 def forget(name: str, topics: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
     """Delete a group's offsets of topics that no member reads; a share group must have no members."""
     from barnabas.client.errors import raise_first
-    from barnabas.client.group_views import is_share_group
-    from barnabas.client.groups import delete_offsets
-    from barnabas.client.share_groups import forget_share_topics
+    from barnabas.client.groups.consumer_groups import delete_offsets
+    from barnabas.client.groups.share_groups import forget_share_topics
+    from barnabas.client.groups.views import is_share_group
 
     with connect(bootstrap, timeout_s) as cluster:
         if is_share_group(cluster, name):

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.duration import Duration
 from barnabas.cli.group.listing import export_offsets
 from barnabas.cli.group.targets import Goal, goals_from, resolve_goals
-from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.cli.options.duration import Duration
+from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_rows
 
@@ -81,7 +81,7 @@ def seek(
 
     An offset outside a partition is moved to its nearest end, which is noted.
     """
-    from barnabas.client.group_views import has_members
+    from barnabas.client.groups.views import has_members
 
     goal = Goal.from_options(to, shift_by, to_datetime, duration_s, to_current=to_current)
     _check_usage(goal, to_group, path, topics, all_topics=all_topics)
@@ -127,9 +127,9 @@ def _check_usage(
 
 def _current(cluster: Cluster, name: str) -> tuple[dict[TopicPartition, int], bool]:
     """The committed offsets, or the start offsets of a share group; and whether it is one."""
-    from barnabas.client.group_views import is_share_group
-    from barnabas.client.groups import committed_offsets
-    from barnabas.client.share_groups import share_offsets
+    from barnabas.client.groups.consumer_groups import committed_offsets
+    from barnabas.client.groups.share_groups import share_offsets
+    from barnabas.client.groups.views import is_share_group
 
     if not is_share_group(cluster, name):
         return committed_offsets(cluster, name), False  # also of a group that seek creates
@@ -138,8 +138,8 @@ def _current(cluster: Cluster, name: str) -> tuple[dict[TopicPartition, int], bo
 
 def _move(cluster: Cluster, name: str, offsets: dict[TopicPartition, int], *, is_share: bool) -> None:
     from barnabas.client.errors import ClientError
-    from barnabas.client.groups import commit_offsets
-    from barnabas.client.share_groups import move_share_group
+    from barnabas.client.groups.consumer_groups import commit_offsets
+    from barnabas.client.groups.share_groups import move_share_group
     from barnabas.wire.errors import ErrorCode, KafkaError
 
     try:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from barnabas.cli.offset_spec import OffsetSpec, parse_offset_spec, resolve_offset_specs
-from barnabas.cli.partitions import named_partitions, partition_count, read_offsets
+from barnabas.cli.options.offset_spec import OffsetSpec, parse_offset_spec, resolve_offset_specs
+from barnabas.cli.options.partitions import named_partitions, partition_count, read_offsets
 from barnabas.terminal.notes import note
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _from_file(cluster: Cluster, group: str, path: str) -> dict[TopicPartition, 
 
 def _of_group(cluster: Cluster, group: str) -> dict[TopicPartition, Goal]:
     from barnabas.client.errors import NotFound
-    from barnabas.client.groups import committed_offsets
+    from barnabas.client.groups.consumer_groups import committed_offsets
 
     found = committed_offsets(cluster, group)
     if not found:
@@ -123,7 +123,7 @@ def _of_group(cluster: Cluster, group: str) -> dict[TopicPartition, Goal]:
 
 
 def _similar(cluster: Cluster, group: str) -> str:
-    from barnabas.client.groups import list_groups
+    from barnabas.client.groups.consumer_groups import list_groups
     from barnabas.terminal.suggestion import suggestion
 
     return suggestion(group, [one.group_id for one in list_groups(cluster) if one.group_id != group])

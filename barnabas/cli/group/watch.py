@@ -8,7 +8,7 @@ from time import sleep, time_ns
 
 import click
 
-from barnabas.cli.times import iso_time
+from barnabas.cli.options.times import iso_time
 from barnabas.terminal.screen import can_redraw
 from barnabas.terminal.tables import is_document
 

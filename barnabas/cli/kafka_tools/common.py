@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas import __version__
+from barnabas.cli.connect.properties_file import read_properties as read_properties
 from barnabas.cli.kafka_tools.arguments import Options, Usage
-from barnabas.cli.properties_file import read_properties as read_properties
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster

@@ -9,8 +9,8 @@ from random import Random
 
 import click
 
-from barnabas.cli.escapes import unescape
-from barnabas.cli.produce import ACKS
+from barnabas.cli.options.escapes import unescape
+from barnabas.cli.records.produce import ACKS
 from barnabas.terminal.tables import is_document, show, show_fields
 
 PAYLOADS = 1000

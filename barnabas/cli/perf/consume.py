@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.duration import Duration
-from barnabas.cli.parameters import bootstrap_option, connect, isolation_option, output_option
+from barnabas.cli.connect.settings import setting
+from barnabas.cli.options.duration import Duration
+from barnabas.cli.options.parameters import bootstrap_option, connect, isolation_option, output_option
 from barnabas.cli.perf.common import rates, show_result
 from barnabas.cli.perf.histogram import Histogram
-from barnabas.cli.settings import setting
 from barnabas.client.errors import TimedOut
 from barnabas.terminal.progress import progress
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option
 from barnabas.cli.perf.common import acks_option, payloads, show_result, size_option
 from barnabas.cli.perf.histogram import Histogram
-from barnabas.cli.produce import ACKS
+from barnabas.cli.records.produce import ACKS
 from barnabas.client.errors import TimedOut
 from barnabas.terminal.progress import progress
 from barnabas.wire.clients.partitioners import RoundRobin

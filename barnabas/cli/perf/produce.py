@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.duration import Duration
-from barnabas.cli.interrupts import Interrupts
-from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.cli.options.duration import Duration
+from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option
 from barnabas.cli.perf.common import acks_option, payloads, rates, show_result, size_option
 from barnabas.cli.perf.histogram import Histogram
-from barnabas.cli.produce import ACKS, BATCH_BYTES, CODECS, PARTITIONERS, partitioner_maker
+from barnabas.cli.records.interrupts import Interrupts
+from barnabas.cli.records.produce import ACKS, BATCH_BYTES, CODECS, PARTITIONERS, partitioner_maker
 from barnabas.terminal.progress import progress
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def produce(
 
 
 def _create(cluster: Cluster, topic: str, partitions: int) -> None:
-    from barnabas.client.admin import create_topic
+    from barnabas.client.admin.topics import create_topic
     from barnabas.wire.errors import ErrorCode, KafkaError
 
     try:

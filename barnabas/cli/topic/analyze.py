@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.parameters import connect, listing_options
-from barnabas.cli.patterns import select
+from barnabas.cli.options.parameters import connect, listing_options
+from barnabas.cli.options.patterns import select
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import is_document, show, show_rows
 
@@ -112,7 +112,7 @@ def analyze(
     Sizes are those on disk: compressed, and of records the average with their share of the batch's header. Rates are
     over the time between the first and the last record. Batches of transaction markers are left out.
     """
-    from barnabas.client.admin import describe_topics, list_topics
+    from barnabas.client.admin.topics import describe_topics, list_topics
 
     with connect(bootstrap, timeout_s) as cluster:
         found = select(names, lambda: [one.name or "" for one in list_topics(cluster)], regex=regex, kind="topic")
@@ -134,7 +134,7 @@ def _read(
     cluster: Cluster, partitions: list[TopicPartition], range_: str, limit: int
 ) -> tuple[dict[TopicPartition, Sample], set[TopicPartition]]:
     """The batches of each partition, and the partitions of which some were left out."""
-    from barnabas.cli.offset_spec import OffsetSpec, parse_range, resolve_offset_specs
+    from barnabas.cli.options.offset_spec import OffsetSpec, parse_range, resolve_offset_specs
     from barnabas.client.reader import Reader
 
     first, last = parse_range(range_, "-t")

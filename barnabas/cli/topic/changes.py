@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.config_changes import change_options, changes_from, show_changes
-from barnabas.cli.parameters import bootstrap_option, connect, key_values, timeout_option, yes_option
-from barnabas.cli.patterns import confirm, have_patterns, regex_option, select
+from barnabas.cli.admin.config_changes import change_options, changes_from, show_changes
+from barnabas.cli.options.parameters import bootstrap_option, connect, key_values, timeout_option, yes_option
+from barnabas.cli.options.patterns import confirm, have_patterns, regex_option, select
 from barnabas.terminal.notes import note
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def create(
     timeout_s: float,
 ) -> None:
     """Create topics."""
-    from barnabas.client.admin import create_topic, wait_for_topic
+    from barnabas.client.admin.topics import create_topic, wait_for_topic
     from barnabas.wire.errors import ErrorCode, KafkaError
 
     settings = key_values(configs, "-c")
@@ -97,7 +97,7 @@ def alter(
     barnabas topic alter 'ord*' --delete retention.ms
     barnabas topic alter orders --append cleanup.policy=compact
     """
-    from barnabas.cli.config_changes import alter_resource
+    from barnabas.cli.admin.config_changes import alter_resource
 
     changes = changes_from(set_, delete, append, subtract)
     with connect(bootstrap, timeout_s) as cluster:
@@ -127,7 +127,7 @@ def add_partitions(
 
     Records that exist stay where they are, so a key's new records may be in another partition than its old ones.
     """
-    from barnabas.client import admin
+    from barnabas.client.admin import topics as admin
 
     if (number is None) == (total is None):
         raise click.UsageError("say either how many to add (-n) or how many there shall be (--total)")
@@ -151,7 +151,7 @@ def delete(names: tuple[str, ...], regex: bool, yes: bool, bootstrap: str, timeo
 
     On a terminal it asks first; -y does not. Patterns and internal topics need -y where nobody can be asked.
     """
-    from barnabas.client.admin import delete_topics, describe_topics
+    from barnabas.client.admin.topics import delete_topics, describe_topics
 
     with connect(bootstrap, timeout_s) as cluster:
         found = _existing(cluster, names, regex=regex)
@@ -178,7 +178,7 @@ def _assignment(text: str) -> list[list[int]]:
 
 def _existing(cluster: Cluster, names: tuple[str, ...], *, regex: bool) -> list[str]:
     """The topics that are named or match; patterns do not match internal topics."""
-    from barnabas.client.admin import list_topics
+    from barnabas.client.admin.topics import list_topics
 
     def known() -> list[str]:
         return [topic.name or "" for topic in list_topics(cluster) if not topic.is_internal]

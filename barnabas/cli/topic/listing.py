@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.parameters import connect, listing_options
-from barnabas.cli.patterns import matching, select
+from barnabas.cli.options.parameters import connect, listing_options
+from barnabas.cli.options.patterns import matching, select
 from barnabas.terminal.tables import is_document, show, show_rows, spaced
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def list_(
     barnabas topic list 'ord*'
     barnabas topic list -r 'orders-[0-9]+' -d
     """
-    from barnabas.client.admin import list_topics
+    from barnabas.client.admin.topics import list_topics
 
     with connect(bootstrap, timeout_s) as cluster:
         topics = {topic.name or "": topic for topic in list_topics(cluster) if internal or not topic.is_internal}
@@ -102,7 +102,7 @@ def describe(
     \b
     barnabas topic describe orders --configs --sizes
     """
-    from barnabas.client.admin import describe_topics, list_topics
+    from barnabas.client.admin.topics import describe_topics, list_topics
 
     configs, sizes, offsets = configs or everything, sizes or everything, offsets or everything
     with connect(bootstrap, timeout_s) as cluster:
@@ -126,7 +126,7 @@ def describe(
 def _described(
     cluster: Cluster, topics: list[MetadataResponseTopic], *, sizes: bool, offsets: bool
 ) -> list[dict[str, object]]:
-    from barnabas.client.log_dirs import partition_sizes
+    from barnabas.client.admin.log_dirs import partition_sizes
     from barnabas.client.offsets import end_offsets, stable_offsets, start_offsets
     from barnabas.wire.types import uuid_to_text
 
@@ -191,8 +191,8 @@ def _between(start: int | None, end: int | None) -> int | None:
 
 
 def _configs(cluster: Cluster, name: str) -> list[Row]:
-    from barnabas.cli.config import config_rows
-    from barnabas.client.admin_configs import describe_config
+    from barnabas.cli.admin.config import config_rows
+    from barnabas.client.admin.configs import describe_config
 
     return [row for row in config_rows(describe_config(cluster, "topic", name)) if row["source"] != "default"]
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
+from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from barnabas.client.admin.reassignments import Partition, Reassignment
     from barnabas.client.cluster import Cluster
-    from barnabas.client.reassignments import Partition, Reassignment
 
 POLL_S = 0.2
 
@@ -47,7 +47,7 @@ def reassign(
     barnabas topic reassign orders --cancel
     barnabas topic reassign
     """
-    from barnabas.client import reassignments
+    from barnabas.client.admin import reassignments
 
     if cancel and replicas is not None:
         raise click.UsageError("say either which brokers (--replicas) or --cancel")
@@ -87,7 +87,7 @@ def elect_leaders(which: tuple[str, ...], unclean: bool, yes: bool, bootstrap: s
     barnabas topic elect-leaders
     barnabas topic elect-leaders orders:0 --unclean
     """
-    from barnabas.client import reassignments
+    from barnabas.client.admin import reassignments
     from barnabas.wire.errors import KafkaError
 
     if unclean and not which:
@@ -95,7 +95,7 @@ def elect_leaders(which: tuple[str, ...], unclean: bool, yes: bool, bootstrap: s
     with connect(bootstrap, timeout_s) as cluster:
         wanted = _partitions(cluster, which) if which else None
         if unclean:
-            from barnabas.cli.patterns import confirm
+            from barnabas.cli.options.patterns import confirm
 
             names = [f"{name}-{index}" for name, index in wanted or ()]
             confirm(
@@ -131,14 +131,14 @@ def _brokers(text: str) -> list[int]:
 
 
 def _partitions(cluster: Cluster, texts: Sequence[str]) -> list[Partition]:
-    from barnabas.cli.partitions import named_partitions
+    from barnabas.cli.options.partitions import named_partitions
 
     return named_partitions(cluster, texts, "TOPIC")
 
 
 def _show(cluster: Cluster, which: Sequence[str], output: str) -> None:
     """A row for each reassignment that is going on."""
-    from barnabas.client.reassignments import ongoing
+    from barnabas.client.admin.reassignments import ongoing
 
     found = ongoing(cluster)
     if which:
@@ -161,8 +161,8 @@ def _row(partition: Partition, state: Reassignment) -> dict[str, object]:
 
 def _wait(cluster: Cluster, wanted: Iterable[Partition], timeout_s: float) -> None:
     """Wait until none of the partitions is being reassigned. `TimedOut`."""
+    from barnabas.client.admin.reassignments import ongoing
     from barnabas.client.errors import TimedOut
-    from barnabas.client.reassignments import ongoing
 
     end = monotonic() + timeout_s
     left = set(wanted)
@@ -173,7 +173,7 @@ def _wait(cluster: Cluster, wanted: Iterable[Partition], timeout_s: float) -> No
 
 
 def _leaders(cluster: Cluster, wanted: Sequence[Partition] | None) -> dict[Partition, int]:
-    from barnabas.client.admin import describe_topics, list_topics
+    from barnabas.client.admin.topics import describe_topics, list_topics
 
     names = None if wanted is None else list(dict.fromkeys(name for name, _ in wanted))
     topics = list_topics(cluster) if names is None else describe_topics(cluster, names)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from barnabas.cli.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
-from barnabas.cli.partitions import named_partitions, partition_count, read_offsets
+from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
+from barnabas.cli.options.partitions import named_partitions, partition_count, read_offsets
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_rows
 
@@ -79,7 +79,7 @@ def trim(
 
 def _positions(cluster: Cluster, names: tuple[str, ...], to: str) -> dict[TopicPartition, int]:
     """The offset of `to` in each partition; an offset that is outside a partition stays as it is."""
-    from barnabas.cli.offset_spec import parse_offset_spec, resolve_offset_specs
+    from barnabas.cli.options.offset_spec import parse_offset_spec, resolve_offset_specs
 
     spec = parse_offset_spec(to, "--to")
     partitions = named_partitions(cluster, names, "TOPIC")
@@ -132,7 +132,7 @@ def _confirm(trims: list[Trim], total: int, *, yes: bool) -> None:
 
 def _delete(cluster: Cluster, trims: list[Trim]) -> list[Trim]:
     """The same with the start offsets that the broker has answered."""
-    from barnabas.client.admin import delete_records
+    from barnabas.client.admin.topics import delete_records
     from barnabas.client.errors import raise_first
 
     outcome = delete_records(cluster, {(trim.topic, trim.partition): trim.after for trim in trims if trim.deleted})

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from barnabas.client.acls import Acl
+from barnabas.client.admin.acls import Acl
 from barnabas.coord.security import acls as rules
 from barnabas.coord.security.host_patterns import java_host
 from barnabas.coord.security.standard_authorizer import DEFAULT_ALLOW, SUPER_USER, StandardAuthorizer

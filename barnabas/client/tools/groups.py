@@ -7,7 +7,7 @@ from typing import NamedTuple
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import NodeConnection
 from barnabas.client.errors import raise_for
-from barnabas.client.groups import assigned_partitions
+from barnabas.client.groups.consumer_groups import assigned_partitions
 from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.consumer_groups import (

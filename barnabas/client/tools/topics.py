@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from barnabas.client.admin import list_topics
+from barnabas.client.admin.topics import list_topics
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import error_for, raise_for
 from barnabas.wire.errors import KafkaError

@@ -35,10 +35,10 @@ from barnabas.wire.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
-from tests.broker.groups.test_groups_runtime import find
-from tests.broker.produce.test_produce import produce, to
 from tests.support.disks.failing_files import FailingFiles
 from tests.support.memory.broker import Client, Clock, Flushes, MemoryBroker, batch
+from tests.support.requests.groups import find
+from tests.support.requests.produce import produce, to
 
 WAITS = frozenset({"sync", "sync_dir", "sync_file_system", "remove_tree", "mkdirs"})
 """What may take long on a disk."""

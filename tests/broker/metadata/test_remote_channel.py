@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from barnabas.broker.metadata.quorum_leader import QuorumLeader
 from barnabas.broker.metadata.remote_channel import RemoteChannel
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -13,13 +11,12 @@ from barnabas.wire.messages.cluster import (
     EnvelopeRequest,
     EnvelopeResponse,
 )
-from barnabas.wire.messages.metadata_records import PartitionRecord, TopicRecord
 from barnabas.wire.messages.topics import (
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from tests.broker.fake_controller import FakeController, Member
+from tests.broker.metadata.scripted_controller import started, topic_records
 from tests.broker.scripted_nodes import Answers, Node, Wire
 
 # The channel
@@ -158,21 +155,6 @@ def test_an_older_epoch_says_nothing(wire):
 
 
 # What the broker itself asks
-
-
-def started(wire: Wire, tmp_path: Path, controller: FakeController, *more: Path, **sets: str) -> Member:
-    member = Member(wire, [tmp_path / "data", *more], controller.address, **sets)
-    member.start()
-    wire.advance(1)
-    return member
-
-
-def topic_records(name: str, number: int, directory: bytes = b"d" * 16) -> list:
-    topic_id = number.to_bytes(16, "big")
-    partition = PartitionRecord(
-        partition_id=0, topic_id=topic_id, replicas=[1], isr=[1], leader=1, directories=[directory]
-    )
-    return [TopicRecord(name=name, topic_id=topic_id), partition]
 
 
 def test_producer_ids_are_of_the_controllers_block_and_fetched_ahead(wire, tmp_path, controller):

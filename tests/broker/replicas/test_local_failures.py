@@ -235,6 +235,21 @@ def test_a_lost_replica_that_nobody_replaces_any_more_is_reported_in_its_directo
     assert world.partition.is_leader
 
 
+def test_a_report_that_is_put_off_has_one_timer(world: World) -> None:
+    """Each change of the metadata meanwhile set another one."""
+    world.answer_to_lost = dict
+    world.partition.damaged("a batch is not whole")
+    world.wire.advance(0.5)
+    for _ in range(4):
+        world.change(isr=[1, 2])
+    reports = [
+        timer.callback.__name__ for *_, timer in world.member.broker.loop.timers._heap if timer.callback is not None
+    ]
+    assert [name for name in reports if "report" in name] == ["_report_scheduled"]
+    world.wire.advance(LOST_AGAIN_S)
+    assert world.reported == [LOST_DIRECTORY, LOST_DIRECTORY]
+
+
 def test_one_that_came_into_the_isr_while_lost_is_reported_again(world: World) -> None:
     """A fetch that was under way may have put it there; nobody may count on it."""
     world.answer_to_lost = dict

@@ -22,7 +22,6 @@ from barnabas.wire.messages.topics import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from tests.broker.fetch.test_fetch import at, fetch, values
 from tests.broker.replicas.replicated_broker import (
     ME,
     SECOND,
@@ -34,6 +33,7 @@ from tests.broker.replicas.replicated_broker import (
     the_partition,
 )
 from tests.support.memory.broker import Client
+from tests.support.requests.fetch import at, fetch, values
 
 
 class TestProduce:

@@ -1,4 +1,4 @@
-"""Who may do what: every row of `barnabas.access_rules`, over the wire, with and without each of its needs."""
+"""Who may do what: every row of `scripts.pages.access_rules`, over the wire, with and without each of its needs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from barnabas.access_rules import BROKER_RULES, CONTROLLER_RULES, Need, Option, Rule
 from barnabas.broker.apis.registry import BROKER_APIS, CONTROLLER_APIS, served_versions
 from barnabas.coord.security.acls import CLUSTER_NAME, Operation, ResourceType
 from barnabas.wire.api_keys import ApiKey
@@ -20,6 +19,7 @@ from barnabas.wire.messages import share_groups as sg
 from barnabas.wire.messages.tokens import CreateDelegationTokenRequest
 from barnabas.wire.principal import KafkaPrincipal
 from barnabas.wire.schema import Message, Struct
+from scripts.pages.access_rules import BROKER_RULES, CONTROLLER_RULES, Need, Option, Rule
 from tests.support.cases import for_each
 from tests.support.memory.broker import Client, MemoryBroker
 from tests.support.memory.controller import MemoryController

@@ -20,8 +20,8 @@ MESSAGES = {"headers", "metadata_records", "raft_records"}
 NOT_NEEDED = {
     *("asyncio", "click", "difflib", "email", "http", "numpy", "rich", "tomllib", "uuid", "xml", "yaml"),
     *("lz4", "mmh3", "re2", "snappy", "xxhash", "zstandard"),
-    *("barnabas.cli.app", "barnabas.client", "barnabas.docgen", "barnabas.dump", "barnabas.pipeline"),
-    *("barnabas.secure", "barnabas.cli.serve_secure", "cryptography"),
+    *("barnabas.cli.app", "barnabas.client", "barnabas.tools.dump", "barnabas.pipeline", "barnabas.spark"),
+    *("barnabas.tools.secure", "barnabas.cli.serve.secure", "cryptography"),
     *("barnabas.broker.config.config_schema", "barnabas.broker.replicas.cleaner", "barnabas.storage.recover.recovery"),
     *("barnabas.broker.apis.fetch", "barnabas.broker.apis.metadata", "barnabas.broker.apis.produce"),
     *("barnabas.coord.groups.coordinator", "barnabas.coord.share_state.coordinator"),

@@ -1,4 +1,4 @@
-"""Jars of a Maven pom in `.cache/jars/<artifactId>`, downloaded by `barnabas.pipeline.maven`.
+"""Jars of a Maven pom in `.cache/jars/<artifactId>`, downloaded by `barnabas.spark.session.maven`.
 
 python -m tests.support.jvm.jars compat/kafka/pom.xml   # prints the directory; without an argument, fetches every pom
 """
@@ -10,8 +10,8 @@ import re
 import sys
 from pathlib import Path
 
-from barnabas.pipeline import maven
-from barnabas.pipeline.maven import JarsUnavailableError as JarsUnavailableError
+from barnabas.spark.session import maven
+from barnabas.spark.session.maven import JarsUnavailableError as JarsUnavailableError
 
 ROOT = Path(__file__).resolve().parents[3]
 JARS = ROOT / ".cache" / "jars"

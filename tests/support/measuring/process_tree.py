@@ -22,7 +22,7 @@ INTERVAL_S = 0.2
 KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (name, re.compile(pattern))
     for name, pattern in (
-        ("forked run", r"tests\.support\.fork_server"),
+        ("forked run", r"tests\.support\.processes\.fork_server"),
         ("Spark session", r"java .*(org\.apache\.spark|pyspark)"),
         ("Maven", r"java .*(classworlds|maven)"),
         ("JVM", r"(^|/)java "),
@@ -31,7 +31,7 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("pytest", r"-m pytest|/pytest |^pytest "),
         ("test worker", r"import sys;exec\(eval\(sys\.stdin\.readline"),
         ("cluster", r"barnabas(\.cli)? serve .*--brokers"),
-        ("broker", r"barnabas(\.cli|\.broker)? (serve|controller)|barnabas\.broker|tests\.support\.warm"),
+        ("broker", r"barnabas(\.cli|\.broker)? (serve|controller)|barnabas\.broker|tests\.support\.processes\.warm"),
         ("cleaner", r"cleaner_worker|cleaning"),
         ("barnabas command", r"(-m barnabas|bin/barnabas)"),
         ("Go", r"/go |go-build|franz"),

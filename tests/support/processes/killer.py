@@ -56,10 +56,10 @@ class Plan:
 
 def is_in_sync(cluster: Killed) -> bool:
     """Whether every broker runs and says of every partition that all its replicas are in sync."""
-    from barnabas.client.admin import list_topics
+    from barnabas.client.admin.topics import list_topics
     from barnabas.client.cluster import Cluster
     from barnabas.client.errors import ClientError
-    from barnabas.cluster.state import NoCluster, read
+    from barnabas.supervise.state import NoCluster, read
     from barnabas.wire.errors import KafkaError
 
     try:
@@ -132,7 +132,7 @@ class Killer:
 
     def _kill(self, cluster: Killed) -> None:
         """One kill, until all replicas are in sync again or the cluster has been stopped."""
-        from barnabas.cluster.control import ControlError, ask
+        from barnabas.supervise.control import ControlError, ask
 
         broker, pause_s = self._plan.next(cluster.brokers)
         directory = str(cluster.data_dir)

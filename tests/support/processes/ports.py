@@ -18,19 +18,35 @@ _held: list[TextIO] = []
 
 def free_port() -> int:
     """Reserve a free loopback port; no other process gets it from this function until this process ends."""
+    for port in random.sample(RANGE, len(RANGE)):
+        if _reserve(port):
+            return port
+    raise RuntimeError(f"no port is free between {RANGE[0]} and {RANGE[-1]}")
+
+
+def _reserve(port: int) -> bool:
+    """Whether a port is free, which it is for nobody else from now on."""
     locks = Path(tempfile.gettempdir(), "barnabas-ports")
     locks.mkdir(exist_ok=True)
-    for port in random.sample(RANGE, len(RANGE)):
-        lock = (locks / str(port)).open("w")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _check_free(port)
-        except OSError:
-            lock.close()
-            continue
-        _held.append(lock)
-        return port
-    raise RuntimeError(f"no port is free between {RANGE[0]} and {RANGE[-1]}")
+    lock = (locks / str(port)).open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _check_free(port)
+    except OSError:
+        lock.close()
+        return False
+    _held.append(lock)
+    return True
+
+
+def free_ports(count: int) -> list[int]:
+    """Reserve ports that follow each other, as `free_port` does."""
+    while True:
+        ports = [free_port()]
+        while len(ports) < count and _reserve(ports[-1] + 1):
+            ports.append(ports[-1] + 1)
+        if len(ports) == count:
+            return ports
 
 
 def _check_free(port: int) -> None:

@@ -69,8 +69,8 @@ class SecuredBroker:
         self.server.start()
         mechanism = self.server.security.combination.mechanism if self.server.security else ""
         if mechanism.startswith("SCRAM"):
+            from barnabas.client.admin.users import set_credential
             from barnabas.client.security.scram import credential
-            from barnabas.client.users import set_credential
 
             with self.server.administration.barnabas(ASK_TIMEOUT_S) as cluster:
                 set_credential(cluster, USER, credential(mechanism, PASSWORD, ITERATIONS))
@@ -97,7 +97,7 @@ class SecuredBroker:
         return found
 
     def _alter_key_store(self, path: Path) -> None:
-        from barnabas.client.admin_configs import SET, ConfigChange, alter_config
+        from barnabas.client.admin.configs import SET, ConfigChange, alter_config
 
         key = f"listener.name.{self._listener}.ssl.keystore.location"
         with self.server.administration.barnabas(ASK_TIMEOUT_S) as cluster:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psutil
 
-from barnabas.cluster import kafka_controllers
-from barnabas.cluster.members import new_cluster_id
-from barnabas.cluster.plan import OUR_CONTROLLER, Controller, broker_keys, controller_keys
+from barnabas.supervise import kafka_controllers
+from barnabas.supervise.members import new_cluster_id
+from barnabas.supervise.plan import OUR_CONTROLLER, Controller, broker_keys, controller_keys
 from tests.support.jvm.jars import fetch
 from tests.support.processes.kafka import HEAP
 from tests.support.processes.ports import free_port
@@ -60,7 +60,7 @@ class BarnabasCluster(BarnabasServer):
 
     def pid_of(self, broker: int) -> int:
         """The process id of a broker."""
-        from barnabas.cluster.state import read
+        from barnabas.supervise.state import read
 
         return read(str(self.data_dir)).node(broker).pid or 0
 
@@ -79,7 +79,7 @@ class BarnabasCluster(BarnabasServer):
 
 def _following_ports(count: int) -> int:
     """The first of so many free ports in a row; the others are not reserved."""
-    from barnabas.cluster.ports import is_free
+    from barnabas.supervise.ports import is_free
 
     while True:
         first = free_port()

@@ -183,7 +183,7 @@ class Forking:
                     self._start(json.loads(line))
 
     def _start(self, wanted: dict[str, Any]) -> None:
-        from barnabas.cluster.node import fork
+        from barnabas.supervise.node import fork
 
         pid = fork(lambda: _serve(wanted["arguments"], wanted["environment"]), wanted["log"], self._let_go)
         self._running.add(pid)
@@ -230,7 +230,7 @@ def _import_everything() -> None:
     from barnabas.broker import warm_up
     from barnabas.broker.apis.registry import BROKER_APIS, CONTROLLER_APIS
     from barnabas.cli import serve  # noqa: F401
-    from barnabas.cluster.members import import_the_broker
+    from barnabas.supervise.members import import_the_broker
 
     import_the_broker()
     apis = {**BROKER_APIS, **CONTROLLER_APIS}.values()

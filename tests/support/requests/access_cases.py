@@ -1,4 +1,4 @@
-"""A request for each row of `barnabas.access_rules`: it needs just what the row says, and no other case minds it."""
+"""A request for each row of `scripts.pages.access_rules`: it needs what the row says, and no other case minds it."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def spark_jars() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def spark_session(spark_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The session."""
-    from barnabas.pipeline.spark import session
+    from barnabas.spark.session.spark import session
 
     where = tmp_path_factory.mktemp("spark")
     settings = {"spark.local.dir": str(where / "local"), "spark.sql.warehouse.dir": str(where / "warehouse")}

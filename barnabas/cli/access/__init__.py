@@ -1,0 +1,1 @@
+"""Commands on users, ACLs, quotas, delegation tokens and certificates."""

@@ -1,0 +1,198 @@
+"""`barnabas quota`: limits of users, client ids and addresses (KIP-13, KIP-546)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from barnabas.cli.help_pages import Group
+from barnabas.cli.options.parameters import (
+    bootstrap_option,
+    connect,
+    key_values,
+    output_option,
+    timeout_option,
+    yes_option,
+)
+from barnabas.terminal.suggestion import suggestion
+from barnabas.terminal.tables import show_rows
+
+if TYPE_CHECKING:
+    from barnabas.client.admin.quotas import Quotas
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+KINDS: Final = ("user", "client", "ip")
+DEFAULT_NAME: Final = "<default>"
+
+
+@click.group(cls=Group)
+def quota() -> None:
+    """List, set and remove quotas of users, client ids and IP addresses.
+
+    An entity is a user, a client id, both together, or an IP address. '--default user' is every user without a quota of
+    its own. The quotas are producer_byte_rate, consumer_byte_rate, request_percentage, controller_mutation_rate, and of
+    addresses connection_creation_rate.
+    """
+
+
+def _entity_options(command: Function) -> Function:
+    for option in (
+        click.option(
+            "--default",
+            "defaults",
+            multiple=True,
+            type=click.Choice(KINDS),
+            help="The default of all users, client ids or addresses.",
+        ),
+        click.option("--ip", metavar="HOST", help="An IP address."),
+        click.option("-c", "--client", metavar="CLIENT-ID", help="A client id."),
+        click.option("-u", "--user", metavar="USER", help="A user."),
+    ):
+        command = option(command)
+    return command
+
+
+def _entity(user: str | None, client: str | None, ip: str | None, defaults: tuple[str, ...]) -> dict[str, str | None]:
+    """The entity that the options name; a usage error if one is named twice, or an address together with others."""
+    named = {"user": user, "client": client, "ip": ip}
+    for kind in defaults:
+        if named[kind] is not None:
+            raise click.UsageError(f"--{kind} and --default {kind} exclude each other")
+    entity = {kind: name for kind, name in named.items() if name is not None or kind in defaults}
+    if "ip" in entity and len(entity) > 1:
+        raise click.UsageError("an address has quotas of its own, not together with a user or a client id")
+    return entity
+
+
+def _required(entity: dict[str, str | None]) -> dict[str, str | None]:
+    if not entity:
+        raise click.UsageError("name an entity: --user, --client, --ip or --default")
+    return entity
+
+
+@quota.command("list")
+@_entity_options
+@click.option("--strict", is_flag=True, help="Only this entity: not a user with client ids, where --user is given.")
+@bootstrap_option
+@timeout_option
+@output_option
+def list_(
+    user: str | None,
+    client: str | None,
+    ip: str | None,
+    defaults: tuple[str, ...],
+    strict: bool,
+    bootstrap: str,
+    timeout_s: float,
+    output: str,
+) -> None:
+    """List quotas: all, or those of an entity."""
+    from barnabas.client.admin.quotas import list_quotas
+
+    entity = _entity(user, client, ip, defaults)
+    if strict:
+        _required(entity)
+    with connect(bootstrap, timeout_s) as cluster:
+        found = list_quotas(cluster, entity, strict=strict)
+    rows = [_row(one, key, value) for one in found for key, value in one.values.items()]
+    show_rows(rows, output, empty="no quotas")
+
+
+def _row(one: Quotas, key: str, value: float) -> dict[str, object]:
+    names = {kind: one.entity[kind] or DEFAULT_NAME if kind in one.entity else None for kind in KINDS}
+    return {**names, "quota": key, "value": _number(value)}
+
+
+def _number(value: float) -> int | float:
+    """1024.0 as 1024."""
+    return int(value) if value.is_integer() else value
+
+
+@quota.command("set")
+@click.argument("changes", nargs=-1, required=True, metavar="QUOTA=VALUE...")
+@_entity_options
+@click.option("--dry-run", is_flag=True, help="Only have the broker check the changes.")
+@bootstrap_option
+@timeout_option
+def set_(
+    changes: tuple[str, ...],
+    user: str | None,
+    client: str | None,
+    ip: str | None,
+    defaults: tuple[str, ...],
+    dry_run: bool,
+    bootstrap: str,
+    timeout_s: float,
+) -> None:
+    """Set quotas of an entity.
+
+    \b
+    barnabas quota set --user alice producer_byte_rate=1048576
+    barnabas quota set --user alice --client loader request_percentage=50
+    barnabas quota set --default ip connection_creation_rate=20
+    """
+    from barnabas.client.admin.quotas import alter_quotas, entity_name
+
+    entity = _required(_entity(user, client, ip, defaults))
+    wanted: dict[str, float | None] = {}
+    for key, text in key_values(changes, "QUOTA=VALUE").items():
+        wanted[_known(key)] = _value(key, text)
+    with connect(bootstrap, timeout_s) as cluster:
+        alter_quotas(cluster, entity, wanted, validate_only=dry_run)
+    for key, value in wanted.items():
+        click.echo(f"{entity_name(entity)}: {key}={_number(value or 0.0)}{' would be set' if dry_run else ''}")
+
+
+def _known(key: str) -> str:
+    from barnabas.client.admin.quotas import KEYS
+
+    if key not in KEYS:
+        raise click.UsageError(f"there is no quota {key}{suggestion(key, KEYS)}; there are {', '.join(KEYS)}")
+    return key
+
+
+def _value(key: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise click.UsageError(f"{key} must be a number above 0, not {text!r}; 'quota remove' removes a quota")
+    return value
+
+
+@quota.command()
+@click.argument("keys", nargs=-1, metavar="[QUOTA]...")
+@_entity_options
+@yes_option
+@bootstrap_option
+@timeout_option
+def remove(
+    keys: tuple[str, ...],
+    user: str | None,
+    client: str | None,
+    ip: str | None,
+    defaults: tuple[str, ...],
+    yes: bool,
+    bootstrap: str,
+    timeout_s: float,
+) -> None:
+    """Remove quotas of an entity: those that are named, or all of them. Asks on a terminal."""
+    from barnabas.client.admin.quotas import alter_quotas, entity_name, list_quotas
+    from barnabas.client.errors import NotFound
+    from barnabas.terminal.question import ask
+
+    entity = _required(_entity(user, client, ip, defaults))
+    wanted = [_known(key) for key in dict.fromkeys(keys)]
+    with connect(bootstrap, timeout_s) as cluster:
+        has = {key for one in list_quotas(cluster, entity, strict=True) for key in one.values}
+        missing = [key for key in wanted if key not in has]
+        if missing or not has:
+            raise NotFound(f"{entity_name(entity)} has no {missing[0] if missing else 'quotas'}")
+        chosen = wanted or sorted(has)
+        ask(f"Remove {', '.join(chosen)} of {entity_name(entity)}?", yes)
+        alter_quotas(cluster, entity, dict.fromkeys(chosen))
+    for key in chosen:
+        click.echo(f"{entity_name(entity)}: removed {key}")

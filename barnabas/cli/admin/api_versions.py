@@ -1,0 +1,35 @@
+"""`barnabas api-versions`: the API versions of a broker, compared with this client's."""
+
+from __future__ import annotations
+
+import click
+
+from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.terminal.tables import show_rows
+
+
+@click.command("api-versions")
+@bootstrap_option
+@timeout_option
+@output_option
+def api_versions(bootstrap: str, timeout_s: float, output: str) -> None:
+    """Show the APIs and versions that a broker supports."""
+    from barnabas.client.connection import NodeConnection
+    from barnabas.wire.api_keys import ApiKey
+
+    def ask(deadline: float) -> NodeConnection:
+        return cluster.any_node(deadline)
+
+    with connect(bootstrap, timeout_s) as cluster:
+        offered = dict(cluster.retry(ask).versions)
+    names = {int(key): key.name for key in ApiKey}
+    rows = [
+        {
+            "key": key,
+            "api": names.get(key, "UNKNOWN").replace("_", " ").title().replace(" ", ""),
+            "min_version": versions.min_version,
+            "max_version": versions.max_version,
+        }
+        for key, versions in sorted(offered.items())
+    ]
+    show_rows(rows, output)

@@ -1,0 +1,117 @@
+"""Changes of config keys as `topic alter` and `config` take them: set, delete, append, subtract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from barnabas.cli.options.parameters import key_values
+from barnabas.terminal.notes import note
+
+if TYPE_CHECKING:
+    from barnabas.client.admin.configs import ConfigChange
+    from barnabas.client.cluster import Cluster
+    from barnabas.wire.messages.configs import DescribeConfigsResourceResult
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def change_options(command: Function) -> Function:
+    """`--set`, `--delete`, `--append`, `--subtract` and `--dry-run`."""
+    for option in (
+        click.option("--dry-run", is_flag=True, help="Only have the broker check the changes."),
+        click.option("--subtract", multiple=True, metavar="KEY=VALUE", help="Remove a value from a key's list."),
+        click.option("--append", multiple=True, metavar="KEY=VALUE", help="Add a value to a key's list."),
+        click.option("-d", "--delete", multiple=True, metavar="KEY", help="Reset a key to its default."),
+        click.option("-s", "--set", "set_", multiple=True, metavar="KEY=VALUE", help="Set a key. May be repeated."),
+    ):
+        command = option(command)
+    return command
+
+
+def changes_from(
+    set_: tuple[str, ...], delete: tuple[str, ...], append: tuple[str, ...], subtract: tuple[str, ...]
+) -> list[ConfigChange]:
+    """The changes that the options name; a usage error if there are none, or two of one key."""
+    from barnabas.client.admin.configs import APPEND, DELETE, SET, SUBTRACT, ConfigChange
+
+    changes = [ConfigChange(key.strip(), DELETE) for key in delete]
+    for texts, operation, option in (
+        (set_, SET, "--set"),
+        (append, APPEND, "--append"),
+        (subtract, SUBTRACT, "--subtract"),
+    ):
+        for text in texts:
+            changes += [ConfigChange(key, operation, value) for key, value in key_values((text,), option).items()]
+    if not changes:
+        raise click.UsageError("name a change: --set KEY=VALUE, --delete KEY, --append or --subtract KEY=VALUE")
+    keys = [change.key for change in changes]
+    for change in changes:
+        if "=" in change.key:
+            raise click.BadParameter(f"must be a KEY alone, not {change.key!r}", param_hint="--delete")
+        if keys.count(change.key) > 1:
+            raise click.UsageError(f"there are two changes of {change.key}; a key can be changed once at a time")
+    return changes
+
+
+def is_acted_on(entry: DescribeConfigsResourceResult) -> bool:
+    """False for a key that the broker knows and does not use; the broker's documentation of the key says so."""
+    from barnabas.wire.configdef import NOT_ACTED_ON
+
+    return not (entry.documentation or "").endswith(NOT_ACTED_ON)
+
+
+def alter_resource(
+    cluster: Cluster, kind: str, name: str, changes: Sequence[ConfigChange], *, dry_run: bool = False
+) -> None:
+    """Change a resource's keys. The error of an unknown key names the most similar one.
+
+    A key that the broker does not act on is noted on stderr.
+    """
+    from barnabas.client.admin.configs import DELETE, alter_config, describe_config
+    from barnabas.terminal.suggestion import suggestion
+    from barnabas.wire.errors import KafkaError
+
+    try:
+        alter_config(cluster, kind, name, changes, validate_only=dry_run)
+    except KafkaError as error:
+        known = _known_keys(cluster, kind, name)
+        unknown = [change.key for change in changes if change.key not in known]
+        hint = suggestion(unknown[0], known) if unknown else ""
+        raise KafkaError(error.code, f"{error}{hint}") from None
+    keys = {change.key for change in changes if change.operation != DELETE}
+    entries = describe_config(cluster, kind, name, sorted(keys))
+    unused = [entry.name for entry in entries if not is_acted_on(entry)]
+    if unused:
+        note(f"the broker does not act on {', '.join(unused)}, only keeps the value")
+
+
+def _known_keys(cluster: Cluster, kind: str, name: str) -> set[str]:
+    """The keys of a resource; those of all brokers are the keys of any broker."""
+    from barnabas.client.admin.configs import describe_config
+
+    if kind == "broker" and not name:
+        cluster.retry(lambda deadline: cluster.metadata([], deadline))
+        name = str(min(cluster.nodes))
+    return {entry.name for entry in describe_config(cluster, kind, name)}
+
+
+def show_changes(kind: str, name: str, changes: Sequence[ConfigChange], *, dry_run: bool) -> None:
+    """Print a line for each change."""
+    from barnabas.client.admin.configs import APPEND, DELETE, SET
+
+    where = f"{kind} {name}" if name else "defaults of all brokers"
+    for change in changes:
+        if change.operation == DELETE:
+            text = f"{change.key} {'would be' if dry_run else 'is'} reset to its default"
+        elif change.operation == SET:
+            text = f"{change.key}={change.value}"
+        elif change.operation == APPEND:
+            text = f"{change.value} {'would be' if dry_run else 'is'} added to {change.key}"
+        else:
+            text = f"{change.value} {'would be' if dry_run else 'is'} removed from {change.key}"
+        click.echo(f"{where}: {text}")
+    if dry_run:
+        note("dry run: nothing was changed")

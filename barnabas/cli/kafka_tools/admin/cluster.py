@@ -1,0 +1,79 @@
+"""kafka-cluster: the cluster's id, its brokers, and the APIs that they offer."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.cli.kafka_tools.subcommands import ToolParser, add_server, connect
+
+if TYPE_CHECKING:
+    from barnabas.client.cluster import Cluster
+
+NAME = "kafka-cluster"
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The options."""
+    parser = ToolParser(prog=NAME, description="The Kafka cluster tool.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    add_server(commands.add_parser("cluster-id", help="Print the id of the cluster."))
+    endpoints = commands.add_parser("list-endpoints", help="List the brokers and their addresses.")
+    add_server(endpoints)
+    endpoints.add_argument("--include-fenced-brokers", action="store_true", help="Also brokers that are fenced.")
+    add_server(commands.add_parser("api-versions", help="List the APIs that each broker offers."))
+    unregister = commands.add_parser("unregister", help="Remove the registration of a broker that is gone.")
+    add_server(unregister)
+    unregister.add_argument("--id", type=int, required=True, metavar="ID", help="The broker.")
+    return parser
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the tool."""
+    found = make_parser().parse_args(list(arguments))
+    with connect(found) as cluster:
+        if found.command == "cluster-id":
+            from barnabas.client.tools.brokers import describe_cluster
+
+            print(f"Cluster ID: {describe_cluster(cluster).cluster_id}")
+        elif found.command == "list-endpoints":
+            _list_endpoints(cluster, with_fenced=found.include_fenced_brokers)
+        elif found.command == "api-versions":
+            from barnabas.cli.kafka_tools.admin.broker_api_versions import print_brokers
+
+            print_brokers(cluster)
+        else:
+            return _unregister(cluster, found.id)
+    return 0
+
+
+def _unregister(cluster: Cluster, broker: int) -> int:
+    from barnabas.client.tools.brokers import unregister_broker
+    from barnabas.wire.errors import ErrorCode, KafkaError
+
+    try:
+        unregister_broker(cluster, broker)
+    except KafkaError as error:
+        if error.code is ErrorCode.UNSUPPORTED_VERSION:
+            print("The target cluster does not support the broker unregistration API.")
+        else:
+            print(error.message, file=sys.stderr)
+        return 1
+    print(f"Broker {broker} is no longer registered.")
+    return 0
+
+
+def _list_endpoints(cluster: Cluster, *, with_fenced: bool) -> None:
+    from barnabas.client.tools.brokers import describe_cluster
+
+    brokers = describe_cluster(cluster, with_fenced=with_fenced).brokers
+    host_width = max(len(broker.host) for broker in brokers)
+    rack_width = max(10, *(len(broker.rack or "null") for broker in brokers))
+    rows: list[tuple[object, ...]] = [("ID", "HOST", "PORT", "RACK", "STATE", "ENDPOINT_TYPE")]
+    for one in brokers:
+        state = "fenced" if one.is_fenced else "unfenced"
+        rows.append((one.broker_id, one.host, one.port, one.rack or "null", state, "broker"))
+    for number, host, port, rack, label, kind in rows:
+        print(f"{number!s:<10} {host!s:<{host_width}} {port!s:<10} {rack!s:<{rack_width}} {label!s:<10} {kind}")

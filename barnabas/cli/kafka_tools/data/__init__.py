@@ -1,0 +1,1 @@
+"""Kafka's tools that read and write records, offsets and segment files."""

@@ -1,0 +1,261 @@
+"""`barnabas serve`: read the options, run the broker.
+
+stdout carries the ready line and then the client configurations, nothing else; logs go to stderr. A mistake
+on the command line or in the configuration is one sentence on stderr and exit code 2, never a traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from barnabas.cli.serve import UsageError, host_and_port, sets
+from barnabas.terminal.notes import note
+from barnabas.terminal.suggestion import suggestion
+
+if TYPE_CHECKING:
+    from barnabas.broker.config.options import ServeOptions
+
+EXIT_USAGE = 2
+ABOUT = """\
+Run a broker. It prints a line with "[KafkaServer id=1] started" and its address on stdout when it accepts connections,
+then client configurations to copy. SIGTERM and SIGINT stop it (exit code 0)."""
+EPILOGUE = """\
+Any Kafka key can also be set in the environment, as in the apache/kafka image: num.partitions is KAFKA_NUM_PARTITIONS.
+The command line takes precedence over the environment, the environment over the file, the file over the defaults.
+
+Exit codes: 0 after a clean stop, 1 when the broker failed, 2 when the options or the configuration are wrong, 130 when
+Ctrl-C ended it before it had started. With --check: 0 when it can start, 2 when something stands against it."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+    def known_options(self) -> list[str]:
+        return list(self._option_string_actions)
+
+
+class _StoreOnce(argparse.Action):
+    """Stores a value; a second one and an empty one are errors."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002 - argparse's signature
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> None:
+        if getattr(namespace, self.dest) is not None:
+            raise argparse.ArgumentError(self, "given twice")
+        if not values:
+            raise argparse.ArgumentError(self, f"needs a value: {self.metavar or self.option_strings[0]}")
+        setattr(namespace, self.dest, values)
+
+
+def serve(arguments: Sequence[str]) -> int:
+    """Run `barnabas serve` with these arguments until it is stopped; return the exit code."""
+    if "-h" in arguments or "--help" in arguments:
+        from barnabas.cli.app import run as run_command
+
+        return run_command(["serve", "--help"])
+    try:
+        given = _parsed(arguments)
+        if given.brokers is not None and given.control is not None:
+            raise UsageError("--control is for one broker; it opens clusters itself")
+        if given.brokers is not None and not given.secure:
+            if given.check:
+                raise UsageError("--check is for one broker, whose --config it reads; it cannot be used with --brokers")
+            return _serve_cluster(given)
+        if given.secure or given.user:
+            from barnabas.cli.serve.secure import check_secure
+
+            check_secure(given)
+        options = serve_options(arguments, os.environ)
+        if given.check:
+            return _check(options)
+    except UsageError as error:
+        note(f"barnabas serve: {error} ('barnabas serve -h' explains)")
+        return EXIT_USAGE
+    gc.disable()  # until the start is done: a tenth of it would be looking for garbage among what is imported
+    from barnabas.broker.server import run
+
+    return run(options)
+
+
+def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> ServeOptions:
+    """The options in `arguments`. UsageError, one sentence, when they cannot be understood."""
+    given = _parsed(arguments)
+    for option, value in (("--restart", given.restart), ("--controllers", given.controllers)):
+        if value:
+            raise UsageError(f"{option} is for a cluster; --brokers N says how many brokers it has")
+    from barnabas.broker.config.options import ServeOptions
+
+    keys = _kafka_keys(given)
+    secured = None
+    if given.secure:
+        from barnabas.cli.serve.secure import secure
+
+        secured = secure(given, keys, environment)
+    options = ServeOptions(
+        sets=keys,
+        config_file=given.config,
+        environment=environment,
+        profile=given.profile or "dev",
+        ready_file=given.ready_file,
+        log_level=given.log_level,
+        in_container=given.in_container,
+        secured=secured,
+    )
+    if given.control is not None:
+        from barnabas.kit.channel.host import Host
+
+        address = host_and_port(given.control, "--control")
+        host = Host(address, options, given.control_file, ends_with_stdin=given.end_with_stdin)
+        options.prepare, options.companion = host.prepare, host
+    elif given.control_file or given.end_with_stdin:
+        raise UsageError(f"{'--control-file' if given.control_file else '--end-with-stdin'} is for --control")
+    return options
+
+
+def _check(options: ServeOptions) -> int:
+    from barnabas.tools.takeover.check import run
+
+    return run(options)
+
+
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    options = parser()
+    given, unknown = options.parse_known_args(arguments)
+    if unknown:
+        name = unknown[0].partition("=")[0]
+        if not name.startswith("-"):
+            raise UsageError(f"unexpected argument: {name!r}")
+        raise UsageError(f"no such option: {name}{suggestion(name, options.known_options())}")
+    return given
+
+
+def _serve_cluster(given: argparse.Namespace) -> int:
+    from barnabas.cli.serve.cluster import cluster_options
+
+    options = cluster_options(given, os.environ)
+    gc.disable()
+    from barnabas.supervise.supervisor import run
+
+    return run(options)
+
+
+def parser() -> _Parser:
+    """The parser of the options; `barnabas.cli.serve.command` has them for the help page and for completion."""
+    made = _Parser(prog="barnabas serve", allow_abbrev=False)
+
+    def option(name: str, metavar: str | None, text: str, choices: tuple[str, ...] | None = None) -> None:
+        made.add_argument(name, metavar=metavar, help=text, choices=choices, action=_StoreOnce)
+
+    option("--listen", "HOST:PORT", "Address to listen on (listeners); port 0 takes a free one. [127.0.0.1:9092]")
+    option("--data-dir", "DIR", "Where to keep the data (log.dirs). [a temporary directory, removed at a clean exit]")
+    option("--config", "FILE", "A server.properties file.")
+    made.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="Set any Kafka broker key; may be repeated. In a cluster 2:KEY=VALUE sets it for node 2 only.",
+    )
+    made.add_argument(
+        "--secure",
+        action="store_true",
+        help="Serve with TLS, users and ACLs only. The first start with a --data-dir makes a CA, a certificate and a "
+        "user 'admin', kept in DIR-secure beside it, and prints client configurations with the password; later starts "
+        "use them again.",
+    )
+    made.add_argument(
+        "--user",
+        metavar="NAME[:PASSWORD]",
+        action="append",
+        default=[],
+        help="With --secure, a user and the password to set at this start (SCRAM-SHA-512); may be repeated. Others on "
+        "this machine can see it in the list of processes. Without a password it is that of the variable "
+        "BARNABAS_USER_PASSWORD, or asked for.",
+    )
+    option(
+        "--profile",
+        None,
+        "dev: replication factors are lowered to the number of brokers, and the first rebalance has no delay; "
+        "kafka: Kafka's defaults unchanged, which a broker with process.roles=broker always has. [dev]",
+        ("dev", "kafka"),
+    )
+    option("--ready-file", "FILE", "Write HOST:PORT to this file when connections are accepted.")
+    option(
+        "--brokers",
+        "N",
+        "Run a cluster: this many brokers, each a process with a directory of its own in --data-dir, and a "
+        "controller. --listen is the first broker's address; the others follow on the next ports.",
+    )
+    made.add_argument("--restart", action="store_true", help="In a cluster, start a node again that died.")
+    option(
+        "--controllers",
+        None,
+        "In a cluster, whose controllers: ours is one of Barnabas; kafka are three of Apache Kafka's, which need Java. "
+        "[ours]",
+        ("ours", "kafka"),
+    )
+    made.add_argument(
+        "--in-container",
+        action="store_true",
+        help="Unless listeners are set, listen on 9092 for the container's host, advertised as localhost:9092, and on "
+        "19092 for other containers. The entry point of the image.",
+    )
+    made.add_argument(
+        "--check",
+        action="store_true",
+        help="Start nothing: say whether Barnabas can take over the --config and the directories of a Kafka broker, "
+        "which may still run. Exit code 2 if something stands against it. Nothing is written.",
+    )
+    _add_control(made)
+    option("--log-level", None, "[info]", ("debug", "info", "warn", "error"))
+    return made
+
+
+def _add_control(made: _Parser) -> None:
+    """The options of the control channel of tests."""
+    made.add_argument(
+        "--control",
+        metavar="HOST:PORT",
+        nargs="?",
+        const="127.0.0.1:0",
+        help="For tests: serve the control channel, which opens virtual clusters, reads logs and more, over HTTP with "
+        "a token. Never on a broker that others can reach. [127.0.0.1:0]",
+    )
+    made.add_argument(
+        "--control-file",
+        metavar="FILE",
+        action=_StoreOnce,
+        help="Write the control channel's address and token to this file, with mode 0600.",
+    )
+    made.add_argument(
+        "--end-with-stdin",
+        action="store_true",
+        help="With --control, stop when standard input ends: the process that holds its other end is gone.",
+    )
+
+
+def _kafka_keys(given: argparse.Namespace) -> dict[str, str]:
+    """The Kafka keys of the command line: those of --set, and those that --listen and --data-dir stand for."""
+    keys = sets(given.set)
+    for option, key, value in (("--listen", "listeners", given.listen), ("--data-dir", "log.dirs", given.data_dir)):
+        if value is None:
+            continue
+        if key in keys or (key == "log.dirs" and "log.dir" in keys):
+            raise UsageError(f"{option} and --set {key} are the same setting; give one of them")
+        keys[key] = _listener(value) if option == "--listen" else value
+    return keys
+
+
+def _listener(address: str) -> str:
+    """`127.0.0.1:9092` as Kafka writes a listener; an empty host means every interface, as with Kafka."""
+    host_and_port(address)
+    return f"PLAINTEXT://{address}"

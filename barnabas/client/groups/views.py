@@ -1,0 +1,197 @@
+"""Groups of any type in one form: state, members, and their partitions.
+
+The coordinator is asked for the type first, because each type has its own describe request. Errors: `KafkaError` from
+the broker, `NotFound`, `TimedOut`, `Unreachable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.client.errors import NotFound, no_such, raise_for
+from barnabas.client.groups.consumer_groups import assigned_partitions, describe_group, list_groups
+from barnabas.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from barnabas.client.cluster import Cluster
+    from barnabas.client.connection import NodeConnection
+    from barnabas.client.offsets import TopicPartition
+    from barnabas.wire.messages.consumer_groups import ConsumerGroupDescribeResponseDescribedGroup
+    from barnabas.wire.messages.groups import DescribeGroupsResponseDescribedGroup
+    from barnabas.wire.messages.share_groups import ShareGroupDescribeResponseDescribedGroup
+    from barnabas.wire.messages.streams_groups import (
+        StreamsGroupDescribeResponseDescribedGroup,
+        StreamsGroupDescribeResponseMember,
+    )
+
+
+class MemberView(NamedTuple):
+    """A member and its partitions."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    partitions: list[TopicPartition]
+
+
+class GroupView(NamedTuple):
+    """One group."""
+
+    group_id: str
+    group_type: str
+    """classic, consumer, share or streams."""
+    state: str
+    protocol_type: str
+    assignor: str
+    members: list[MemberView]
+
+
+def group_type(cluster: Cluster, group: str) -> str:
+    """The type of a group; classic if the broker does not say. `NotFound` if there is no such group."""
+    return group_types(cluster, [group])[group]
+
+
+def group_types(cluster: Cluster, groups: Collection[str]) -> dict[str, str]:
+    """The type of each group, in the order given. `NotFound` for the first that does not exist."""
+    known = {one.group_id: one.group_type.lower() or "classic" for one in list_groups(cluster)}
+    for group in groups:
+        if group not in known:
+            raise no_such("group", group)
+    return {group: known[group] for group in groups}
+
+
+def is_share_group(cluster: Cluster, group: str) -> bool:
+    """True for a share group that exists."""
+    try:
+        return group_type(cluster, group) == "share"
+    except NotFound:
+        return False
+
+
+def has_members(cluster: Cluster, group: str) -> bool:
+    """True for a group that exists and has members."""
+    try:
+        return bool(view_group(cluster, group).members)
+    except NotFound:
+        return False
+
+
+def view_group(cluster: Cluster, group: str) -> GroupView:
+    """One group of any type, with its members."""
+    (view,) = view_groups(cluster, [group])
+    return view
+
+
+def view_groups(cluster: Cluster, groups: Collection[str]) -> Iterator[GroupView]:
+    """Groups of any type, each with its members. `NotFound` if one does not exist."""
+    for group, kind in group_types(cluster, groups).items():
+        if kind not in _DESCRIBED_BY:
+            yield _classic(describe_group(cluster, group))
+            continue
+        yield cluster.retry(partial(_described, cluster, _DESCRIBED_BY[kind], group))
+
+
+def _described(
+    cluster: Cluster, describe: Callable[[NodeConnection, str, float], GroupView], group: str, deadline: float
+) -> GroupView:
+    return describe(cluster.coordinator(group, deadline), group, deadline)
+
+
+def _classic(found: DescribeGroupsResponseDescribedGroup) -> GroupView:
+    members = [
+        MemberView(one.member_id, one.group_instance_id, one.client_id, one.client_host, list(assigned_partitions(one)))
+        for one in found.members
+    ]
+    return GroupView(found.group_id, "classic", found.group_state, found.protocol_type, found.protocol_data, members)
+
+
+def _consumer(node: NodeConnection, group: str, deadline: float) -> GroupView:
+    from barnabas.wire.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+
+    request = ConsumerGroupDescribeRequest(group_ids=[group])
+    found = node.call(request, ConsumerGroupDescribeResponse, deadline).groups[0]
+    _check(found.error_code, group, found.error_message)
+    members = [
+        MemberView(
+            one.member_id,
+            one.instance_id,
+            one.client_id,
+            one.client_host,
+            [(topic.topic_name, index) for topic in one.assignment.topic_partitions for index in topic.partitions],
+        )
+        for one in found.members
+    ]
+    return _modern(found, "consumer", found.assignor_name, members)
+
+
+def _share(node: NodeConnection, group: str, deadline: float) -> GroupView:
+    from barnabas.wire.messages.share_groups import ShareGroupDescribeRequest, ShareGroupDescribeResponse
+
+    found = node.call(ShareGroupDescribeRequest(group_ids=[group]), ShareGroupDescribeResponse, deadline).groups[0]
+    _check(found.error_code, group, found.error_message)
+    members = [
+        MemberView(
+            one.member_id,
+            None,
+            one.client_id,
+            one.client_host,
+            [(topic.topic_name, index) for topic in one.assignment.topic_partitions for index in topic.partitions],
+        )
+        for one in found.members
+    ]
+    return _modern(found, "share", found.assignor_name, members)
+
+
+def _streams(node: NodeConnection, group: str, deadline: float) -> GroupView:
+    from barnabas.wire.messages.streams_groups import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
+
+    request = StreamsGroupDescribeRequest(group_ids=[group])
+    found = node.call(request, StreamsGroupDescribeResponse, deadline).groups[0]
+    _check(found.error_code, group, found.error_message)
+    subtopologies = (found.topology.subtopologies or []) if found.topology is not None else []
+    topics = {
+        one.subtopology_id: [*one.source_topics, *(topic.name for topic in one.repartition_source_topics)]
+        for one in subtopologies
+    }
+    members = [
+        MemberView(one.member_id, one.instance_id, one.client_id, one.client_host, _task_partitions(one, topics))
+        for one in found.members
+    ]
+    return _modern(found, "streams", found.assignor_name or "", members)
+
+
+def _task_partitions(member: StreamsGroupDescribeResponseMember, topics: dict[str, list[str]]) -> list[TopicPartition]:
+    """The partitions of a member's active tasks: partition n of every source topic of task n's subtopology."""
+    return [
+        (topic, index)
+        for tasks in member.assignment.active_tasks
+        for topic in topics.get(tasks.subtopology_id, ())
+        for index in tasks.partitions
+    ]
+
+
+def _modern(
+    found: ConsumerGroupDescribeResponseDescribedGroup
+    | ShareGroupDescribeResponseDescribedGroup
+    | StreamsGroupDescribeResponseDescribedGroup,
+    kind: str,
+    assignor: str,
+    members: list[MemberView],
+) -> GroupView:
+    return GroupView(found.group_id, kind, found.group_state, kind, assignor, members)
+
+
+def _check(code: int, group: str, message: str | None) -> None:
+    if code == ErrorCode.GROUP_ID_NOT_FOUND:
+        raise no_such("group", group)
+    raise_for(code, f"group {group!r}", message)
+
+
+_DESCRIBED_BY: dict[str, Callable[[NodeConnection, str, float], GroupView]] = {
+    "consumer": _consumer,
+    "share": _share,
+    "streams": _streams,
+}

@@ -1,0 +1,34 @@
+"""What a cassette must not have: passwords, tokens, credentials. They are taken out before anything is written.
+
+A request is compared with those of a cassette without them too, so what a client logs in with does not count.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from barnabas.tools.dump.secrets import HIDDEN, is_password
+
+SECRET: Final = frozenset(
+    {
+        "authBytes",  # SaslAuthenticate: passwords, proofs and bearer tokens
+        "hmac",  # the password of a delegation token
+        "requestData",  # Envelope: a whole request
+        "responseData",
+        "salt",
+        "saltedPassword",
+    }
+)
+"""Fields of bytes, by their names in JSON; no message has a field of such a name that is no secret."""
+
+
+def without_secrets(body: Any) -> Any:
+    """The JSON of a message: secret bytes are empty, values of config keys that are passwords are `[hidden]`."""
+    if isinstance(body, list):
+        return [without_secrets(one) for one in body]
+    if not isinstance(body, dict):
+        return body
+    kept = {name: "" if name in SECRET and one else without_secrets(one) for name, one in body.items()}
+    if isinstance(kept.get("name"), str) and isinstance(kept.get("value"), str) and is_password(kept["name"]):
+        kept["value"] = HIDDEN
+    return kept

@@ -1,0 +1,62 @@
+"""What makes two requests the same: their JSON without what real clients change from one run to the next.
+
+The order of a list does not count. Left out are times, epochs, generations, producer ids, ids that clients make, the
+bytes of subscriptions and assignments. Ids of members that the coordinator gave are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.kit.cassette.secrets import without_secrets
+from barnabas.wire.codec.json_form import to_json
+
+if TYPE_CHECKING:
+    from barnabas.wire.schema import Message
+
+LEFT_OUT: Final = frozenset(
+    {
+        "assignments",
+        "clientInstanceId",
+        "clientSoftwareName",
+        "clientSoftwareVersion",
+        "committedLeaderEpoch",
+        "committedMetadata",
+        "committedOffset",
+        "currentLeaderEpoch",
+        "generationId",
+        "leaderEpoch",
+        "metadata",
+        "metrics",
+        "producerEpoch",
+        "producerId",
+        "reason",
+        "terminating",
+        "timeoutMs",
+        "topicPartitions",
+        "unknownTaggedFields",
+    }
+)
+_EPOCHS: Final = frozenset({"memberEpoch", "generationIdOrMemberEpoch"})
+
+
+def signature(request: Message, version: int, given_ids: Collection[str]) -> str:
+    """Equal for requests that are the same; `given_ids` are the members' ids that a coordinator gave."""
+    return str(_kept(without_secrets(to_json(request, version)), given_ids))
+
+
+def _kept(value: Any, given_ids: Collection[str]) -> Any:
+    if isinstance(value, list):
+        return sorted([_kept(one, given_ids) for one in value], key=str)
+    if not isinstance(value, dict):
+        return value
+    kept = {}
+    for name, one in value.items():
+        if name == "memberId":
+            kept[name] = one if not one or one in given_ids else "of the client"
+        elif name in _EPOCHS:
+            kept[name] = min(one, 1) if name == "memberEpoch" else "any"
+        elif name not in LEFT_OUT:
+            kept[name] = _kept(one, given_ids)
+    return kept

@@ -1,0 +1,224 @@
+"""The control channel of one process: its address, its token, its clusters, and how it ends with its parent.
+
+A broker that is started without `--control` has none of this. The channel listens on the loopback unless another
+address was given; its token is made at each start and written to a file that only its owner can read.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from barnabas.broker.config.authorizer import super_users
+from barnabas.broker.config.keys.authorizer import SUPER_USERS
+from barnabas.broker.config.keys.general import AUTHORIZER_CLASS_NAME
+from barnabas.broker.config.load import load
+from barnabas.broker.descriptor_limit import raise_descriptor_limit
+from barnabas.broker.net.acceptor import bind
+from barnabas.broker.start_errors import StartError
+from barnabas.kit.channel.http_server import serve_control
+from barnabas.kit.clusters.clusters import Clusters
+from barnabas.kit.clusters.local_client import PRINCIPAL
+from barnabas.kit.clusters.opening import Opening
+from barnabas.kit.clusters.virtual_cluster import VirtualCluster
+from barnabas.kit.errors import ControlError, NotFoundError
+from barnabas.kit.operations.registry import perform
+from barnabas.kit.values import Values
+
+if TYPE_CHECKING:
+    from barnabas.broker.config.options import ServeOptions
+    from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.server import Server
+    from barnabas.kit.clusters.security import Certificates, Security
+
+logger = logging.getLogger("barnabas.control")
+
+BACKLOG: Final = 128
+TOKEN_BYTES: Final = 24
+PREFIX: Final = "/v1/clusters"
+SESSION: Final = ("record", "cassette", "timing")
+"""What `sessions` reads of a request to open a cluster."""
+SECURITY: Final = ("auth", "tls")
+"""What `security` is made from."""
+
+
+class Host:
+    """What `serve --control` adds to a broker."""
+
+    def __init__(
+        self, address: tuple[str, int], options: ServeOptions, file: str | None, *, ends_with_stdin: bool
+    ) -> None:
+        """`address` is the channel's, port 0 for any; `file` is where address and token are written."""
+        self._address = address
+        self._options = options
+        self._file = file
+        self._ends_with_stdin = ends_with_stdin
+        self._token = secrets.token_urlsafe(TOKEN_BYTES)
+        self._clusters: Clusters
+        self._nursery: trio.Nursery
+        self._own: VirtualCluster | None = None
+        self._certificates: Certificates | None = None
+
+    def prepare(self, server: Server) -> None:
+        """Replace the surroundings of the process' own broker, before it starts."""
+        _admit(server.config)
+        self._own = VirtualCluster(0, server)
+
+    async def __call__(self, _server: Server, nursery: trio.Nursery) -> None:
+        """Start: called when the broker serves, before its ready line. StartError if the address cannot be used."""
+        host, port = self._address
+        try:
+            listening = bind(host, port, BACKLOG)
+        except OSError as error:
+            raise StartError(f"Cannot listen on {host}:{port} (--control): {error.strerror}") from error
+        own = self._own
+        assert own is not None
+        own.follow(own.broker)
+        self._nursery = nursery
+        nursery.start_soon(own.clock.run)
+        self._clusters = Clusters(own, self._config_of, raise_descriptor_limit(), nursery)
+        bound = listening.getsockname()
+        self._tell(own, f"{host}:{bound[1]}")
+        nursery.start_soon(serve_control, listening, self._token, self.answer)
+        if self._ends_with_stdin:
+            nursery.start_soon(_end_with_stdin)
+
+    def _config_of(self, keys: Mapping[str, str]) -> ServerConfig:
+        """The configuration of a cluster: that of the process, on a free port, with keys of its own."""
+        options = self._options
+        protocol = options.sets.get("listeners", "PLAINTEXT://").partition("://")[0]
+        own = {"listeners": f"{protocol}://{self._host}:0"} | dict(keys)
+        sets = {key: value for key, value in options.sets.items() if key not in {"log.dirs", "log.dir"}}
+        config = load(sets | own, options.environment, options.config_file, options.profile)
+        _admit(config)
+        return config
+
+    @property
+    def _host(self) -> str:
+        """What the listeners of this process are on."""
+        address = self._options.sets.get("listeners", "").partition(",")[0].partition("://")[2]
+        return address.rpartition(":")[0] or "127.0.0.1"
+
+    def _tell(self, own: VirtualCluster, address: str) -> None:
+        """Write address and token where the one who started this process reads them."""
+        logger.info("The control channel is at http://%s", address)
+        if self._file is None:
+            return
+        text = json.dumps(
+            {"control": f"http://{address}", "token": self._token, "bootstrap": own.bootstrap, "pid": os.getpid()}
+        )
+        temporary = Path(f"{self._file}.{os.getpid()}")
+        try:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+            temporary.replace(self._file)
+        except OSError as error:
+            raise StartError(f"Cannot write the control file {self._file}: {error.strerror}") from error
+
+    async def answer(self, method: str, path: str, values: dict[str, Any]) -> object:
+        """Answer a request of the channel. ControlError for what it refuses."""
+        if not path.startswith(PREFIX):
+            raise NotFoundError(f"There is nothing at {path}")
+        parts = path[len(PREFIX) :].strip("/").split("/") if path != PREFIX else []
+        if not parts:
+            return await self._answer_about_all(method, values)
+        if not parts[0].isdecimal() or len(parts) > 2:
+            raise NotFoundError(f"There is nothing at {path}")
+        number = int(parts[0])
+        if len(parts) == 2 and method == "POST":
+            return await perform(self._clusters[number], parts[1], values)
+        if method == "DELETE" and len(parts) == 1:
+            return await self._close(number, Values(values))
+        raise ControlError(f"{method} is not for {path}")
+
+    async def _close(self, number: int, values: Values) -> object:
+        """Close a cluster; with `lint`, what its clients did wrong, but for the rules of `ignore`."""
+        values.only(("lint", "ignore"))
+        cluster = self._clusters[number]
+        try:
+            answer: dict[str, Any] = {} if cluster.session is None else await cluster.session.end()
+            if values.flag("lint", default=False):
+                from barnabas.kit.operations.recorded import found_at_close
+
+                ignored = {str(one) for one in values.list_of("ignore")}
+                answer["findings"] = found_at_close(cluster, ignored)
+        finally:
+            self._clusters.close(number)
+        return answer
+
+    async def _answer_about_all(self, method: str, values: dict[str, Any]) -> object:
+        if method == "GET":
+            return {"clusters": [{"id": one.id, "bootstrap": one.bootstrap} for one in self._clusters.all()]}
+        if method != "POST":
+            raise ControlError(f"{method} is not for {PREFIX}")
+        given = Values(values)
+        opening = Opening.of(given, (*SESSION, *SECURITY))
+        security = self._security_of(given)
+        if security is not None:
+            opening = self._secured(opening, security, given)
+        cluster = await self._clusters.open(opening, None if security is None else security.secured)
+        bootstrap = await self._with_session(cluster, given) or cluster.bootstrap
+        answer = {"id": cluster.id, "bootstrap": bootstrap}
+        return answer if security is None else answer | {"security": security.to_json()}
+
+    async def _with_session(self, cluster: VirtualCluster, given: Values) -> str | None:
+        """Have the clients' session recorded (`record`), or answered from a `cassette`: the address to use then."""
+        if not given.has("cassette") and not given.flag("record", default=False):
+            return None
+        from barnabas.kit.clusters.sessions import session_of
+
+        try:
+            session = await session_of(cluster.bootstrap.split(",")[0], given)
+        except (ControlError, trio.Cancelled):
+            self._clusters.close(cluster.id)
+            raise
+        cluster.session = session
+        self._nursery.start_soon(session.run)
+        return session.bootstrap
+
+    def _secured(self, opening: Opening, security: Security, given: Values) -> Opening:
+        """The same with the config keys of a listener that wants a log-in. ControlError if it cannot have them."""
+        if opening.brokers is not None:
+            raise ControlError("auth and tls are for clusters with one broker")
+        if given.has("cassette") or given.flag("record", default=False):
+            raise ControlError("a session of clients that log in or speak TLS is not recorded")
+        own = security.keys(self._host)
+        if taken := sorted(own.keys() & opening.keys.keys()):
+            raise ControlError(f"auth and tls set {', '.join(taken)}, so config cannot")
+        return opening._replace(keys=own | dict(opening.keys))
+
+    def _security_of(self, given: Values) -> Security | None:
+        """How clients log in at a cluster; None if they do not. The certificate is made with the first of them."""
+        auth, tls = given.text("auth", None), given.flag("tls", default=False)
+        if auth is None and not tls:
+            return None
+        from barnabas.kit.clusters.security import Certificates, Security, mechanism_named
+
+        mechanism = mechanism_named(auth)
+        if tls and self._certificates is None:
+            self._certificates = Certificates()
+            self._nursery.start_soon(self._certificates.remove_at_end)
+        return Security(mechanism, self._certificates if tls else None)
+
+
+def _admit(config: ServerConfig) -> None:
+    """Have an authorizer, wherever it is configured, let the control channel's own requests do everything."""
+    if config[AUTHORIZER_CLASS_NAME].strip():
+        config.override(SUPER_USERS, ";".join([*super_users(config), str(PRINCIPAL)]))
+
+
+async def _end_with_stdin() -> None:
+    """Stop the process when its standard input ends: whoever holds the other end has ended, however that happened."""
+    async with trio.lowlevel.FdStream(os.dup(0)) as stream:
+        while await stream.receive_some(4096):
+            pass
+    signal.raise_signal(signal.SIGTERM)

@@ -1,0 +1,50 @@
+"""What a cluster is opened with. A fork is opened with what its parent was, but for the seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from barnabas.kit.errors import ControlError
+
+if TYPE_CHECKING:
+    from barnabas.kit.traffic.release import Release
+    from barnabas.kit.values import Values
+
+
+class Opening(NamedTuple):
+    """What a cluster is opened with."""
+
+    keys: Mapping[str, str] = {}
+    """Its config keys."""
+    seed: int | None = None
+    """Its ids follow from that, and from the requests before."""
+    as_version: str | None = None
+    """The release of Kafka that it answers as, 3.9."""
+    brokers: int | None = None
+    """How many brokers it has, beside a controller; None: one, which is its own controller."""
+
+    @classmethod
+    def of(cls, values: Values, others: tuple[str, ...] = ()) -> Opening:
+        """What a request says, beside the values that `others` names. ControlError for what cannot be."""
+        values.only(("config", *cls._fields[1:], *others))
+        opening = cls(
+            {key: str(value) for key, value in values.mapping("config").items()},
+            values.integer("seed", None),
+            values.text("as_version", None),
+            values.integer("brokers", None),
+        )
+        if opening.seed is not None and opening.brokers is not None:
+            raise ControlError("seed is for clusters of one broker: what several do at the same time has no order")
+        return opening
+
+    def release(self) -> Release | None:
+        """The release of Kafka that it answers as. ControlError for one that is not known."""
+        if self.as_version is None:
+            return None
+        from barnabas.kit.traffic.release import release_named
+
+        return release_named(self.as_version)
+
+
+USUAL: Final = Opening()

@@ -1,0 +1,378 @@
+"""An error of Kafka in place of the answer: for single items where the API has items, else for the whole response.
+
+Requests that change something have the items that fail taken out before they are handled, so that what is told to the
+client is true; the answers of these items are made from the request, whose keys (topic, partition, group) the items of
+the response repeat. Requests that only read are handled, and the error is put into their responses. Such a fetch does
+not wait for records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from copy import copy
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.coord.cluster.leader_elections import ElectionType, needs_election
+from barnabas.kit.traffic.decoding import decoded
+from barnabas.kit.traffic.names import ERROR_FIELDS, PARTITION, TOPIC, TOPIC_ID, Place, places, shape_of
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.topics import ElectLeadersRequest, ElectLeadersRequestTopicPartitions
+
+if TYPE_CHECKING:
+    from barnabas.broker.apis.registry import Route
+    from barnabas.broker.context import RequestContext
+    from barnabas.broker.net.delayed_response import Outcome
+    from barnabas.coord.cluster.image import ClusterImage
+    from barnabas.kit.traffic.faults.rules import Wanted
+    from barnabas.wire.codec.fields import Field, StructBase
+    from barnabas.wire.schema import Message
+
+    Answering = Callable[[RequestContext, Any], DelayedResponse | Outcome]
+    """A handler whose coroutine is a delayed response."""
+
+CHANGES: Final = frozenset(
+    {
+        ApiKey.PRODUCE,
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.TXN_OFFSET_COMMIT,
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        ApiKey.WRITE_TXN_MARKERS,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.DELETE_RECORDS,
+        ApiKey.DELETE_GROUPS,
+        ApiKey.OFFSET_DELETE,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.SHARE_ACKNOWLEDGE,
+    }
+)
+"""APIs with items that change something."""
+ITEM_ERRORS_ONLY: Final = {
+    ApiKey.FETCH: frozenset(
+        {
+            ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+            ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+            ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+        }
+    ),
+    ApiKey.METADATA: frozenset({ErrorCode.REBOOTSTRAP_REQUIRED}),
+}
+"""APIs whose top-level error code is for these errors only: others are those of the items."""
+_SAME: Final = {
+    "partition": "partition_index",
+    "partition_id": "partition_index",
+    "index": "partition_index",
+    "topic": "name",
+    "topic_name": "name",
+    "user": "name",
+}
+"""Names of keys that are the same in a request and its response."""
+_NOT_READ: Final = {"high_watermark": -1, "last_stable_offset": -1, "base_offset": -1, "log_start_offset": -1}
+"""What Kafka answers in the items that have failed."""
+
+
+class ItemErrors:
+    """An error of one rule for one request."""
+
+    def __init__(self, route: Route, ctx: RequestContext, wanted: Wanted, code: ErrorCode) -> None:
+        self._route = route
+        self._ctx = ctx
+        self._wanted = wanted
+        self._code = code
+
+    def instead_of(self, handler: Answering, request: Any) -> DelayedResponse | Outcome:
+        """The outcome of a request with the error in it."""
+        if self._is_whole():
+            return self._whole()
+        if self._route.api_key in CHANGES:
+            return self._without_failed(handler, request)
+        if self._route.api_key in (ApiKey.FETCH, ApiKey.SHARE_FETCH):
+            request = copy(request)
+            request.max_wait_ms = 0
+        outcome = handler(self._ctx, request)
+        return self._then(outcome, lambda response: self.put_into(response, request))
+
+    def put_into(self, response: Message, request: Any = None) -> Message:
+        """Put the error into a response; items of the request that it leaves out are added."""
+        found = list(places(response, self._ctx.broker.image))
+        if self._is_whole():
+            found = [found[0]]
+        elif self._wanted.has_items:
+            found = [one for one in found if self._is_wanted(one)]
+        errors = [one for one in found if one.error is not None and (one.depth > 0 or self._is_whole())]
+        depth = min((one.depth for one in errors), default=0)
+        for place in errors:
+            if place.depth == depth:
+                self._fail(place.struct, place.error or "")
+        if self._route.api_key == ApiKey.FETCH and not errors:
+            self._add_fetched(response)
+        elif request is not None and not errors and self._wanted.has_items:
+            _, failed = self._divided(request)
+            _joined(response, _answer_to(failed, type(response), self._exists, self._fail))
+        return response
+
+    def _is_whole(self) -> bool:
+        """Whether the error is that of the whole response."""
+        has_code = hasattr(self._route.response_class(), "error_code") and self._has_field("error_code")
+        if not has_code or (self._wanted.has_items and _has_failing_items(self._route.response_class)):
+            return False
+        only = ITEM_ERRORS_ONLY.get(self._route.api_key)
+        return only is None or self._code in only
+
+    def _has_field(self, name: str) -> bool:
+        return any(self._exists(one) for one in self._route.response_class.declared if one.name == name)
+
+    def _exists(self, field: Field) -> bool:
+        """Whether the version of the response has a field."""
+        from barnabas.wire.codec.fields import parse_versions
+
+        return self._route.api_version in parse_versions(field.versions)
+
+    def _whole(self) -> Message:
+        response = self._route.response_class()
+        self._fail(response, "error_code")
+        return response
+
+    def _fail(self, struct: Any, field: str) -> None:
+        """Make an item, or a whole response, one that has failed."""
+        setattr(struct, field, int(self._code))
+        for name, value in _NOT_READ.items():
+            if hasattr(struct, name):
+                setattr(struct, name, value)
+        if hasattr(struct, "records"):
+            struct.records = b""
+        if hasattr(struct, "aborted_transactions"):
+            struct.aborted_transactions = None
+
+    def _is_wanted(self, place: Place) -> bool:
+        wanted = self._wanted
+        if wanted.topic is not None and place.topic != wanted.topic:
+            return False
+        return wanted.partition is None or place.partition == wanted.partition
+
+    def _then(
+        self, outcome: DelayedResponse | Outcome, change: Callable[[Message], Message]
+    ) -> DelayedResponse | Outcome:
+        def changed(answer: Outcome) -> Outcome:
+            answer = decoded(self._route, answer)
+            return answer if answer is None or isinstance(answer, Exception) else change(answer)
+
+        if not isinstance(outcome, DelayedResponse):
+            return changed(outcome)
+        delayed = DelayedResponse()
+        delayed.follow(outcome, lambda answer: delayed.complete(changed(answer)))
+        return delayed
+
+    # -- requests that change something
+
+    def _without_failed(self, handler: Answering, request: Any) -> DelayedResponse | Outcome:
+        rest, failed = self._divided(request)
+        failures = _answer_to(failed, self._route.response_class, self._exists, self._fail)
+        if not _has_items(rest):
+            return failures  # type: ignore[no-any-return]
+        return self._then(handler(self._ctx, rest), lambda response: _joined(response, failures))
+
+    def _divided(self, request: Any) -> tuple[Any, Any]:
+        """The request without what fails, and with that only."""
+        if self._route.api_key == ApiKey.ELECT_LEADERS and request.topic_partitions is None:
+            request = _elections_of_all(request, self._ctx.broker.image)
+        if not self._wanted.has_items:
+            empty = copy(request)
+            for field in type(request).declared:
+                if field.kind == "array":
+                    setattr(empty, field.name, [])
+            return empty, request
+        return self._split(request, None)
+
+    def _split(self, struct: Any, topic: str | None) -> tuple[Any, Any]:
+        shape = shape_of(type(struct))
+        for name, what, is_array in shape.own:
+            value = getattr(struct, name)
+            if not is_array and what == TOPIC and value:
+                topic = value
+            elif not is_array and what == TOPIC_ID and (image := self._ctx.broker.image.topic_by_id(value)):
+                topic = image.name
+        rest, failed = copy(struct), copy(struct)
+        for name, what, is_array in shape.own:
+            values = getattr(struct, name)
+            if is_array and values and what in (TOPIC, PARTITION):
+                is_failed = [self._fails(one, what, topic) for one in values]
+                setattr(rest, name, [one for one, fails in zip(values, is_failed, strict=True) if not fails])
+                setattr(failed, name, [one for one, fails in zip(values, is_failed, strict=True) if fails])
+        for name, is_array, _ in shape.children:
+            if is_array and getattr(struct, name):
+                kept: list[Any] = []
+                taken: list[Any] = []
+                for one in getattr(struct, name):
+                    self._sort(one, topic, kept, taken)
+                setattr(rest, name, kept)
+                setattr(failed, name, taken)
+        return rest, failed
+
+    def _fails(self, value: Any, what: str, topic: str | None) -> bool:
+        if what == TOPIC:
+            return bool(value == self._wanted.topic)
+        is_topic = self._wanted.topic in (None, topic)
+        return is_topic and self._wanted.partition in (None, value)
+
+    def _sort(self, item: Any, topic: str | None, kept: list[Any], taken: list[Any]) -> None:
+        """Put an item, or its parts, where they belong."""
+        place = next(places(item, self._ctx.broker.image))
+        here = Place(item, place.topic or topic, place.partition, None, None, None, 0)
+        if here.topic is not None and self._is_wanted(here):
+            taken.append(item)
+            return
+        rest, failed = self._split(item, here.topic)
+        if not _has_items(failed):
+            kept.append(item)
+            return
+        taken.append(failed)
+        if _has_items(rest):
+            kept.append(rest)
+
+    # -- fetches
+
+    def _add_fetched(self, response: Any) -> None:
+        """Add the partitions of a session that have nothing new, and so are not in its response."""
+        session = self._ctx.broker.fetch_sessions.find(response.session_id)
+        if session is None:
+            return
+        topic_class = _element(type(response), "responses")
+        partition_class = _element(topic_class, "partitions")
+        image = self._ctx.broker.image
+        for one in session.partitions.values():
+            known = image.topic_by_id(one.topic_id)
+            name = one.topic or ("" if known is None else known.name)
+            if self._is_wanted(Place(one, name, one.index, None, None, None, 0)):
+                item = partition_class(partition_index=one.index)
+                self._fail(item, "error_code")
+                response.responses.append(topic_class(topic=one.topic, topic_id=one.topic_id, partitions=[item]))
+
+
+def _elections_of_all(request: ElectLeadersRequest, image: ClusterImage) -> ElectLeadersRequest:
+    """A request for all partitions with those named that Kafka's answer would have: that need an election."""
+    kind = ElectionType(request.election_type)
+    named = copy(request)
+    named.topic_partitions = [
+        ElectLeadersRequestTopicPartitions(
+            topic=topic.name, partitions=[index for index, one in topic.partitions.items() if needs_election(one, kind)]
+        )
+        for topic in image.topics.values()
+    ]
+    return named
+
+
+def _element(struct_class: type[StructBase], name: str) -> Any:
+    return next(field.struct_class for field in struct_class.declared if field.name == name)
+
+
+def _same(name: str) -> str:
+    return _SAME.get(name, name)
+
+
+def _has_failing_items(response_class: Any) -> bool:
+    """Whether items of a response can have an error of their own: those of heartbeats cannot."""
+    items = [one.struct_class for one in response_class.declared if one.struct_class is not None]
+    return any(any(field.name in ERROR_FIELDS for field in one.declared) or _has_failing_items(one) for one in items)
+
+
+def _has_items(struct: Any) -> bool:
+    return any(field.kind == "array" and getattr(struct, field.name) for field in type(struct).declared)
+
+
+def _answer_to(asked: Any, answer_class: Any, exists: Callable[[Field], bool], fail: Callable[[Any, str], None]) -> Any:
+    """A response, or an item of one, that answers a request or its item with an error, in the fields that exist."""
+    answer = answer_class()
+    given = _values(asked)
+    for field in answer_class.declared:
+        if field.kind == "array" and field.element_kind == "struct":
+            items = _items_for(field, asked) if exists(field) else []
+            setattr(answer, field.name, [_answer_to(one, field.struct_class, exists, fail) for one in items])
+        elif field.kind not in {"array", "struct"} and _same(field.name) in given:
+            setattr(answer, field.name, given[_same(field.name)])
+    errors = [name for name in ERROR_FIELDS if hasattr(answer, name)]
+    is_item = not hasattr(answer, "api_key")
+    if errors and is_item:
+        fail(answer, errors[0])
+    return answer
+
+
+def _values(asked: Any) -> dict[str, Any]:
+    """The keys of an item; those of APIs that name items by a text or a number only."""
+    if isinstance(asked, int):
+        return {"partition_index": asked}
+    if isinstance(asked, str):
+        return {"name": asked, "group_id": asked}
+    kinds = {"array", "struct", "records"}
+    return {_same(one.name): getattr(asked, one.name) for one in type(asked).declared if one.kind not in kinds}
+
+
+def _items_for(field: Field, asked: Any) -> list[Any]:
+    """The items of a request that an array of its response answers: those that share the most keys.
+
+    Where none are shared, as in those of ACLs and quotas, the answers are in the order of all items.
+    """
+    arrays = _arrays(asked)
+    names = [one.name for one in field.struct_class.declared]  # type: ignore[union-attr]
+    keys = set(map(_same, names))
+    candidates = arrays + [inner for items in arrays if (inner := [one for item in items for one in _flat(item)])]
+    best = max(candidates, key=lambda items: len(keys & _values(items[0]).keys()), default=[])
+    if best and keys & _values(best[0]).keys():
+        return best
+    return [item for items in arrays for item in items] if set(names) & set(ERROR_FIELDS) else []
+
+
+def _arrays(asked: Any) -> list[list[Any]]:
+    """The arrays of a request or an item that have items."""
+    if isinstance(asked, (int, str)):
+        return []
+    return [
+        list(getattr(asked, one.name))
+        for one in type(asked).declared
+        if one.kind == "array" and getattr(asked, one.name)
+    ]
+
+
+def _flat(item: Any) -> list[Any]:
+    return [one for items in _arrays(item) for one in items]
+
+
+def _joined(response: Any, failures: Any) -> Any:
+    """The response of a request with the answers of the items that have failed; items of one topic are one."""
+    for field in type(response).declared:
+        if field.kind == "array" and field.element_kind == "struct" and getattr(failures, field.name):
+            joined = list(getattr(response, field.name) or [])
+            for item in getattr(failures, field.name):
+                _join(joined, item)
+            setattr(response, field.name, joined)
+    return response
+
+
+def _join(items: list[Any], item: Any) -> None:
+    arrays = [one.name for one in type(item).declared if one.kind == "array" and one.element_kind == "struct"]
+    keys = _topic_keys(item)
+    for known in items if keys and arrays else ():
+        if _topic_keys(known) == keys:
+            for name in arrays:
+                setattr(known, name, [*(getattr(known, name) or ()), *(getattr(item, name) or ())])
+            return
+    items.append(item)
+
+
+def _topic_keys(item: Any) -> Iterable[Any]:
+    return [
+        getattr(item, name) for name, what, is_array in shape_of(type(item)).own if what != PARTITION and not is_array
+    ]

@@ -1,0 +1,187 @@
+"""The requests of a cluster's clients, in a ring in memory: who asked what, of which topics and groups; the outcome.
+
+An entry is made when a request arrives and completed when it is answered; nothing of a message is kept, as it would
+keep the memory of its frame. Requests of the control channel itself are not recorded.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.kit.traffic.details import of_request, of_response
+from barnabas.kit.traffic.names import Named, named_by, places
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.codec.json_form import json_name
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from barnabas.broker.context import Broker, RequestContext
+    from barnabas.broker.net.connection import Connection
+    from barnabas.wire.schema import Message
+
+ENTRIES: Final = 2_000
+"""Requests that are kept, the last ones: about 1 kB each."""
+MAX_ERRORS: Final = 20
+"""Error codes that are kept of one response."""
+
+
+def api_name(key: ApiKey) -> str:
+    """The name of an API as Kafka writes it: Produce, JoinGroup."""
+    name = json_name(key.name.lower())
+    return name[:1].upper() + name[1:]
+
+
+class Entry:
+    """One request. Times are in seconds: `time` since 1970, `took` until it was answered, None if it was not yet."""
+
+    __slots__ = (
+        "api",
+        "client_id",
+        "connection",
+        "details",
+        "errors",
+        "groups",
+        "number",
+        "outcome",
+        "started",
+        "time",
+        "took",
+        "topics",
+        "transactional_ids",
+        "version",
+    )
+
+    def __init__(self, number: int, connection: int, client_id: str | None, api: ApiKey, version: int) -> None:
+        self.number = number
+        self.connection = connection
+        self.client_id = client_id
+        self.api = api
+        self.version = version
+        self.started = time.monotonic()
+        self.time = time.time()
+        self.took: float | None = None
+        self.outcome = "waits"
+        """waits, answered, unanswered (acks=0) or closed."""
+        self.topics: tuple[str, ...] = ()
+        self.groups: tuple[str, ...] = ()
+        self.transactional_ids: tuple[str, ...] = ()
+        self.errors: tuple[tuple[str, str], ...] = ()
+        """Where an error is (a topic's partition, a group; empty: the whole response), and its name."""
+        self.details: dict[str, Any] = {}
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry for the control channel."""
+        return {
+            "number": self.number,
+            "time": self.time,
+            "connection": self.connection,
+            "client_id": self.client_id,
+            "api": api_name(self.api),
+            "version": self.version,
+            "topics": list(self.topics),
+            "groups": list(self.groups),
+            "transactional_ids": list(self.transactional_ids),
+            "errors": [list(one) for one in self.errors],
+            "outcome": self.outcome,
+            "took": self.took,
+            "details": self.details,
+        }
+
+
+class Recorder:
+    """The last requests of one cluster's clients."""
+
+    def __init__(self, size: int = ENTRIES) -> None:
+        self.entries: deque[Entry] = deque(maxlen=size)
+        self.count = 0
+        """How many requests there have been."""
+        self._connections: dict[Connection, int] = {}
+        self._next_connection = 1
+
+    def begin(self, ctx: RequestContext, request: Message) -> tuple[Entry, Named]:
+        """Record a request that has arrived; its entry, and what it names."""
+        number = self._connections.get(ctx.connection)
+        if number is None:
+            number = self._opened(ctx.connection)
+        self.count += 1
+        entry = Entry(self.count, number, ctx.client_id, ctx.api_key, ctx.api_version)
+        named = named_by(request, ctx.broker.image)
+        if ctx.api_key == ApiKey.FETCH:
+            _add_session(ctx.broker, request, named)
+        entry.topics = tuple(named.topics)
+        entry.groups = tuple(named.groups)
+        entry.transactional_ids = tuple(named.transactional_ids)
+        entry.details = of_request(request, ctx)
+        self.entries.append(entry)
+        return entry, named
+
+    def end(self, entry: Entry, outcome: Message | Exception | None, ctx: RequestContext) -> None:
+        """Complete the entry of a request that has this outcome; a response is decoded."""
+        entry.took = time.monotonic() - entry.started
+        if outcome is None and ctx.connection.is_closing:
+            entry.outcome = "closed"
+        elif outcome is None:
+            entry.outcome = "unanswered"
+        elif isinstance(outcome, Exception):
+            entry.outcome = "answered"
+            code = outcome.code if isinstance(outcome, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
+            entry.errors = (("", code.name),)
+        else:
+            entry.outcome = "answered"
+            entry.errors = tuple(_errors(outcome, ctx.broker))
+            entry.details |= of_response(outcome)
+
+    def open_connections(self) -> set[int]:
+        """The numbers of the connections that are open."""
+        return set(self._connections.values())
+
+    def closed(self, entry: Entry) -> None:
+        """The connection was closed before the request was answered."""
+        if entry.took is None:
+            entry.took = time.monotonic() - entry.started
+            entry.outcome = "closed"
+
+    def _opened(self, connection: Connection) -> int:
+        number = self._connections[connection] = self._next_connection
+        self._next_connection += 1
+
+        def forget() -> None:
+            self._connections.pop(connection, None)
+
+        connection.on_close.append(forget)
+        return number
+
+
+def _errors(response: Message, broker: Broker) -> Iterator[tuple[str, str]]:
+    found = 0
+    for place in places(response, broker.image):
+        code = 0 if place.error is None else getattr(place.struct, place.error)
+        if code:
+            found += 1
+            if found > MAX_ERRORS:
+                return
+            name = place.topic or place.group or place.transactional_id or ""
+            where = name if place.partition is None or place.topic is None else f"{name}-{place.partition}"
+            yield where, error_name(code)
+
+
+def error_name(code: int) -> str:
+    """The name of an error code; the number of one that Kafka does not have."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return str(code)
+
+
+def _add_session(broker: Broker, request: Any, named: Named) -> None:
+    """An incremental fetch names its changes only: add what its session has."""
+    session = broker.fetch_sessions.find(request.session_id)
+    if session is not None:
+        for partition in session.partitions.values():
+            topic = broker.image.topic_by_id(partition.topic_id)
+            name = partition.topic or (topic.name if topic is not None else "")
+            named.topics[name] = None
+            named.partitions.add((name, partition.index))

@@ -1,0 +1,56 @@
+"""Results of aggregations: as records of a topic, and as a table on the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from barnabas.spark.frames.sql import named
+from barnabas.spark.report.numbers import column_texts, is_number
+from barnabas.terminal import screen
+from barnabas.terminal.layout import lay_out
+from barnabas.terminal.tables import printable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def as_json_records(batch: DataFrame, name: str, identity: Sequence[str], version: str) -> DataFrame:
+    """One JSON object per row, with a key and an event id made of `identity`; the id includes the `version` column.
+
+    A result has the same id each time it is written; a changed result has another.
+    """
+    key = f.to_json(f.struct(*map(named, identity)))
+    return batch.select(
+        key.alias("key"),
+        f.to_json(f.struct(*[named(column) for column in batch.columns if column != version])).alias("value"),
+        f.sha2(f.concat_ws("|", f.lit(name), key, f.col(version).cast("string")), 256).alias("event_id"),
+    )
+
+
+_shown_by: list[Callable[[str], None]] = []
+
+
+def show_by(printer: Callable[[str], None] | None) -> None:
+    """Print tables with this function, which does not overwrite a live display; None: on stdout again."""
+    _shown_by[:] = [printer] if printer else []
+
+
+def show(batch: DataFrame, rows: int, order: Sequence[str]) -> None:
+    """Print the last `rows` rows of a batch in this order; nothing if it is empty."""
+    found = batch.orderBy(*[named(column).desc() for column in order]).limit(rows).collect()
+    if found:
+        text = table_text(batch.columns, [tuple(row) for row in reversed(found)])
+        (_shown_by[0] if _shown_by else print)(f"{text}\n")
+
+
+def table_text(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A table that fits the terminal of stdout; off a terminal a row is one line."""
+    columns = [column_texts([row[at] for row in rows]) for at in range(len(titles))]
+    numeric = [all(is_number(row[at]) for row in rows) for at in range(len(titles))]
+    width = screen.width() if screen.is_terminal(sys.stdout) else None
+    cells = [[printable(text) for text in line] for line in zip(*columns, strict=True)]
+    return "\n".join(lay_out([title.upper() for title in titles], cells, numeric, width))

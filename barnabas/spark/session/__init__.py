@@ -1,0 +1,1 @@
+"""The SparkSession: Java, the jars of the connectors, and the settings for one machine."""

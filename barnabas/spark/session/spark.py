@@ -1,0 +1,210 @@
+"""A SparkSession with the Kafka connector: jars, Java, and settings for one machine.
+
+Spark's own log, with the output of Java and of Python's workers, is a file. On one machine a failed task is tried
+again, which Spark does in a cluster only. With `spark-submit` the cluster has configured all of this, and its session
+is used unchanged.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.spark.activity import saying
+from barnabas.spark.errors import INSTALL, MistakeError, PipelineError
+from barnabas.spark.session.artifacts import move_artifacts
+from barnabas.spark.session.jars import PACKAGES, jar_settings
+from barnabas.spark.session.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ATTEMPTS = 4
+"""How often a task is tried, as in a cluster (`spark.task.maxFailures`, which Spark ignores on one machine)."""
+ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+EVERYWHERE = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.redaction.options.regex": "(?i)url|sasl[.]|ssl[.]",  # options of [security], in plans that are shown
+    "spark.sql.ansi.enabled": "false",  # an expression that fails on a record gives null instead of failing the job
+    "spark.sql.streaming.stateStore.providerClass": ROCKS_DB,  # transformWithState needs it
+}
+"""SQL settings that the jobs need, also on a cluster."""
+_logs: list[Path] = []
+"""The log of the session that was started last."""
+
+
+def log_file() -> Path | None:
+    """Spark's log; None if this process has started no session."""
+    return _logs[-1] if _logs else None
+
+
+def session(
+    name: str = "barnabas",
+    *,
+    master: str | None = None,
+    packages: bool = False,
+    settings: Mapping[str, str] | None = None,
+    log: Path | None = None,
+) -> SparkSession:
+    """Start a session, or use the existing one of this process.
+
+    `packages`: download the connector with Spark (`spark.jars.packages`) instead of Maven. `settings`: additional
+    settings, which take precedence. `log`: the file for Spark's log; a temporary file by default. MistakeError if
+    there is no Java or no connector, PipelineError if Spark does not start.
+    """
+    _check_pyspark()
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return _submitted(settings or {})
+    given = dict(settings or {})
+    os.environ["JAVA_HOME"] = str(find_java())
+    jars = {} if _has_jars(given) else {"spark.jars.packages": PACKAGES} if packages else jar_settings()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    master = with_retries(master or f"local[{os.cpu_count() or 2}]")
+    own = EVERYWHERE | (_on_this_machine() if master.startswith("local") else {})
+    return _started(name, master, own | jars | given, log or Path(tempfile.gettempdir()) / f"spark-{os.getpid()}.log")
+
+
+def check_machine() -> None:
+    """MistakeError if this machine has no PySpark or no suitable Java; both are needed except with `spark-submit`."""
+    _check_pyspark()
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        find_java()
+
+
+def with_retries(master: str) -> str:
+    """The master of one machine with the number of attempts of a task; another one unchanged."""
+    found = re.fullmatch(r"local(?:\[([^,\]]+)\])?", master)
+    return master if found is None else f"local[{found[1] or 1},{ATTEMPTS}]"
+
+
+def _check_pyspark() -> None:
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        raise MistakeError(f"the pipeline needs Spark: {INSTALL}") from None
+
+
+def _has_jars(settings: Mapping[str, str]) -> bool:
+    return "spark.jars" in settings or "spark.jars.packages" in settings
+
+
+def _on_this_machine() -> dict[str, str]:
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    parallel = str(min(8, os.cpu_count() or 2))
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "2g",
+        "spark.sql.shuffle.partitions": parallel,
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "spark-warehouse"),
+        "spark.ui.showConsoleProgress": "false",
+        "spark.python.authenticate.socketTimeout": "60s",  # a busy machine starts Python workers slowly
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+    }
+
+
+def _started(name: str, master: str, settings: Mapping[str, str], log: Path) -> SparkSession:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException, PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    from barnabas.spark.failures import sentence_of
+    from barnabas.spark.session.gateway import ended_if_interrupted
+
+    builder = SparkSession.builder.appName(name).master(master)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    if SparkSession.getActiveSession() is not None:
+        return builder.getOrCreate()
+    began_at = log.stat().st_size if log.exists() else 0
+    what = "downloading Spark's Kafka connector and starting Spark" if _downloads(settings) else "starting Spark"
+    try:
+        with saying(what, f"; its log is {log}"), _stderr_to(log), ended_if_interrupted():
+            started = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise _not_started(log, began_at) from error
+    except (PySparkException, Py4JError) as error:
+        refused = sentence_of(error, "", of="with these settings")
+        refused.log = log
+        raise refused from error
+    _logs.append(log)
+    _log_callbacks(log)
+    started.sparkContext.setLogLevel("WARN")
+    move_artifacts(started)
+    return started
+
+
+def _downloads(settings: Mapping[str, str]) -> bool:
+    return "spark.jars.packages" in settings
+
+
+def _log_callbacks(log: Path) -> None:
+    """Write what py4j logs about Python functions that Java calls to Spark's log; it would print tracebacks."""
+    logger = logging.getLogger("py4j")
+    for handler in logger.handlers[:]:
+        logger.removeHandler(handler)
+    logger.addHandler(logging.FileHandler(log, delay=True))
+    logger.propagate = False
+
+
+def _submitted(settings: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    taken = SparkSession.builder.getOrCreate()
+    for key, value in {**EVERYWHERE, **settings}.items():
+        if key.startswith("spark.sql."):
+            taken.conf.set(key, value)
+    move_artifacts(taken)
+    return taken
+
+
+def _not_started(log: Path, began_at: int) -> PipelineError:
+    output = log.read_bytes()[began_at:].decode(errors="replace")
+    if "unresolved dependency" in output or "UNRESOLVED DEPENDENCIES" in output:
+        return MistakeError(
+            "Spark could not download its Kafka connector (is there a network?): copy the jars to this machine and set "
+            "BARNABAS_SPARK_JARS to their directory"
+        )
+    lines = [line for line in output.splitlines() if "Exception" in line or "Error" in line]
+    reason = f": {lines[0].strip()[:300]}" if lines else ""
+    failed = PipelineError(f"Spark did not start{reason}")
+    failed.log = log
+    return failed
+
+
+@contextmanager
+def _stderr_to(log: Path) -> Iterator[None]:
+    """Processes started in this context get `log` as their stderr: Spark's Java writes its log there.
+
+    Python's own stderr is the same as before.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    own, before = os.dup(2), sys.stderr
+    if _descriptor(before) == 2:
+        sys.stderr = io.TextIOWrapper(io.FileIO(own, "w", closefd=False), line_buffering=True, errors="replace")
+    try:
+        with log.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        sys.stderr = before
+        os.dup2(own, 2)
+        os.close(own)
+
+
+def _descriptor(stream: object) -> int | None:
+    try:
+        return int(stream.fileno())  # type: ignore[attr-defined]
+    except (AttributeError, OSError, ValueError):  # a notebook's
+        return None

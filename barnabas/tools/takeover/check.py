@@ -1,0 +1,61 @@
+"""The check of `barnabas serve --check`: configuration, directories, features and controllers, in this order.
+
+What the configuration itself forbids ends it, since nothing else can be understood then. Everything else is collected,
+so that one run tells all of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.config.load import load_options
+from barnabas.terminal.notes import note, say
+from barnabas.tools.takeover.controllers import check_controllers
+from barnabas.tools.takeover.directories import check_directories
+from barnabas.tools.takeover.features import check_metadata
+from barnabas.tools.takeover.keys import check_certificates, check_keys
+from barnabas.tools.takeover.verdict import Verdict
+from barnabas.wire.configdef import ConfigError
+
+if TYPE_CHECKING:
+    from barnabas.broker.config.options import ServeOptions
+
+EXIT_OK, EXIT_AGAINST = 0, 2
+
+
+def run(options: ServeOptions) -> int:
+    """Check, and tell; the exit code: 0 when Barnabas can take over, 2 when something stands against it."""
+    verdict, subject = check(options)
+    for text in verdict.notes:
+        note(f"barnabas serve --check: note: {text}")
+    for text in verdict.against:
+        note(f"barnabas serve --check: {text}")
+    if verdict.against:
+        count = len(verdict.against)
+        reasons = "one reason" if count == 1 else f"{count} reasons"
+        say(f"Barnabas cannot take over {subject}: {reasons} against it")
+        return EXIT_AGAINST
+    say(f"Barnabas can take over {subject}")
+    return EXIT_OK
+
+
+def check(options: ServeOptions) -> tuple[Verdict, str]:
+    """The verdict, and what it is about."""
+    verdict = Verdict()
+    try:
+        config = load_options(options)
+    except ConfigError as error:
+        verdict.refuse(str(error))
+        return verdict, options.config_file or "this configuration"
+    check_keys(config, verdict)
+    check_certificates(config, verdict)
+    subject = f"node {config.node_id}"
+    if config.log_dirs:
+        found = check_directories(config, verdict)
+        subject = f"node {config.node_id} of {', '.join(config.log_dirs)} ({found} partitions)"
+        check_metadata(config, verdict)
+    else:
+        verdict.refuse("log.dirs is not set: the data would be temporary")
+    if config.roles == {"broker"}:
+        check_controllers(config, verdict)
+    return verdict, subject

@@ -1,0 +1,1 @@
+"""The project's own scripts; none of them is in the wheel."""
