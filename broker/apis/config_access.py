@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from barnabas.broker.apis.access import CLUSTER_TEXT, GROUP_TEXT, TOPIC_TEXT
+from barnabas.coord.cluster.changes.topic_changes import duplicates
 from barnabas.coord.cluster.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
-from barnabas.coord.cluster.topic_changes import duplicates
 from barnabas.coord.security.acls import ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from barnabas.broker.apis.config_access import config_error
-from barnabas.coord.cluster.config_changes import Operation
+from barnabas.coord.cluster.changes.config_changes import Operation
 from barnabas.coord.cluster.resources import BROKER
 from barnabas.coord.security.acls import Operation as AclOperation
 from barnabas.wire.configdef import ConfigError

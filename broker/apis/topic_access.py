@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import refused_topics, topic_error
-from barnabas.coord.cluster.topic_changes import NO_TOPIC_ID, duplicates
+from barnabas.coord.cluster.changes.topic_changes import NO_TOPIC_ID, duplicates
 from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode

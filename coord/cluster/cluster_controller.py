@@ -12,19 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Final, NamedTuple
 
-from barnabas.coord.cluster.alter_partition import alter_partition_steps
-from barnabas.coord.cluster.broker_heartbeat import BrokerState, fence_steps, heartbeat_steps
 from barnabas.coord.cluster.broker_image import BrokerImage
-from barnabas.coord.cluster.broker_registration import check_registration, registration_steps
-from barnabas.coord.cluster.broker_sessions import BrokerSession, BrokerSessions
-from barnabas.coord.cluster.config_schema import BrokerSettings, ConfigSchema
-from barnabas.coord.cluster.directories import assign_replicas_steps
+from barnabas.coord.cluster.brokers.broker_heartbeat import BrokerState, fence_steps, heartbeat_steps
+from barnabas.coord.cluster.brokers.broker_registration import check_registration, registration_steps
+from barnabas.coord.cluster.brokers.broker_sessions import BrokerSession, BrokerSessions
+from barnabas.coord.cluster.brokers.directories import assign_replicas_steps
+from barnabas.coord.cluster.changes.config_schema import BrokerSettings, ConfigSchema
 from barnabas.coord.cluster.image import ClusterImage
-from barnabas.coord.cluster.leader_changes import LeaderChanges
-from barnabas.coord.cluster.leader_elections import balance_steps, elect_leaders_steps, unclean_steps
 from barnabas.coord.cluster.local_controller import LocalController, Outcome
 from barnabas.coord.cluster.node_records import allocate_producer_ids
-from barnabas.coord.cluster.reassignment import alter_reassignments_steps, list_reassignments_steps
+from barnabas.coord.cluster.partitions.alter_partition import alter_partition_steps
+from barnabas.coord.cluster.partitions.leader_changes import LeaderChanges
+from barnabas.coord.cluster.partitions.leader_elections import balance_steps, elect_leaders_steps, unclean_steps
+from barnabas.coord.cluster.partitions.reassignment import alter_reassignments_steps, list_reassignments_steps
 from barnabas.coord.machine import Moment
 from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode, KafkaError

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Iterable
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
-from barnabas.coord.cluster.acl_changes import create_acls, delete_acls
-from barnabas.coord.cluster.config_changes import Change, ConfigChanges
-from barnabas.coord.cluster.config_describe import ConfigDescriber
-from barnabas.coord.cluster.config_schema import BrokerSettings, ConfigSchema
-from barnabas.coord.cluster.elr_changes import elr_disabled_steps, elr_end_steps, elr_safety_records
-from barnabas.coord.cluster.feature_changes import FeatureChanges, FeatureUpdate
+from barnabas.coord.cluster.changes.acl_changes import create_acls, delete_acls
+from barnabas.coord.cluster.changes.config_changes import Change, ConfigChanges
+from barnabas.coord.cluster.changes.config_describe import ConfigDescriber
+from barnabas.coord.cluster.changes.config_schema import BrokerSettings, ConfigSchema
+from barnabas.coord.cluster.changes.feature_changes import FeatureChanges, FeatureUpdate
+from barnabas.coord.cluster.changes.topic_changes import NO_TOPIC_ID, TopicChanges, TopicDefaults, duplicates
+from barnabas.coord.cluster.changes.topic_settings import TopicSettings
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.node_records import ELR_FEATURE, SUPPORTED_FEATURES
+from barnabas.coord.cluster.partitions.elr_changes import elr_disabled_steps, elr_end_steps, elr_safety_records
 from barnabas.coord.cluster.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
-from barnabas.coord.cluster.topic_changes import NO_TOPIC_ID, TopicChanges, TopicDefaults, duplicates
-from barnabas.coord.cluster.topic_settings import TopicSettings
 from barnabas.coord.security.scram_changes import alter_credentials_in_steps
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.acls import (
@@ -253,7 +253,7 @@ class LocalController:
         self, request: AlterClientQuotasRequest, unknown_hosts: Collection[str] = ()
     ) -> Generator[None, None, Outcome[AlterClientQuotasResponse]]:
         """AlterClientQuotas (49); `unknown_hosts` are the host names in it that do not resolve."""
-        from barnabas.coord.cluster.quota_changes import alter_quotas_steps
+        from barnabas.coord.cluster.changes.quota_changes import alter_quotas_steps
 
         records, response = yield from alter_quotas_steps(self.image, request, unknown_hosts)
         return Outcome([] if request.validate_only else records, response)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
+from barnabas.coord.cluster.changes.config_schema import ConfigSchema
+from barnabas.coord.cluster.changes.topic_changes import TopicDefaults
 from barnabas.coord.cluster.cluster_controller import ClusterController, ControllerSettings
-from barnabas.coord.cluster.config_schema import ConfigSchema
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import LATEST_METADATA_VERSION, METADATA_VERSION_FEATURE, ClusterImage
 from barnabas.coord.cluster.local_controller import Outcome
+from barnabas.coord.cluster.metadata_log.replay import replay_record
 from barnabas.coord.cluster.node_records import ELR_FEATURE, SUPPORTED_FEATURES, bootstrap_records
-from barnabas.coord.cluster.replay import replay_record
-from barnabas.coord.cluster.topic_changes import TopicDefaults
 from barnabas.coord.cluster.topic_image import PartitionImage
 from barnabas.coord.machine import Moment
 from barnabas.storage.log_config import check_topic_configs

@@ -6,14 +6,18 @@ from collections.abc import Mapping
 from itertools import count
 from typing import TypeVar
 
-from barnabas.coord.cluster.config_schema import ConfigSchema
+from barnabas.coord.cluster.changes.config_schema import ConfigSchema
+from barnabas.coord.cluster.changes.topic_changes import TopicDefaults
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.local_controller import LocalController, Outcome
-from barnabas.coord.cluster.metadata_batches import build_metadata_batch, leader_change_batch, replay_batches
+from barnabas.coord.cluster.metadata_log.metadata_batches import (
+    build_metadata_batch,
+    leader_change_batch,
+    replay_batches,
+)
+from barnabas.coord.cluster.metadata_log.replay import replay_record
 from barnabas.coord.cluster.node_records import bootstrap_records, registration_records
-from barnabas.coord.cluster.replay import replay_record
-from barnabas.coord.cluster.topic_changes import TopicDefaults
 from barnabas.storage.log_config import check_topic_configs
 from barnabas.storage.topic_keys import SYNONYMS, TOPIC_KEYS
 from barnabas.wire import configdef

@@ -10,8 +10,8 @@ from collections.abc import Generator, Iterator
 from enum import IntEnum
 from typing import Final
 
-from barnabas.coord.cluster.leader_changes import CHANGED_PER_STEP, Found, LeaderChanges
-from barnabas.coord.cluster.partition_change import Election
+from barnabas.coord.cluster.partitions.leader_changes import CHANGED_PER_STEP, Found, LeaderChanges
+from barnabas.coord.cluster.partitions.partition_change import Election
 from barnabas.coord.cluster.topic_image import NO_LEADER, PartitionImage, TopicImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import (

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from typing import Final
 
+from barnabas.coord.cluster.changes.topic_settings import MIN_INSYNC_REPLICAS
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.node_records import ELR_FEATURE
 from barnabas.coord.cluster.resources import BROKER, TOPIC
 from barnabas.coord.cluster.topic_image import TopicImage
-from barnabas.coord.cluster.topic_settings import MIN_INSYNC_REPLICAS
 from barnabas.wire.messages.metadata_records import ClearElrRecord, ConfigRecord, PartitionChangeRecord
 from barnabas.wire.schema import Message
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator
 from typing import Final
 
-from barnabas.coord.cluster.assignment import check_manual_assignment
-from barnabas.coord.cluster.leader_changes import CHANGED_PER_STEP, VISITED_PER_STEP, Found, LeaderChanges
+from barnabas.coord.cluster.changes.placement import check_manual_assignment
+from barnabas.coord.cluster.partitions.leader_changes import CHANGED_PER_STEP, VISITED_PER_STEP, Found, LeaderChanges
 from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import (
