@@ -90,7 +90,7 @@ class LocalController:
     """
 
     any_broker = False
-    """Whether configs of all brokers are changed here, not only those of this node."""
+    """Whether configs of all brokers are changed here, not only this node's."""
 
     def __init__(
         self,

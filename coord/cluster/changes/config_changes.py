@@ -51,7 +51,7 @@ class ConfigChanges:
         *,
         any_broker: bool = False,
     ) -> None:
-        """`any_broker`: configs of every registered broker are changed here, not only those of this node."""
+        """`any_broker`: configs of every registered broker are changed here, not only this node's."""
         self._any_broker = any_broker
         self._image = image
         self._schema = schema

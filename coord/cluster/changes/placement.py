@@ -29,7 +29,7 @@ class UsableBroker(NamedTuple):
 
 
 def usable_brokers(image: ClusterImage) -> Iterator[UsableBroker]:
-    """The brokers that may get replicas: not those that are stopping, nor those with cordoned log directories only."""
+    """The brokers that may get replicas: neither stopping, nor with cordoned log directories only."""
     for _, broker in sorted(image.brokers.items()):
         is_stopping = broker.in_controlled_shutdown and not broker.fenced
         if not is_stopping and broker.has_uncordoned_directories:
@@ -168,7 +168,7 @@ def check_manual_assignment(
 ) -> None:
     """Validate one partition of a manual assignment; KafkaError(INVALID_REPLICA_ASSIGNMENT) when it is invalid.
 
-    `replication_factor` is that of the earlier partitions, None for the first.
+    `replication_factor` is the earlier partitions', None for the first.
     """
     if not replicas:
         raise _invalid("The manual partition assignment includes an empty replica list.")

@@ -1,8 +1,8 @@
 """What eligible.leader.replicas.version changes beside elections: the rules of min.insync.replicas (KIP-966).
 
-The eligible leader replicas of a partition are those that have everything up to the high watermark, which does not move
-while the ISR is smaller than min.insync.replicas. So all nodes must agree on that number: it is set on topics and for
-the whole cluster, never on one broker, and where it changes the ELRs end. Source: Kafka 4.4
+The eligible leader replicas of a partition are the replicas that have everything up to the high watermark, which does
+not move while the ISR is smaller than min.insync.replicas. So all nodes must agree on that number: it is set on topics
+and for the whole cluster, never on one broker, and where it changes the ELRs end. Source: Kafka 4.4
 `ConfigurationControlManager.maybeGenerateElrSafetyRecords`, `createClearElrRecordsAsNeeded`.
 """
 

@@ -43,7 +43,7 @@ _MESSAGES: Final = {
 def elect_leaders_steps(
     changes: LeaderChanges, request: ElectLeadersRequest
 ) -> Generator[None, None, tuple[list[Message], ElectLeadersResponse]]:
-    """(records, response). Of all partitions, if the request names none, those that need no election are left out."""
+    """(records, response). If the request names no partitions, the ones that need no election are left out."""
     if request.election_type not in set(ElectionType):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     kind = ElectionType(request.election_type)
