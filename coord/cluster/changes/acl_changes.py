@@ -100,7 +100,7 @@ def delete_acls(
 def _match(
     acls: list[tuple[Uuid, Acl]], chosen: AclFilter, deleted: dict[Uuid, None], result: DeleteAclsFilterResult
 ) -> Generator[None, None, None]:
-    """Add the ACLs that a filter means to the result, and to those that are deleted."""
+    """Add the ACLs that a filter matches to the result and to `deleted`."""
     for count, (acl_id, acl) in enumerate(acls, 1):
         if chosen.matches(acl):
             if len(deleted) >= MAX_RECORDS:

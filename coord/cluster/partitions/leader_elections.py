@@ -10,8 +10,8 @@ from collections.abc import Generator, Iterator
 from enum import IntEnum
 from typing import Final
 
-from barnabas.coord.cluster.leader_changes import CHANGED_PER_STEP, Found, LeaderChanges
-from barnabas.coord.cluster.partition_change import Election
+from barnabas.coord.cluster.partitions.leader_changes import CHANGED_PER_STEP, Found, LeaderChanges
+from barnabas.coord.cluster.partitions.partition_change import Election
 from barnabas.coord.cluster.topic_image import NO_LEADER, PartitionImage, TopicImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import (
@@ -43,7 +43,7 @@ _MESSAGES: Final = {
 def elect_leaders_steps(
     changes: LeaderChanges, request: ElectLeadersRequest
 ) -> Generator[None, None, tuple[list[Message], ElectLeadersResponse]]:
-    """(records, response). Of all partitions, if the request names none, those that need no election are left out."""
+    """(records, response). If the request names no partitions, the ones that need no election are left out."""
     if request.election_type not in set(ElectionType):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     kind = ElectionType(request.election_type)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.coord.cluster.config_schema import BrokerSettings, ConfigSchema
+from barnabas.coord.cluster.changes.config_schema import BrokerSettings, ConfigSchema
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.resources import BROKER, TOPIC
 

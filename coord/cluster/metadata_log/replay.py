@@ -59,7 +59,7 @@ def replay_in_steps(
 ) -> Generator[None, None, None]:
     """Apply the records of one change in their order; yields after each `RECORDS_PER_STEP` records.
 
-    A new topic appears in the image when all records are applied, so nobody sees a part of its partitions. Those of a
+    A new topic appears in the image when all records are applied, so a part of its partitions is never seen. Those of a
     metadata transaction take effect together, in one step.
     """
     staged = _staged(image)
@@ -76,7 +76,7 @@ def replay_in_steps(
 
 
 def _staged(image: ClusterImage) -> ClusterImage:
-    """An image for new topics; what belongs to them, their configs, is that of `image`."""
+    """An image for new topics, which shares the configs of `image`."""
     staged = ClusterImage()
     staged.configs = image.configs
     return staged
@@ -246,7 +246,7 @@ def _broker_change(image: ClusterImage, record: m.BrokerRegistrationChangeRecord
 
 def _feature_level(image: ClusterImage, record: m.FeatureLevelRecord, delta: ClusterDelta) -> None:
     if record.name == KRAFT_VERSION_FEATURE:
-        return  # its level is that of the control records
+        return  # the control records have its level
     lowest, highest = FIRST_METADATA_VERSION, LATEST_METADATA_VERSION
     if record.name == METADATA_VERSION_FEATURE and not lowest <= record.feature_level <= highest:
         raise UnknownMetadataError(

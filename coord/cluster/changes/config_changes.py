@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from barnabas.coord.cluster.config_schema import BrokerSettings, ConfigSchema, Keys
-from barnabas.coord.cluster.group_configs import check_group_configs, check_group_text
+from barnabas.coord.cluster.changes.config_schema import BrokerSettings, ConfigSchema, Keys
+from barnabas.coord.cluster.changes.group_configs import check_group_configs, check_group_text
+from barnabas.coord.cluster.changes.topic_settings import MIN_INSYNC_REPLICAS
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.node_records import ELR_FEATURE
 from barnabas.coord.cluster.resources import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
-from barnabas.coord.cluster.topic_settings import MIN_INSYNC_REPLICAS
 from barnabas.coord.topic_names import check_topic_name
 from barnabas.wire.configdef import LIST, PER_BROKER, ConfigError, ConfigKey, format_value, parse_list
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -51,7 +51,7 @@ class ConfigChanges:
         *,
         any_broker: bool = False,
     ) -> None:
-        """`any_broker`: configs of every registered broker are changed here, not only those of this node."""
+        """`any_broker`: configs of every registered broker are changed here, not only this node's."""
         self._any_broker = any_broker
         self._image = image
         self._schema = schema

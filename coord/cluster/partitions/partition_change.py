@@ -73,7 +73,7 @@ class PartitionChange:
         elr_enabled: bool,
         metadata_version: int,
     ) -> None:
-        """`is_acceptable`: whether a replica may lead now; `default_directory`: that of a new replica."""
+        """`is_acceptable`: whether a replica may lead now; `default_directory`: the directory of a new replica."""
         self._old = partition
         self._is_acceptable = is_acceptable
         self._default_directory = default_directory

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from typing import Final, NamedTuple
 
+from barnabas.coord.cluster.changes.topic_settings import TopicSettings
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.node_records import ELR_FEATURE
-from barnabas.coord.cluster.partition_change import Election, PartitionChange
+from barnabas.coord.cluster.partitions.partition_change import Election, PartitionChange
 from barnabas.coord.cluster.topic_image import (
     LOST_DIRECTORY,
     MIGRATING_DIRECTORY,
@@ -22,7 +23,6 @@ from barnabas.coord.cluster.topic_image import (
     TopicImage,
     default_directory,
 )
-from barnabas.coord.cluster.topic_settings import TopicSettings
 from barnabas.wire.schema import Message
 from barnabas.wire.types import Uuid
 

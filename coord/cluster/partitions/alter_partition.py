@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
-from barnabas.coord.cluster.leader_changes import CHANGED_PER_STEP, Found, LeaderChanges
-from barnabas.coord.cluster.partition_change import RECOVERED, RECOVERING
+from barnabas.coord.cluster.partitions.leader_changes import CHANGED_PER_STEP, Found, LeaderChanges
+from barnabas.coord.cluster.partitions.partition_change import RECOVERED, RECOVERING
 from barnabas.coord.cluster.topic_image import NO_LEADER_CHANGE, PartitionImage
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.replication import (

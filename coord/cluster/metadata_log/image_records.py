@@ -1,6 +1,6 @@
 """The records of an image, as in a snapshot. Replaying them gives an equal image.
 
-Without its feature there is no ELR in a snapshot, as in Kafka's: who disables it has ended all of them. Source: the
+Without its feature there is no ELR in a snapshot, as in Kafka's: disabling the feature ends every ELR. Source: the
 order of Kafka 4.4 `MetadataImage.write`.
 """
 

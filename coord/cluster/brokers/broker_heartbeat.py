@@ -13,9 +13,9 @@ from enum import Enum
 from typing import Final
 
 from barnabas.coord.cluster.broker_image import BrokerImage
-from barnabas.coord.cluster.broker_sessions import BrokerSession, BrokerSessions
-from barnabas.coord.cluster.leader_changes import LeaderChanges, Steps
+from barnabas.coord.cluster.brokers.broker_sessions import BrokerSession, BrokerSessions
 from barnabas.coord.cluster.node_records import FENCED, IN_CONTROLLED_SHUTDOWN
+from barnabas.coord.cluster.partitions.leader_changes import LeaderChanges, Steps
 from barnabas.wire.messages.cluster import BrokerHeartbeatRequest
 from barnabas.wire.messages.metadata_records import BrokerRegistrationChangeRecord
 from barnabas.wire.schema import Message

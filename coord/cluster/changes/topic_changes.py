@@ -10,11 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from barnabas.coord.cluster.assignment import check_manual_assignment
-from barnabas.coord.cluster.config_changes import ConfigChanges
-from barnabas.coord.cluster.config_describe import ConfigDescriber
+from barnabas.coord.cluster.changes.config_changes import ConfigChanges
+from barnabas.coord.cluster.changes.config_describe import ConfigDescriber
+from barnabas.coord.cluster.changes.placement import ReplicaPlacer, check_manual_assignment, usable_brokers
 from barnabas.coord.cluster.image import ClusterImage
-from barnabas.coord.cluster.placement import ReplicaPlacer, usable_brokers
 from barnabas.coord.cluster.resources import TOPIC
 from barnabas.coord.cluster.topic_image import TopicImage, default_directory
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC, MetricNames, check_topic_name

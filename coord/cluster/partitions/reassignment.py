@@ -6,7 +6,7 @@ A reassignment first adds the new replicas; when all of them are in the ISR, a s
 
 A replacement differs from Kafka 4.4.0, which keeps the old lists of what is added or removed where the new ones are
 empty: there a reassignment back to where it began never ends, and one that keeps a replica that was to go removes it.
-Here the lists are those of the new target, and what the first one added stays added for a cancellation.
+Here the lists follow from the new target, and what the first one added stays added for a cancellation.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator
 from typing import Final
 
-from barnabas.coord.cluster.assignment import check_manual_assignment
-from barnabas.coord.cluster.leader_changes import CHANGED_PER_STEP, VISITED_PER_STEP, Found, LeaderChanges
+from barnabas.coord.cluster.changes.placement import check_manual_assignment
+from barnabas.coord.cluster.partitions.leader_changes import CHANGED_PER_STEP, VISITED_PER_STEP, Found, LeaderChanges
 from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import LATEST_METADATA_VERSION, ClusterImage, UnknownMetadataError
-from barnabas.coord.cluster.metadata_batches import build_metadata_batch, control_batch, replay_batches
+from barnabas.coord.cluster.metadata_log.metadata_batches import build_metadata_batch, control_batch, replay_batches
 from barnabas.coord.cluster.quorum import Quorum
 from barnabas.wire.batches.records import (
     ControlRecordType,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
-from barnabas.coord.cluster import config_schema as source
-from barnabas.coord.cluster.config_schema import BROKER_SYNONYMS, BrokerSettings, ConfigSchema
+from barnabas.coord.cluster.changes import config_schema as source
+from barnabas.coord.cluster.changes.config_schema import BROKER_SYNONYMS, BrokerSettings, ConfigSchema
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.resources import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
 from barnabas.coord.topic_names import check_topic_name

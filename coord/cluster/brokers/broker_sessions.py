@@ -1,9 +1,9 @@
-"""The sessions of the brokers: when each was heard of, how far it has read the metadata, and who is shutting down.
+"""The sessions of the brokers: the last contact, how far a broker has read the metadata, whether it is shutting down.
 
 This is volatile: a controller that starts gives every broker that is not fenced a new session, so that no broker is
-fenced for the controller's own absence; so does one that was itself stopped for a while (SIGSTOP, a laptop's lid), when
-the heartbeats of all brokers may wait in its sockets. A session belongs to one broker epoch. Source: Kafka 4.4
-`BrokerHeartbeatManager`, `BrokerHeartbeatTracker`. Rule R16.
+fenced for the controller's own absence; so does a controller that was itself stopped for a while (SIGSTOP, a laptop's
+lid), when the heartbeats of all brokers may wait in its sockets. A session belongs to one broker epoch. Source: Kafka
+4.4 `BrokerHeartbeatManager`, `BrokerHeartbeatTracker`. Rule R16.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class BrokerSession:
 
 
 class BrokerSessions:
-    """The sessions by broker id, and the deadlines of those that are not fenced."""
+    """The sessions by broker id, and the deadlines of the brokers that are not fenced."""
 
     def __init__(self, timeout_s: float) -> None:
         """`timeout_s`: broker.session.timeout.ms, in seconds."""
@@ -109,7 +109,7 @@ class BrokerSessions:
         self._expiry.retry(broker_id, now)
 
     def lowest_offset(self, active: Iterable[int]) -> int | None:
-        """The least metadata offset that the active brokers have read; None without one that has a session."""
+        """The least metadata offset that the active brokers have read; None if no active broker has a session."""
         return min(
             (
                 session.metadata_offset

@@ -13,8 +13,8 @@ from collections.abc import Generator, Mapping
 from typing import Final
 
 from barnabas.coord.cluster.image import METADATA_VERSION_FEATURE, ClusterImage
-from barnabas.coord.cluster.leader_changes import LeaderChanges
-from barnabas.coord.cluster.partition_change import DIRECTORIES_SINCE
+from barnabas.coord.cluster.partitions.leader_changes import LeaderChanges
+from barnabas.coord.cluster.partitions.partition_change import DIRECTORIES_SINCE
 from barnabas.coord.cluster.topic_image import is_reserved_directory
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import BrokerRegistrationRequest

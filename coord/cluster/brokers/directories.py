@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from barnabas.coord.cluster.broker_image import BrokerImage
-from barnabas.coord.cluster.leader_changes import CHANGED_PER_STEP, Found, LeaderChanges, is_online
-from barnabas.coord.cluster.partition_change import DIRECTORIES_SINCE
+from barnabas.coord.cluster.partitions.leader_changes import CHANGED_PER_STEP, Found, LeaderChanges, is_online
+from barnabas.coord.cluster.partitions.partition_change import DIRECTORIES_SINCE
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.log_dirs import (
     AssignReplicasToDirsRequest,

@@ -1,8 +1,8 @@
 """What eligible.leader.replicas.version changes beside elections: the rules of min.insync.replicas (KIP-966).
 
-The eligible leader replicas of a partition are those that have everything up to the high watermark, which does not move
-while the ISR is smaller than min.insync.replicas. So all nodes must agree on that number: it is set on topics and for
-the whole cluster, never on one broker, and where it changes the ELRs end. Source: Kafka 4.4
+The eligible leader replicas of a partition are the replicas that have everything up to the high watermark, which does
+not move while the ISR is smaller than min.insync.replicas. So all nodes must agree on that number: it is set on topics
+and for the whole cluster, never on one broker, and where it changes the ELRs end. Source: Kafka 4.4
 `ConfigurationControlManager.maybeGenerateElrSafetyRecords`, `createClearElrRecordsAsNeeded`.
 """
 
@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from typing import Final
 
+from barnabas.coord.cluster.changes.topic_settings import MIN_INSYNC_REPLICAS
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.node_records import ELR_FEATURE
 from barnabas.coord.cluster.resources import BROKER, TOPIC
 from barnabas.coord.cluster.topic_image import TopicImage
-from barnabas.coord.cluster.topic_settings import MIN_INSYNC_REPLICAS
 from barnabas.wire.messages.metadata_records import ClearElrRecord, ConfigRecord, PartitionChangeRecord
 from barnabas.wire.schema import Message
 

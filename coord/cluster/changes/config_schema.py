@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Protocol
 
-from barnabas.coord.cluster.group_configs import GroupLimits
+from barnabas.coord.cluster.changes.group_configs import GroupLimits
 from barnabas.coord.cluster.resources import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from barnabas.wire.configdef import READ_ONLY, ConfigKey
 

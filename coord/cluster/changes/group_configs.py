@@ -1,6 +1,7 @@
 """Validation of a group's configs against the broker's `group.*.min/max.*` keys.
 
-All configs of a group are validated together, the ones already set included. Source: Kafka 4.4 `GroupConfig.validate`.
+All configs of a group are validated together, also the configs that are set already. Source: Kafka 4.4
+`GroupConfig.validate`.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def alter_quotas_steps(
 ) -> Generator[None, None, tuple[list[Message], AlterClientQuotasResponse]]:
     """The records and the response; yields after a step of a millisecond at most.
 
-    `unknown_hosts` are the names of addresses in the request that nobody knows.
+    `unknown_hosts` are the host names in the request that do not resolve.
     """
     records: list[Message] = []
     response = AlterClientQuotasResponse()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import LATEST_METADATA_VERSION, ClusterImage, UnknownMetadataError
-from barnabas.coord.cluster.metadata_serde import as_written, decode_record, encode_record
+from barnabas.coord.cluster.metadata_log.metadata_serde import as_written, decode_record, encode_record
+from barnabas.coord.cluster.metadata_log.replay import replay_in_steps, replay_record
 from barnabas.coord.cluster.quorum import Quorum
-from barnabas.coord.cluster.replay import replay_in_steps, replay_record
 from barnabas.wire.batches.records import (
     BatchBuilder,
     BatchView,

@@ -5,15 +5,17 @@ turns too. A fenced broker gets a replica only when its rack has no other left, 
 has led once the orders are shuffled, so that the followers of one leader differ. Two things are more even than in
 Kafka: a topic starts where `start` says and not at random, so that topics of one partition are spread as well; and the
 brokers of a rack take turns as leaders, whatever turn they have as followers. Source: Kafka 4.4 `StripedReplicaPlacer`.
-KIP-36, KIP-841, KIP-1066 (a broker whose log directories are all cordoned gets no replica).
+KIP-36, KIP-841, KIP-1066 (a broker whose log directories are all cordoned gets no replica). Manual assignments are
+checked here too, as in Kafka's `ReplicationControlManager.validateManualPartitionAssignment`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
+from barnabas.coord.cluster.broker_image import BrokerImage
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -27,7 +29,7 @@ class UsableBroker(NamedTuple):
 
 
 def usable_brokers(image: ClusterImage) -> Iterator[UsableBroker]:
-    """The brokers that may get replicas: not those that are stopping, nor those with cordoned log directories only."""
+    """The brokers that may get replicas: neither stopping, nor with cordoned log directories only."""
     for _, broker in sorted(image.brokers.items()):
         is_stopping = broker.in_controlled_shutdown and not broker.fenced
         if not is_stopping and broker.has_uncordoned_directories:
@@ -159,3 +161,34 @@ class ReplicaPlacer:
         for rack in self._racks:
             self._random.shuffle(rack.live.brokers)
             self._random.shuffle(rack.fenced.brokers)
+
+
+def check_manual_assignment(
+    replicas: Sequence[int], brokers: Mapping[int, BrokerImage], replication_factor: int | None
+) -> None:
+    """Validate one partition of a manual assignment; KafkaError(INVALID_REPLICA_ASSIGNMENT) when it is invalid.
+
+    `replication_factor` is the earlier partitions', None for the first.
+    """
+    if not replicas:
+        raise _invalid("The manual partition assignment includes an empty replica list.")
+    for position, replica in enumerate(replicas):
+        if replica in replicas[:position]:
+            raise _invalid(f"The manual partition assignment includes the broker {replica} more than once.")
+        if replica not in brokers:
+            raise _invalid(
+                f"The manual partition assignment includes broker {replica}, but no such broker is registered."
+            )
+        if not brokers[replica].has_uncordoned_directories:
+            raise _invalid(
+                f"The manual partition assignment includes broker {replica}, but all its log directories are cordoned."
+            )
+    if replication_factor is not None and len(replicas) != replication_factor:
+        raise _invalid(
+            f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "
+            f"consistent with previous partitions, which have {replication_factor} replica(s)."
+        )
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
