@@ -18,7 +18,7 @@ from tests.simulation.cluster_world import ClusterWorld
 TOPICS = {"a": 2, "b": 1}
 
 
-class Cluster(ClusterRun):
+class SimulatedCluster(ClusterRun):
     """One run."""
 
     def __init__(self, name: str, *, is_verbose: bool = False) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from tests.simulation.cluster import Cluster
+from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.cluster_coordinators import ClusterGroups, ClusterShare, ClusterTransactions
 from tests.simulation.cluster_world import ClusterWorld
 from tests.simulation.consumer_groups import ConsumerGroups
@@ -26,7 +26,7 @@ class Run(Protocol):
 
 
 KINDS: dict[str, Callable[..., Run]] = {
-    "cluster": Cluster,
+    "cluster": SimulatedCluster,
     "cluster-groups": ClusterGroups,
     "cluster-share": ClusterShare,
     "cluster-transactions": ClusterTransactions,
