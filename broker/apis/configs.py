@@ -2,24 +2,32 @@
 
 KIP-133, KIP-226, KIP-339, KIP-412, KIP-569, KIP-1142. The configs of topics, brokers, groups and client metrics
 subscriptions belong to the controller; log levels of this broker are in `broker_loggers`.
+
+When all earlier changes are in effect, resources that the client may not change are refused, then certificates of this
+broker that could not be used: Kafka's broker checks its own configs before it passes a change on. Stores are read in a
+thread. A client that may not change the configs learns nothing of files. Source: Kafka 4.4
+`ConfigHelper.handleDescribeConfigsRequest`, `ControllerApis.authorizeAlterResource`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
+from barnabas.broker.apis.access import CLUSTER_TEXT, GROUP_TEXT, TOPIC_TEXT
 from barnabas.broker.apis.broker_loggers import alter_loggers, describe_loggers
-from barnabas.broker.apis.config_access import config_error, split_refused
 from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
-from barnabas.broker.apis.tls_configs import refuse_certificates, without
-from barnabas.coord.cluster.local_controller import Outcome
-from barnabas.coord.cluster.resources import BROKER_LOGGER
-from barnabas.coord.security.acls import Operation as AclOperation
-from barnabas.wire.errors import KafkaError
+from barnabas.coord.cluster.changes.config_changes import Operation as ConfigOperation
+from barnabas.coord.cluster.changes.topic_changes import duplicates
+from barnabas.coord.cluster.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from barnabas.coord.security.acls import Operation, ResourceType
+from barnabas.wire.configdef import ConfigError
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import (
     AlterConfigsRequest,
+    AlterConfigsRequestAlterConfigsResource,
     AlterConfigsResponse,
     AlterConfigsResponseAlterConfigsResourceResponse,
     DescribeConfigsRequest,
@@ -27,6 +35,7 @@ from barnabas.wire.messages.configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
     IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
     IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
     ListConfigResourcesRequest,
@@ -34,15 +43,34 @@ from barnabas.wire.messages.configs import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.apis.config_access import Resource
+    from collections.abc import Sequence
+
+    from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.context import RequestContext
     from barnabas.broker.steps import Steps
+    from barnabas.coord.cluster.local_controller import Outcome
 
+N = TypeVar("N", bound="Resource")
+Change: TypeAlias = AlterConfigsRequestAlterConfigsResource | IncrementalAlterConfigsRequestAlterConfigsResource
+C = TypeVar("C", AlterConfigsRequestAlterConfigsResource, IncrementalAlterConfigsRequestAlterConfigsResource)
 A = TypeVar(
     "A",
     AlterConfigsResponseAlterConfigsResourceResponse,
     IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
 )
+
+_RESOURCES = {
+    TOPIC: (ResourceType.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED, TOPIC_TEXT),
+    GROUP: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED, GROUP_TEXT),
+}
+_OF_TLS: Final = ".ssl."
+
+
+class Resource(Protocol):
+    """What has configs, as a request names it."""
+
+    resource_type: int
+    resource_name: str
 
 
 def _distinct(resources: list[DescribeConfigsResource]) -> list[DescribeConfigsResource]:
@@ -65,7 +93,7 @@ def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest) -> De
     metadata = ctx.broker.metadata
     results: list[DescribeConfigsResult] = []
     for resource in request.resources:
-        error = config_error(ctx, AclOperation.DESCRIBE_CONFIGS, resource)
+        error = _access_error(ctx, Operation.DESCRIBE_CONFIGS, resource)
         if error is not None:
             results.append(
                 DescribeConfigsResult(
@@ -99,7 +127,7 @@ async def alter_configs(ctx: RequestContext, request: AlterConfigsRequest) -> Al
     response_class = AlterConfigsResponseAlterConfigsResourceResponse
 
     def validate() -> Steps[Outcome[AlterConfigsResponse]]:
-        allowed, refused = split_refused(ctx, AclOperation.ALTER_CONFIGS, request.resources)
+        allowed, refused = _split_refused(ctx, Operation.ALTER_CONFIGS, request.resources)
         bad_certificates = yield from refuse_certificates(ctx, allowed, response_class)
         outcome = yield from local.alter_configs_in_steps(
             AlterConfigsRequest(resources=without(allowed, bad_certificates), validate_only=request.validate_only)
@@ -142,7 +170,7 @@ async def incremental_alter_configs(
 
     def validate() -> Steps[Outcome[IncrementalAlterConfigsResponse]]:
         nonlocal response
-        allowed, refused = split_refused(ctx, AclOperation.ALTER_CONFIGS, others)
+        allowed, refused = _split_refused(ctx, Operation.ALTER_CONFIGS, others)
         bad_certificates = yield from refuse_certificates(ctx, allowed, response_class)
         outcome = yield from ctx.broker.controller.local.incremental_alter_configs_in_steps(
             IncrementalAlterConfigsRequest(
@@ -166,7 +194,103 @@ async def incremental_alter_configs(
     return response
 
 
-@api(ListConfigResourcesRequest, requires=AclOperation.DESCRIBE_CONFIGS)
+@api(ListConfigResourcesRequest, requires=Operation.DESCRIBE_CONFIGS)
 def list_config_resources(ctx: RequestContext, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
     """List the resources that have configs."""
     return ctx.broker.metadata.list_config_resources(request, ctx.api_version)
+
+
+# ---- access
+
+
+def _access_error(ctx: RequestContext, operation: Operation, resource: Resource) -> KafkaError | None:
+    """The error if the request may not do something to configs; an unknown kind of resource is refused later."""
+    if resource.resource_type in (BROKER, BROKER_LOGGER, CLIENT_METRICS):
+        if ctx.is_allowed_on_cluster(operation):
+            return None
+        return KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, CLUSTER_TEXT)
+    if resource.resource_type not in _RESOURCES:
+        return None
+    kind, code, text = _RESOURCES[resource.resource_type]
+    return None if ctx.is_allowed(operation, kind, resource.resource_name) else KafkaError(code, text)
+
+
+def _split_refused(
+    ctx: RequestContext, operation: Operation, resources: Sequence[N]
+) -> tuple[list[N], list[tuple[N, KafkaError]]]:
+    """The resources whose configs may be changed, and the others with their errors; those named twice are invalid."""
+    twice = duplicates((resource.resource_type, resource.resource_name) for resource in resources)
+    allowed = []
+    refused = []
+    for resource in resources:
+        is_once = (resource.resource_type, resource.resource_name) not in twice
+        error = _access_error(ctx, operation, resource) if is_once else None
+        if error is None:
+            allowed.append(resource)
+        else:
+            refused.append((resource, error))
+    return allowed, refused
+
+
+# ---- certificates
+
+
+def concerns_certificates(ctx: RequestContext, changes: Sequence[C]) -> bool:
+    """Whether one of the changes needs the check."""
+    return ctx.broker.tls is not None and any(_is_concerned(ctx, change) for change in changes)
+
+
+def _is_concerned(ctx: RequestContext, change: Change) -> bool:
+    """Whether a permitted change of this broker's configs sets a key of TLS, or removes one by leaving it out."""
+    if change.resource_type != BROKER or change.resource_name != str(ctx.broker.node_id):
+        return False
+    names = [config.name for config in change.configs]
+    if isinstance(change, AlterConfigsRequestAlterConfigsResource):
+        names += ctx.broker.image.config(BROKER, change.resource_name)
+    if not any(_OF_TLS in f".{name}" for name in names):
+        return False
+    return _access_error(ctx, Operation.ALTER_CONFIGS, change) is None
+
+
+def refuse_certificates(ctx: RequestContext, changes: Sequence[C], response: type[A]) -> Steps[list[A]]:
+    """The responses for the changes whose certificates could not be used."""
+    refused: list[A] = []
+    tls = ctx.broker.tls
+    for change in changes:
+        if tls is None or not _is_concerned(ctx, change):
+            continue
+        try:
+            settings = tls.settings_with(_proposed(ctx, change))
+            yield partial(tls.check, settings)
+        except ConfigError as error:
+            refused.append(
+                response(
+                    error_code=ErrorCode.INVALID_REQUEST,
+                    error_message=str(error),
+                    resource_type=change.resource_type,
+                    resource_name=change.resource_name,
+                )
+            )
+    return refused
+
+
+def _proposed(ctx: RequestContext, change: Change) -> ServerConfig:
+    """This broker's configuration with the change; what is appended to lists is checked when it is effective."""
+    image = ctx.broker.image
+    own: dict[str, str]
+    if isinstance(change, AlterConfigsRequestAlterConfigsResource):
+        own = {config.name: config.value for config in change.configs if config.value is not None}
+    else:
+        own = dict(image.config(BROKER, change.resource_name))
+        for config in change.configs:
+            if config.config_operation == ConfigOperation.DELETE:
+                own.pop(config.name, None)
+            elif config.config_operation == ConfigOperation.SET and config.value is not None:
+                own[config.name] = config.value
+    return ctx.broker.config.with_dynamic(own, image.config(BROKER, ""))
+
+
+def without(changes: Sequence[C], refused: Sequence[A]) -> list[C]:
+    """The changes that are not refused."""
+    names = {(result.resource_type, result.resource_name) for result in refused}
+    return [change for change in changes if (change.resource_type, change.resource_name) not in names]

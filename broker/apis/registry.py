@@ -153,7 +153,7 @@ FORWARDED: Final = frozenset(
 CONTROLLER_APIS: Final[dict[ApiKey, str]] = {
     ApiKey.FETCH: "controller.fetch",
     ApiKey.SASL_HANDSHAKE: "sasl",
-    ApiKey.API_VERSIONS: "controller.api_versions",
+    ApiKey.API_VERSIONS: "api_versions",
     ApiKey.CREATE_TOPICS: "topics",
     ApiKey.DELETE_TOPICS: "topics",
     ApiKey.DESCRIBE_ACLS: "acls",

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.coord.cluster.checkpoint import checkpoint_name
-from barnabas.coord.cluster.metadata_batches import build_metadata_batch
+from barnabas.coord.cluster.metadata_log.checkpoint import checkpoint_name
+from barnabas.coord.cluster.metadata_log.metadata_batches import build_metadata_batch
 from barnabas.storage.append.follower_append import append_as_follower
 from barnabas.storage.files import File, Files
 from barnabas.wire.batches.records import BatchBuilder
