@@ -7,9 +7,9 @@ from barnabas.broker.replicas.leading import Leading
 from barnabas.coord.cluster.topic_image import PartitionImage
 from barnabas.storage.log import Log
 from barnabas.wire.messages import topics as tp
-from tests.simulation.cluster import SimulatedCluster
-from tests.simulation.cluster_clients import ClusterProducer
-from tests.simulation.cluster_node import CONTROLLER_ID
+from tests.simulation.cluster.clients import ClusterProducer
+from tests.simulation.cluster.node import CONTROLLER_ID
+from tests.simulation.cluster.partitions import SimulatedCluster
 
 SYNCED_WITH_FOUR_BROKERS = "cluster:four brokers"
 KEY = ("a", 0)
