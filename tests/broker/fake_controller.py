@@ -51,7 +51,7 @@ from barnabas.wire.messages.raft import (
 )
 from barnabas.wire.schema import Message
 from barnabas.wire.types import ONE_UUID
-from tests.broker.scripted_nodes import Answers, Node, Wire
+from tests.broker.scripted_nodes import Answers, ScriptedNode, Wire
 from tests.support.memory.broker import START_MS
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -126,7 +126,7 @@ class FakeController:
         self.node_id = node_id
         self._wire = wire
         self._waits_since: dict[int, float] = {}
-        self.node: Node = wire.node(port)
+        self.node: ScriptedNode = wire.node(port)
         self.node.asks_again = True
         quorum.controllers[node_id] = self
         self.node.on(FetchRequest, self.fetch)
@@ -257,7 +257,7 @@ class FakeController:
         )
 
 
-class Member:
+class JoinedBroker:
     """A broker that has fake controllers, in this process."""
 
     def __init__(self, wire: Wire, directories: Sequence[Path], bootstrap: str, **sets: str) -> None:

@@ -78,7 +78,7 @@ def check_change(before: PartitionImage, after: PartitionImage, *, may_be_unclea
     assert may_be_unclean or (after.leader,) == before.last_known_elr
 
 
-class Cluster(RuleBasedStateMachine):
+class ClusterMachine(RuleBasedStateMachine):
     """The rules are the events that a controller sees."""
 
     @initialize(elr=st.booleans())
@@ -201,5 +201,5 @@ class Cluster(RuleBasedStateMachine):
             assert not delta.changed_brokers
 
 
-TestCluster = Cluster.TestCase
+TestCluster = ClusterMachine.TestCase
 TestCluster.settings = settings(max_examples=how_many("BARNABAS_EXAMPLES", 25), stateful_step_count=40)

@@ -73,7 +73,7 @@ class Settings:
         return self.topics
 
 
-class World:
+class ControllerWorld:
     """One node, its image and its metadata log as bytes."""
 
     def __init__(self, brokers: int = 1, settings: Settings | None = None) -> None:

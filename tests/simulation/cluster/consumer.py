@@ -15,8 +15,8 @@ from barnabas.wire.messages import fetch as f
 
 if TYPE_CHECKING:
     from barnabas.coord.cluster.topic_image import PartitionImage
-    from tests.simulation.cluster_checks import ClusterChecks
-    from tests.simulation.cluster_clients import Clients
+    from tests.simulation.cluster.checks import ClusterChecks
+    from tests.simulation.cluster.clients import Clients
 
 TIMEOUT_S = 3.0
 WAIT_MS = 1000

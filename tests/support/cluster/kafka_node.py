@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from barnabas.supervise import kafka_controllers
-from tests.cluster.quorums import KAFKA_POM
+from tests.support.cluster.quorums import KAFKA_POM
 from tests.support.jvm import host
 from tests.support.jvm.command import KAFKA_NODE
 from tests.support.jvm.jars import fetch, jars

@@ -19,8 +19,8 @@ from tests.simulation.producer import GROUP_KEY, TRANSACTION_KEY
 
 if TYPE_CHECKING:
     from barnabas.wire.schema import Message
-    from tests.simulation.cluster_clients import Clients
-    from tests.simulation.cluster_network import ClusterNetwork
+    from tests.simulation.cluster.clients import Clients
+    from tests.simulation.cluster.network import ClusterNetwork
     from tests.simulation.environment import Environment
     from tests.simulation.faults import RequestOutcome
     from tests.simulation.network import ResponseCallback

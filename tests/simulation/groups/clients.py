@@ -9,11 +9,11 @@ from barnabas.coord.groups.classic.group import ClassicGroup
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import offsets as o
-from tests.simulation.classic_member import ClassicMember, InstanceFenced
 from tests.simulation.consumer import Reader, committed_offsets
-from tests.simulation.consumer_member import ConsumerMember
 from tests.simulation.copies import copy_of, originals
-from tests.simulation.group_ledger import ConsumerLedger, GroupLedger
+from tests.simulation.groups.classic_member import ClassicMember, InstanceFenced
+from tests.simulation.groups.consumer_member import ConsumerMember
+from tests.simulation.groups.ledger import ConsumerLedger, GroupLedger
 from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find_coordinator
 from tests.simulation.settings import short_sessions
 from tests.simulation.source import BATCHES, Source

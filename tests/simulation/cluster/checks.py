@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from barnabas.coord.cluster.topic_image import PartitionImage
     from barnabas.storage.log import Log
     from barnabas.wire.messages.fetch import FetchResponsePartitionData
-    from tests.simulation.cluster_node import ClusterNode
+    from tests.simulation.cluster.node import ClusterNode
     from tests.simulation.trace import Trace
 
 Key = tuple[str, int]

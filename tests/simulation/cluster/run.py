@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages import topics as tp
-from tests.simulation.cluster_checks import check_images
-from tests.simulation.cluster_node import RESTART_S
-from tests.simulation.cluster_world import REPLICAS, ClusterWorld
+from tests.simulation.cluster.checks import check_images
+from tests.simulation.cluster.node import RESTART_S
+from tests.simulation.cluster.world import REPLICAS, ClusterWorld
 from tests.simulation.consumer import Reader
 from tests.simulation.process import Process, Steps
 from tests.support.requests.fetch import Records

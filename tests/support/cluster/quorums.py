@@ -11,8 +11,8 @@ from pathlib import Path
 
 from barnabas.supervise import kafka_controllers
 from barnabas.supervise.plan import KAFKA_CONTROLLERS, OUR_CONTROLLER, Controller, controller_keys
-from tests.cluster.asking import quorum_leader
-from tests.cluster.in_process import Host, LocalNode
+from tests.support.cluster.asking import quorum_leader
+from tests.support.cluster.in_process import Host, LocalNode
 from tests.support.jvm.jars import fetch
 from tests.support.processes.ports import free_port
 from tests.support.processes.server import Server
@@ -21,7 +21,7 @@ from tests.support.processes.warm_server import WarmServer
 HOST = "127.0.0.1"
 IN_PROCESS = "in-process"
 """The kind of a cluster whose nodes are in the process of the tests."""
-KAFKA_POM = Path(__file__).resolve().parents[2] / "compat" / "kafka" / "pom.xml"
+KAFKA_POM = Path(__file__).resolve().parents[3] / "compat" / "kafka" / "pom.xml"
 
 
 def new_cluster_id() -> str:

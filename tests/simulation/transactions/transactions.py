@@ -20,7 +20,7 @@ from tests.simulation.process import Process
 from tests.simulation.producer import Producer
 from tests.simulation.settings import COORDINATORS
 from tests.simulation.setup import ask_directly, create_topic, visible_values
-from tests.simulation.transaction_clients import IN, OUT, PARTITIONS, TransactionClients
+from tests.simulation.transactions.clients import IN, OUT, PARTITIONS, TransactionClients
 from tests.simulation.world import ACTIVE_S, World
 
 if TYPE_CHECKING:

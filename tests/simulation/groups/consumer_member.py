@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import consumer_groups as c
-from tests.simulation.classic_member import InstanceFenced
+from tests.simulation.groups.classic_member import InstanceFenced
 
 if TYPE_CHECKING:
-    from tests.simulation.group_ledger import ConsumerLedger
+    from tests.simulation.groups.ledger import ConsumerLedger
     from tests.simulation.process import Process, Steps
 
 VERSION = 1

@@ -1,6 +1,6 @@
 """Share groups: members that acquire records, acknowledge most of them, and are killed with some acquired (rule G5).
 
-The checks during the run are in `share_ledger`. In the end every record is accepted, rejected, or archived after as
+The checks during the run are in `ledger`. In the end every record is accepted, rejected, or archived after as
 many deliveries as the limit, and none was skipped.
 """
 
@@ -13,8 +13,8 @@ from barnabas.coord.share_state.key import SharePartitionKey
 from tests.simulation.log_checks import LogChecks
 from tests.simulation.settings import COORDINATORS
 from tests.simulation.setup import ask_directly, create_topic
-from tests.simulation.share_clients import GROUP, QUEUE, SETTINGS, ShareClients, group_config
-from tests.simulation.share_ledger import Locked, ShareLedger
+from tests.simulation.share.clients import GROUP, QUEUE, SETTINGS, ShareClients, group_config
+from tests.simulation.share.ledger import Locked, ShareLedger
 from tests.simulation.world import ACTIVE_S, World
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import TypeVar
 
 from barnabas.supervise.plan import OUR_CONTROLLER, broker_keys, replication_defaults
-from tests.cluster.in_process import Host, LocalNode
-from tests.cluster.kafka_node import KafkaNode
-from tests.cluster.links import Links
-from tests.cluster.quorums import HOST, IN_PROCESS, Quorum, node_command
+from tests.support.cluster.in_process import Host, LocalNode
+from tests.support.cluster.kafka_node import KafkaNode
+from tests.support.cluster.links import Links
+from tests.support.cluster.quorums import HOST, IN_PROCESS, Quorum, node_command
 from tests.support.processes.ports import free_port
 from tests.support.processes.server import Server
 from tests.support.processes.warm_server import WarmServer

@@ -11,7 +11,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from tests.simulation.group_clients import CLASSIC, GROUP, IN, OUT, STILL_S, GroupClients, group_settings
+from tests.simulation.groups.clients import (
+    BOTH,
+    CLASSIC,
+    CONSUMER,
+    GROUP,
+    IN,
+    OUT,
+    STILL_S,
+    GroupClients,
+    group_settings,
+)
 from tests.simulation.log_checks import LogChecks
 from tests.simulation.settings import COORDINATORS
 from tests.simulation.setup import create_topic, visible_values
@@ -67,3 +77,22 @@ class Groups(GroupClients):
     def visible(self, topic: str) -> Counter[bytes]:
         """All values of a topic under read_committed."""
         return visible_values(self.world, topic, self.partitions, lambda _index, _found: None)
+
+
+class ConsumerGroups(Groups):
+    """Groups of the consumer protocol (rule G3, KIP-848).
+
+    A partition has no new owner before the old one has revoked it or was removed from the group; the log never assigns
+    it to two members; only commits of its owner are accepted.
+    """
+
+    protocol = CONSUMER
+
+
+class Migration(Groups):
+    """Groups that change between the protocols while members work: each process uses one or the other (rule G4).
+
+    The checks are those of consumer groups, whatever the type of the group is at the moment.
+    """
+
+    protocol = BOTH

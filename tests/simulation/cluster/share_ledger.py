@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.wire.messages import share_groups as g
-from tests.simulation.cluster_links import DIRECTLY
-from tests.simulation.share_ledger import FINAL, RENEW, RecordPosition, acknowledgements
+from tests.simulation.cluster.links import DIRECTLY
+from tests.simulation.share.ledger import FINAL, RENEW, RecordPosition, acknowledgements
 
 if TYPE_CHECKING:
     from tests.simulation.clock import Clock

@@ -12,7 +12,7 @@ from barnabas.wire.batches.records import iter_batches, iter_records
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import share_groups as g
 from tests.simulation.process import REQUEST_TIMEOUT_S
-from tests.simulation.share_ledger import ACCEPT, REJECT, RELEASE, RENEW
+from tests.simulation.share.ledger import ACCEPT, REJECT, RELEASE, RENEW
 
 if TYPE_CHECKING:
     from tests.simulation.process import Process, Steps

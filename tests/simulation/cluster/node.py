@@ -16,7 +16,7 @@ from barnabas.broker.config.load import load
 from barnabas.broker.controller_builder import open_controller
 from barnabas.storage import layout
 from barnabas.wire.errors import KafkaError
-from tests.simulation.cluster_network import ClusterNetwork, Pipe, new_buffers
+from tests.simulation.cluster.network import ClusterNetwork, Pipe, new_buffers
 from tests.simulation.node import check_disks, write_checkpoints
 from tests.support.disks.faulty_disk import Fault, FaultyDisk
 from tests.support.disks.survivors import Kind, Survivors

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.wire.messages import topics as tp
-from tests.simulation.cluster_clients import CLIENTS_ID
-from tests.simulation.cluster_node import CONTROLLER_ID, RESTART_S, ClusterNode
-from tests.simulation.cluster_world import REPLICAS, ClusterWorld
+from tests.simulation.cluster.clients import CLIENTS_ID
+from tests.simulation.cluster.node import CONTROLLER_ID, RESTART_S, ClusterNode
+from tests.simulation.cluster.world import REPLICAS, ClusterWorld
 from tests.support.disks.faulty_disk import Fault
 
 if TYPE_CHECKING:

@@ -1,24 +1,24 @@
 """Runs of a whole cluster: brokers, controller and clients in simulated time, with crashes, lost disks, cuts, delays.
 
 Everything is real but the network, the disks and the clock: `open_member`, `open_controller`, the handlers, the clients
-between the nodes. After each turn the partitions of the node are checked (`cluster_checks`). At the end everything
+between the nodes. After each turn the partitions of the node are checked (`checks`). At the end everything
 heals: within `HEALED_S` every partition has a leader and a full ISR, and all producers are done. Then the whole cluster
 loses power, or is killed, and must come back with everything that was acknowledged.
 """
 
 from __future__ import annotations
 
-from tests.simulation.cluster_checks import DataLost
-from tests.simulation.cluster_clients import ClusterProducer
-from tests.simulation.cluster_consumer import ClusterConsumer
-from tests.simulation.cluster_faults import FAULTY_S, ClusterFaults
-from tests.simulation.cluster_run import ClusterRun
-from tests.simulation.cluster_world import ClusterWorld
+from tests.simulation.cluster.checks import DataLost
+from tests.simulation.cluster.clients import ClusterProducer
+from tests.simulation.cluster.consumer import ClusterConsumer
+from tests.simulation.cluster.faults import FAULTY_S, ClusterFaults
+from tests.simulation.cluster.run import ClusterRun
+from tests.simulation.cluster.world import ClusterWorld
 
 TOPICS = {"a": 2, "b": 1}
 
 
-class Cluster(ClusterRun):
+class SimulatedCluster(ClusterRun):
     """One run."""
 
     def __init__(self, name: str, *, is_verbose: bool = False) -> None:

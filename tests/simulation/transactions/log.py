@@ -16,7 +16,7 @@ from barnabas.wire.batches.records import ControlRecordType, control_record_type
 
 if TYPE_CHECKING:
     from barnabas.coord.transactions.transaction import Transaction
-    from tests.simulation.cluster_checks import ClusterChecks, Key
+    from tests.simulation.cluster.checks import ClusterChecks, Key
 
 Outcome = tuple[int, int, bool]
 """Producer id, epoch, and whether it is a commit."""

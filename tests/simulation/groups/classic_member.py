@@ -18,7 +18,7 @@ from barnabas.wire.messages.consumer_protocol import (
 from tests.simulation.producer import BACKOFF_S
 
 if TYPE_CHECKING:
-    from tests.simulation.group_ledger import GroupLedger
+    from tests.simulation.groups.ledger import GroupLedger
     from tests.simulation.process import Process, Steps
 
 JOIN, SYNC, HEARTBEAT, LEAVE = 9, 5, 4, 5

@@ -19,7 +19,7 @@ from barnabas.wire.types import chunk_bytes
 
 if TYPE_CHECKING:
     from barnabas.broker.net.outgoing import Peer
-    from tests.simulation.cluster_node import ClusterNode, Turning
+    from tests.simulation.cluster.node import ClusterNode, Turning
     from tests.simulation.environment import Environment
 
 RESET_S = 2.0

@@ -8,15 +8,15 @@ from barnabas.wire.messages import configs as c
 from tests.simulation.ledger import Ledger
 from tests.simulation.producer import GROUP_KEY, find_coordinator
 from tests.simulation.settings import short_sessions
-from tests.simulation.share_ledger import ACCEPT, GAP, RENEW
-from tests.simulation.share_member import FREQUENT_TYPES, Delivered, ShareMember, ShareSession
+from tests.simulation.share.ledger import ACCEPT, GAP, RENEW
+from tests.simulation.share.member import FREQUENT_TYPES, Delivered, ShareMember, ShareSession
 from tests.simulation.source import BATCHES, Source
 from tests.simulation.writer import TRANSACTIONS, Writer
 
 if TYPE_CHECKING:
     from tests.simulation.process import Process, Steps
     from tests.simulation.processes import Processes
-    from tests.simulation.share_member import Acknowledgements, SessionObserver
+    from tests.simulation.share.member import Acknowledgements, SessionObserver
 
 QUEUE, GROUP = "queue", "workers"
 GROUP_RESOURCE = 32

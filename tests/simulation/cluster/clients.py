@@ -20,7 +20,7 @@ from tests.simulation.clock import START_MS
 if TYPE_CHECKING:
     from barnabas.broker.net.outgoing import Peer, Transport
     from barnabas.coord.cluster.topic_image import PartitionImage
-    from tests.simulation.cluster_network import ClusterNetwork
+    from tests.simulation.cluster.network import ClusterNetwork
     from tests.simulation.environment import Environment
 
 CLIENTS_ID = 9000
