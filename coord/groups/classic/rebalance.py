@@ -142,8 +142,8 @@ class Rebalance:
         result.records.append(records.group_metadata(group.group_id, group.to_record(assignments)))
         for member in group.members.values():
             if member.sync_ticket is not None:
-                answer = synced(group, assignments.get(member.member_id, NO_ASSIGNMENT))
-                result.reply(member.sync_ticket, answer, sync_error)
+                response = synced(group, assignments.get(member.member_id, NO_ASSIGNMENT))
+                result.reply(member.sync_ticket, response, sync_error)
                 member.sync_ticket = None
                 # The session could not expire while the SyncGroup was parked; it starts again now.
                 self.renew_session(group, member, at)
@@ -222,15 +222,15 @@ class Rebalance:
         member.sync_ticket = ticket
 
     @staticmethod
-    def answer_join(member: ClassicMember, answer: JoinGroupResponse, result: Result) -> None:
+    def answer_join(member: ClassicMember, response: JoinGroupResponse, result: Result) -> None:
         """Answer the member's parked JoinGroup, if there is one."""
         if member.join_ticket is not None:
-            result.reply(member.join_ticket, answer)
+            result.reply(member.join_ticket, response)
             member.join_ticket = None
 
     @staticmethod
-    def answer_sync(member: ClassicMember, answer: SyncGroupResponse, result: Result) -> None:
+    def answer_sync(member: ClassicMember, response: SyncGroupResponse, result: Result) -> None:
         """Answer the member's parked SyncGroup, if there is one."""
         if member.sync_ticket is not None:
-            result.reply(member.sync_ticket, answer)
+            result.reply(member.sync_ticket, response)
             member.sync_ticket = None
