@@ -80,7 +80,7 @@ def cluster_controller(
     """The pure controller with the settings of this node."""
     listeners = {endpoint.name for endpoint in (*config.listeners, *config.controller_listeners)}
     if not config.is_standalone:
-        listeners |= config.security_protocols.keys()  # those of the other brokers are in the same map
+        listeners |= config.security_protocols.keys()  # the listeners of other brokers are in the same map
     settings = ControllerSettings(
         session_timeout_s=config[BROKER_SESSION_TIMEOUT_MS] / 1000,
         rebalances_leaders=config[AUTO_LEADER_REBALANCE_ENABLE],

@@ -161,7 +161,11 @@ def test_a_coordinator_that_cannot_append_is_another_brokers_soon(made: Cluster,
     victim = leader(made.bootstrap, "__consumer_offsets", 0)
     with failing(made, victim, "write", errno.ENOSPC, "__consumer_offsets-0"):
         for group in groups:
-    return wait_for(moved, f"another leader of {topic}-{index} than {than}", MOVED_S, errors=ANY_ERROR)
+            wait_for(
+                lambda group=group: commit_offset(made, group, topic, 2) or True,
+                f"a commit of {group}",
+                errors=ANY_ERROR,
+            )
         assert leader(made.bootstrap, "__consumer_offsets", 0) != victim
     in_sync(made, "__consumer_offsets")
 

@@ -98,8 +98,8 @@ MEMBER: list[Mutant] = [
     Mutant(
         "undecodable-answers-repeated",
         "broker/metadata/remote_channel.py",
-        "RETRIED: Final = frozenset({",
-        "RETRIED: Final = frozenset({ErrorCode.UNKNOWN_SERVER_ERROR, ",
+        "RETRIED: Final = RETRIED_RESPONSES | {",
+        "RETRIED: Final = RETRIED_RESPONSES | {ErrorCode.UNKNOWN_SERVER_ERROR, ",
         _CHANNEL + "::test_an_answer_that_cannot_be_decoded_is_not_repeated",
     ),
     Mutant(

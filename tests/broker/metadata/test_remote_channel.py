@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from barnabas.broker.metadata.quorum_leader import QuorumLeader
 from barnabas.broker.metadata.remote_channel import RemoteChannel
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -235,9 +237,9 @@ def test_an_envelope_has_the_request_the_principal_and_the_address(wire, tmp_pat
         (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_SERVER_ERROR),
         (ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNSUPPORTED_VERSION),
     ]:
-        outcome = _unpacked(request, 7, EnvelopeResponse(error_code=code))
-        assert isinstance(outcome, KafkaError)
-        assert outcome.code == expected
-    outcome = _unpacked(request, 7, EnvelopeResponse(response_data=b"\0\0"))
-    assert isinstance(outcome, KafkaError)
-    assert outcome.code == ErrorCode.UNKNOWN_SERVER_ERROR
+        with pytest.raises(KafkaError) as refused:
+            _unpacked(request, 7, EnvelopeResponse(error_code=code))
+        assert refused.value.code == expected
+    with pytest.raises(KafkaError) as refused:
+        _unpacked(request, 7, EnvelopeResponse(response_data=b"\0\0"))
+    assert refused.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
