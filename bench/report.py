@@ -18,6 +18,7 @@ import psutil
 
 from bench.case import KINDS, Case, Group
 from bench.noise import Noise
+from scripts.pages.prose import format_page
 from tests.support.processes.kafka import VERSION as KAFKA_VERSION
 
 HEADINGS = ("case", "figure", "{}", "{}", "ratio", "goal", "", "load", "steal", "idle")
@@ -143,4 +144,4 @@ def write_markdown(
         text += ["| " + " | ".join(_headings(group)) + " |", "|---|---|---:|---:|---:|---|---|---:|---:|---:|"]
         text += ["| " + " | ".join(line.cells()) + " |" for line in lines]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(text) + "\n")
+    path.write_text(format_page("\n".join(text) + "\n"))

@@ -19,7 +19,8 @@ wait is answered like any other handler. What can be awaited:
   complete already is awaited without waiting; `is_done` tells.
 - `pause()`: the end of a piece of work of at most about a millisecond: others are served, and the coroutine goes on
   between the turns (`broker.slices`). `in_slices(generator)` does the steps of a generator so.
-- `run_steps(runner, generator)`: work that also waits for a disk (`broker.steps`).
+- `in_thread(runner, job)`: a job that waits for a disk. `run_steps(runner, generator)`: work with such jobs
+  (`broker.steps`).
 - `committed(partition, offset)`: a commit. `until(timers, deadline, future, outcome)`: a future with a deadline.
 - `sleep_until(timers, deadline)`: only the deadline.
 - the results of a `TaskGroup`: several coroutines at once.
@@ -71,11 +72,12 @@ class Committing(Protocol):
 class Future(Generic[T]):
     """The result of something that calls back; it is awaited once, or not at all."""
 
-    __slots__ = ("_outcome", "_task")
+    __slots__ = ("_outcome", "task")
 
     def __init__(self) -> None:
         self._outcome: Any = _PENDING
-        self._task: Task | None = None
+        self.task: Task | None = None
+        """What awaits it, for the driver."""
 
     @property
     def is_done(self) -> bool:
@@ -86,8 +88,9 @@ class Future(Generic[T]):
         """Set the result, or the exception; what awaits it goes on before this returns. Later calls do nothing."""
         if self._outcome is _PENDING:
             self._outcome = outcome
-            task, self._task = self._task, None
+            task = self.task
             if task is not None:
+                self.task = None
                 task.go_on()
 
     def __await__(self) -> Generator[Future[T] | None, None, T]:
@@ -101,10 +104,6 @@ class Future(Generic[T]):
             finally:
                 del outcome  # the exception refers to this frame
         return outcome  # type: ignore[no-any-return]
-
-    def waits(self, task: Task) -> None:
-        """`task` goes on when there is a result."""
-        self._task = task
 
 
 @coroutine
@@ -145,7 +144,7 @@ class Task:
         if future is None:
             self._pause()
         else:
-            future.waits(self)
+            future.task = self
 
     def go_on(self) -> None:
         """Run the coroutine up to its next wait."""
@@ -162,6 +161,8 @@ class Task:
             future = work.send(None)
         except StopIteration as end:
             self._end(end.value)
+        except KafkaError as error:
+            self._end(kept(error))
         except Exception as error:
             self._end(error)
         else:
@@ -170,7 +171,7 @@ class Task:
             elif future is None:
                 return True
             else:
-                future.waits(self)
+                future.task = self
         return False
 
     def cancel(self) -> None:
@@ -185,8 +186,9 @@ class Task:
         self._slices.add(self)
 
     def _end(self, outcome: Any) -> None:
-        then, self._coroutine, self._then = self._then, None, _ignore
-        then(kept(outcome) if isinstance(outcome, KafkaError) else outcome)
+        then = self._then
+        self._coroutine, self._then = None, _ignore
+        then(outcome)
 
 
 def _ignore(outcome: object) -> None:
@@ -246,6 +248,17 @@ async def run_steps(runner: StepRunner, steps: Steps[T]) -> T:
     future: Future[T] = Future()
     runner.start(steps, future.complete, future.complete)
     return await future
+
+
+async def in_thread(runner: StepRunner, job: Callable[[], T]) -> T:
+    """The value of a job that waits for a disk or a name server. It is finished if the client disconnects."""
+
+    def steps() -> Steps[T]:
+        results: list[T] = []
+        yield lambda: results.append(job())
+        return results[0]
+
+    return await run_steps(runner, steps())
 
 
 class TaskGroup:

@@ -31,9 +31,9 @@ LATE: Final = (
     "storage.recover.recovery",
     "storage.recover.swap",
     "coord.client_metrics.subscriptions",
-    "coord.cluster.image_diff",
-    "coord.cluster.image_records",
-    "coord.cluster.metadata_limits",
+    "coord.cluster.metadata_log.image_diff",
+    "coord.cluster.metadata_log.image_records",
+    "coord.cluster.changes.metadata_limits",
     "coord.groups.assignors.simple",
     "coord.groups.consumer.groups",
     "coord.groups.coordinator",
@@ -71,7 +71,7 @@ LATE: Final = (
 """What functions of the modules that a start has imported import; `tests/broker/server/test_warm_up.py` compares it."""
 LATE_OF_CONTROLLER: Final = (
     *("wire.codec.structs", "wire.codec.message_codec", "storage.recover.recovery", "storage.recover.swap"),
-    *("coord.cluster.image_records", "broker.config.config_schema", "broker.metadata.controller_requests"),
+    *("coord.cluster.metadata_log.image_records", "broker.config.config_schema", "broker.metadata.controller_requests"),
     "broker.metadata.token_expiry",
     *("broker.apis.metering", "broker.net.refused_sockets", "broker.security.client_quotas"),
     "broker.security.ip_rates",

@@ -1,6 +1,6 @@
 """A partition's log: appended to at the end, read by offset, truncated at either end.
 
-Invariants (those of durability are in `storage.local_log`):
+Invariants (the invariants of durability are in `storage.local_log`):
 - the state in memory never runs ahead of the file: a failed write is undone and leaves the log as it was;
 - `log_start_offset <= high_watermark <= log_end_offset`; offsets are assigned only here;
 - every batch carries the leader epoch under which it was appended (R1), and the epoch cache has it (R2).
@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, TypeVar
 from barnabas.storage.append.batch_check import Origin, check_batches
 from barnabas.storage.append.flush_job import FlushJob
 from barnabas.storage.append.offset_assignment import AppendInfo, assign_offsets
-from barnabas.storage.batch_content import Budget
-from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import Files
 from barnabas.storage.local_log import LocalLog
@@ -31,6 +29,7 @@ from barnabas.storage.read.log_reader import LogRead, checked
 from barnabas.storage.recover import loader
 from barnabas.storage.segments.segment import Segment, roll_jitter_ms, should_roll
 from barnabas.storage.segments.txn_index import AbortedTransaction
+from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.batches.records import CONTROL_BIT, MAX_INT32, NO_TIMESTAMP
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -95,7 +94,7 @@ class Log(LocalLog):
     ) -> Log:
         """Load the log in `directory`, or make an empty one; after an unclean stop, recover it.
 
-        The three offsets are those of the checkpoint files. `may_have_gaps`: offsets may be missing anywhere, as in a
+        The three offsets come from the checkpoint files. `may_have_gaps`: offsets may be missing anywhere, as in a
         log under repair. `is_replica`: they may be missing within a segment, where the leader had compacted its log.
         `is_made`: the directory was just made by `new_directories`, and nothing is read from it.
 
@@ -152,17 +151,18 @@ class Log(LocalLog):
         now_ms: int,
         now: float,
         origin: Origin = "client",
-        budget: Budget | None = None,
-        is_validated: bool = False,
+        headers: list[BatchHeader] | None = None,
     ) -> AppendInfo:
         """Append record batches: check them, assign offsets in place, write them with one write.
 
         `records` must be writable and must not be used by others during the call. `now_ms` is the wall clock for
-        timestamps, `now` the monotonic clock in seconds for rolling. Raises KafkaError with Kafka's code for invalid
-        batches, KAFKA_STORAGE_ERROR when the disk failed, UnfinishedCheck (see there); the log is unchanged then.
+        timestamps, `now` the monotonic clock in seconds for rolling; `headers` are those of batches that have been
+        checked. Raises KafkaError with Kafka's code for invalid batches, KAFKA_STORAGE_ERROR when the disk failed; the
+        log is unchanged then.
         """
         config = self.config
-        headers = check_batches(records, config, origin, now_ms, budget, is_validated=is_validated)
+        if headers is None:
+            headers = check_batches(records, config, origin, now_ms)
         offset = self.log_end_offset
         markers: list[_Marker] = []
         for header in headers:
@@ -222,7 +222,9 @@ class Log(LocalLog):
         """
         config = self.config
         segment = self.segments.active
-        max_timestamp = max([header.max_timestamp for header in headers])
+        max_timestamp = headers[0].max_timestamp
+        if len(headers) > 1:
+            max_timestamp = max([header.max_timestamp for header in headers])
         try:
             if should_roll(segment, config, len(records), last_offset, max_timestamp, now):
                 segment = self.roll(now)
@@ -269,7 +271,7 @@ class Log(LocalLog):
     # --- reading
 
     def read(self, offset: int, max_bytes: int, *, limit_offset: int, min_one_batch: bool) -> LogRead:
-        """Read batches from the one that holds `offset`, up to `max_bytes` and below `limit_offset`.
+        """Read batches from the batch that holds `offset` on, up to `max_bytes` and below `limit_offset`.
 
         The last batch of the slice may be incomplete, as in Kafka. With `min_one_batch` the first batch is returned
         whole even if it is larger than `max_bytes`; otherwise nothing is returned then.

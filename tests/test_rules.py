@@ -9,17 +9,16 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.structure.statements import statements
+from tests.structure.named_tests import NAMED_TEST, ROOT, exists
 from tests.support.cases import for_each
+from tests.support.source import statements
 
-ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "contributing" / "rules.md").read_text(encoding="utf-8")
 RULE = re.compile(r"^\*\*([RLITG]\d+)\. .*?(?=^\*\*|^## |\Z)", re.MULTILINE | re.DOTALL)
 RULES = {found[1]: found[0] for found in RULE.finditer(PAGE)}
 LIKE_A_RULE = re.compile(r"[RLITG]\d{1,2}(?!\d)")
 """What has the form of a rule's number, anywhere: a search that is much faster than reading comments."""
 CITED = re.compile(r"(?<![\w/`])([RLITG])(\d{1,2})(?:-\1(\d{1,2}))?\b(?!\.\d)")
-NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 SOURCES = ("barnabas", "wire", "storage", "coord", "broker", "tests", "bench", "compat")
 
 
@@ -38,13 +37,6 @@ def prose(source: str) -> Iterator[str]:
     for node in statements(ast.parse(source)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.value.value
-
-
-def exists(file: str, name: str) -> bool:
-    """Whether a test, or a table of cases, is in a file."""
-    path = ROOT / file
-    source = path.read_text(encoding="utf-8") if path.is_file() else ""
-    return re.search(rf"^\s*(?:(?:async )?def|class) {name}\b|^{name} = ", source, re.MULTILINE) is not None
 
 
 def cited_rules(text: str) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from barnabas.broker.config.keys import BROKER_KEYS, OWN_KEYS
-from tests.test_rules import NAMED_TEST, ROOT, exists
+from tests.structure.named_tests import NAMED_TEST, ROOT, exists
 
 PAGE = (ROOT / "docs" / "evidence" / "threat-model.md").read_text(encoding="utf-8")
 KEY = re.compile(r"`([a-z]+(?:\.[a-z]+)+)`")

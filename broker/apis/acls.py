@@ -1,16 +1,16 @@
 """DescribeAcls (29), CreateAcls (30), DeleteAcls (31), on the listeners of brokers and of controllers.
 
-KIP-140; v1 prefixes (KIP-290). Without an authorizer there is nobody who would ask the ACLs: SECURITY_DISABLED.
+KIP-140; v1 prefixes (KIP-290). Without an authorizer, which would use the ACLs, the error is SECURITY_DISABLED.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.metadata_changes import LONG_FROM, change_metadata
 from barnabas.broker.apis.registry import api
-from barnabas.broker.apis.sliced_response import respond_in_steps
+from barnabas.broker.waiting import pause
 from barnabas.coord.security.acl_filters import filter_of
 from barnabas.coord.security.acls import Operation, recorded_acl
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -29,27 +29,22 @@ from barnabas.wire.messages.acls import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.net.delayed_response import DelayedResponse
 
 ACLS_OF_A_STEP = 200
 """Each takes a few microseconds."""
 
 
 @api(DescribeAclsRequest, requires=Operation.DESCRIBE)
-def describe_acls(ctx: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse | DelayedResponse:
+async def describe_acls(ctx: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
     """The ACLs that the filter means, by their resources."""
     _check_authorizer(ctx, "No Authorizer is configured on the broker")
     codes = (request.resource_type_filter, request.pattern_type_filter, request.operation, request.permission_type)
     _check_codes(codes)
-    return respond_in_steps(ctx, _describe(ctx, request))
-
-
-def _describe(ctx: RequestContext, request: DescribeAclsRequest) -> Generator[None, None, DescribeAclsResponse]:
-    wanted = filter_of(request)
+    acl_filter = filter_of(request)
     resources: dict[tuple[int, str, int], DescribeAclsResource] = {}
     for count, record in enumerate(list(ctx.broker.image.acls.values()), 1):
         acl = recorded_acl(record)
-        if wanted.matches(acl):
+        if acl_filter.matches(acl):
             key = (acl.resource_type, acl.resource_name, acl.pattern_type)
             resource = resources.get(key)
             if resource is None:
@@ -62,7 +57,7 @@ def _describe(ctx: RequestContext, request: DescribeAclsRequest) -> Generator[No
                 )
             )
         if count % ACLS_OF_A_STEP == 0:
-            yield
+            await pause()
     return DescribeAclsResponse(error_message=None, resources=list(resources.values()))
 
 
@@ -72,14 +67,14 @@ def _none_created(request: CreateAclsRequest, error: KafkaError) -> CreateAclsRe
     )
 
 
-@api(CreateAclsRequest, requires=Operation.ALTER, on_error=_none_created)
-def create_acls(ctx: RequestContext, request: CreateAclsRequest) -> DelayedResponse:
+@api(CreateAclsRequest, requires=Operation.ALTER, on_error=_none_created, send_before_close=True)
+async def create_acls(ctx: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
     """Create each ACL, or report its error."""
     _check_authorizer(ctx, "No Authorizer is configured.")
-    for one in request.creations:
-        _check_codes((one.resource_type, one.resource_pattern_type, one.operation, one.permission_type))
+    for acl in request.creations:
+        _check_codes((acl.resource_type, acl.resource_pattern_type, acl.operation, acl.permission_type))
     local = ctx.broker.controller.local
-    return change_metadata(ctx, lambda: local.create_acls_in_steps(request), items=len(request.creations))
+    return await change_metadata(ctx, lambda: local.create_acls_in_steps(request), items=len(request.creations))
 
 
 def _none_deleted(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsResponse:
@@ -89,14 +84,14 @@ def _none_deleted(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsRe
     )
 
 
-@api(DeleteAclsRequest, requires=Operation.ALTER, on_error=_none_deleted)
-def delete_acls(ctx: RequestContext, request: DeleteAclsRequest) -> DelayedResponse:
+@api(DeleteAclsRequest, requires=Operation.ALTER, on_error=_none_deleted, send_before_close=True)
+async def delete_acls(ctx: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
     """Delete the ACLs that the filters mean; the response lists them."""
     _check_authorizer(ctx, "No Authorizer is configured.")
-    for one in request.filters:
-        _check_codes((one.resource_type_filter, one.pattern_type_filter, one.operation, one.permission_type))
+    for acl in request.filters:
+        _check_codes((acl.resource_type_filter, acl.pattern_type_filter, acl.operation, acl.permission_type))
     local = ctx.broker.controller.local
-    return change_metadata(ctx, lambda: local.delete_acls_in_steps(request), items=LONG_FROM)
+    return await change_metadata(ctx, lambda: local.delete_acls_in_steps(request), items=LONG_FROM)
 
 
 def _check_authorizer(ctx: RequestContext, text: str) -> None:

@@ -6,11 +6,10 @@ the directory when it comes, and answered REPLICA_NOT_AVAILABLE until then, as i
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.registry import api
-from barnabas.broker.apis.sliced_response import respond_in_steps
+from barnabas.broker.waiting import pause
 from barnabas.coord.security.acls import Operation
 from barnabas.storage import layout
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -23,7 +22,6 @@ from barnabas.wire.messages.log_dirs import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker, RequestContext
-    from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.storage.directories.log_dir import LogDir
 
 
@@ -44,28 +42,24 @@ def _none_moved(request: AlterReplicaLogDirsRequest, error: KafkaError) -> Alter
 
 
 @api(AlterReplicaLogDirsRequest, requires=Operation.ALTER, on_error=_none_moved)
-def alter_replica_log_dirs(
+async def alter_replica_log_dirs(
     ctx: RequestContext, request: AlterReplicaLogDirsRequest
-) -> AlterReplicaLogDirsResponse | DelayedResponse:
+) -> AlterReplicaLogDirsResponse:
     """Begin the moves."""
-    return respond_in_steps(ctx, _steps(ctx.broker, request))
-
-
-def _steps(broker: Broker, request: AlterReplicaLogDirsRequest) -> Generator[None, None, AlterReplicaLogDirsResponse]:
-    wanted = {  # the last directory counts if a replica is named with several
+    paths = {  # the last directory counts if a replica is named with several
         (topic.name, index): directory.path
         for directory in request.dirs
         for topic in directory.topics
         for index in topic.partitions
     }
     results: dict[str, AlterReplicaLogDirTopicResult] = {}
-    for number, ((topic, index), path) in enumerate(wanted.items()):
+    for number, ((topic, index), path) in enumerate(paths.items()):
         if number:
-            yield
+            await pause()
         result = results.get(topic)
         if result is None:
             result = results[topic] = AlterReplicaLogDirTopicResult(topic_name=topic)
-        code = _move(broker, path, topic, index)
+        code = _move(ctx.broker, path, topic, index)
         result.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=int(code)))
     return AlterReplicaLogDirsResponse(results=list(results.values()))
 
@@ -81,8 +75,8 @@ def _move(broker: Broker, path: str, topic: str, index: int) -> ErrorCode:
             if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
                 raise
             broker.log_dirs.prefer(topic, index, log_dir)
-            known = broker.image.partition(topic, index)
-            return error.code if known is None else ErrorCode.REPLICA_NOT_AVAILABLE
+            exists = broker.image.partition(topic, index) is not None
+            return ErrorCode.REPLICA_NOT_AVAILABLE if exists else error.code
         broker.dir_moves.move(partition, log_dir)
     except KafkaError as error:
         return error.code

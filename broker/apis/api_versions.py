@@ -1,4 +1,4 @@
-"""ApiVersions (18) of brokers: the APIs of the registry with their versions, features (KIP-35, KIP-511, KIP-584).
+"""ApiVersions (18): the APIs of the kind of listener with their versions, features (KIP-35, KIP-511, KIP-584).
 
 A request with an unsupported version of ApiVersions is answered in version 0 with UNSUPPORTED_VERSION and the versions
 of ApiVersions only.
@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.registry import BROKER_APIS, TELEMETRY_APIS, api, served_versions
+from barnabas.broker.apis.registry import BROKER_APIS, CONTROLLER, CONTROLLER_APIS, TELEMETRY_APIS, api, served_versions
 from barnabas.broker.config.keys.own import METRICS_LISTENER
 from barnabas.broker.net.encoded_response import EncodedResponse
 from barnabas.wire.api_keys import ApiKey
@@ -52,6 +52,12 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersion
         encoded.chunks = whole_answer(ctx.broker.metadata, _shown(ctx)).encode_chunks(ctx.api_version)
         ctx.broker.encoded_api_versions[ctx.api_version] = (ctx.broker.image.offset, encoded)
     return encoded
+
+
+@api(ApiVersionsRequest, listener=CONTROLLER)
+def controllers_api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    """Return every API of a controller with its versions, and the features."""
+    return refused(ctx, request) or whole_answer(ctx.broker.metadata, CONTROLLER_APIS)
 
 
 def _shown(ctx: RequestContext) -> list[ApiKey]:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.apis.registry import Route, Routes
 from barnabas.broker.config.keys.own import REQUEST_MAX_ELEMENTS
 from barnabas.broker.context import RequestContext
-from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.security.sasl_authenticator import Admission, AuthenticationRefused, SaslAuthenticator
+from barnabas.broker.waiting import sleep_until, start
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.frame import SIZE, parse_request_header
 
@@ -49,8 +49,9 @@ def is_admitted(broker: Broker, routes: Routes, connection: Connection, frame: m
         route = copy(routes.find(api_key, api_version))
         header, position = parse_request_header(frame)
         request, _ = route.request_codec.parse_within(frame, position, broker.config[REQUEST_MAX_ELEMENTS])
-        answer = route.error_response(request, authenticator.illegal(api_key))  # None: it has no place for an error
-        route.handler = lambda ctx, _request: refuse(ctx.broker, ctx.connection, authenticator, answer)
+        response = route.error_response(request, authenticator.illegal(api_key))  # None: it has no place for an error
+        route.handler = lambda ctx, _request: refuse(ctx.broker, ctx.connection, authenticator, response)
+        route.send_before_close = True
         context = RequestContext(
             broker,
             connection,
@@ -64,30 +65,31 @@ def is_admitted(broker: Broker, routes: Routes, connection: Connection, frame: m
     return False
 
 
-def refuse(
+async def refuse(
     broker: Broker, connection: Connection, authenticator: SaslAuthenticator, outcome: Message | KafkaError | None
-) -> DelayedResponse:
-    """The answer to a failed authentication: sent after a delay; nothing is read meanwhile, nor later."""
+) -> Message | None:
+    """The response to a failed authentication, after a delay; nothing is read meanwhile, nor later."""
     connection.is_closing = True
-    timers = broker.loop.timers
-    delayed = DelayedResponse(send_before_close=True)
-    timer = timers.at(broker.loop.now() + authenticator.failure_delay_s, lambda: delayed.complete(outcome))
-    delayed.on_cancel = timer.cancel
-    return delayed
+    await sleep_until(broker.loop.timers, broker.loop.now() + authenticator.failure_delay_s)
+    if isinstance(outcome, KafkaError):
+        raise outcome
+    return outcome
 
 
 def _answer_token(broker: Broker, connection: Connection, authenticator: SaslAuthenticator, token: bytes) -> None:
     """Answer a token that came without a header (SaslHandshake v0)."""
     try:
-        answer = authenticator.token(token)
+        response = authenticator.token(token)
     except AuthenticationRefused:
-        delayed = connection.delayed = refuse(broker, connection, authenticator, None)
 
         def close(_: object) -> None:
             connection.delayed = None
             connection.on_output(connection)
 
-        delayed.attach(close)
+        task = start(refuse(broker, connection, authenticator, None), broker.loop.slices, close)
+        assert task is not None
+        task.send_before_close = True
+        connection.delayed = task
         return
-    connection.out.append(SIZE.pack(len(answer)) + answer)
-    connection.out_bytes += SIZE.size + len(answer)
+    connection.out.append(SIZE.pack(len(response)) + response)
+    connection.out_bytes += SIZE.size + len(response)

@@ -1,19 +1,28 @@
-"""Administration of a cluster, on brokers that have the controller in their process.
+"""What the pure controller of a cluster answers (`metadata.controller_requests`), for administrators and for brokers.
 
-ElectLeaders (43), AlterPartitionReassignments (45), ListPartitionReassignments (46), DescribeQuorum (55),
-UnregisterBroker (64), AddRaftVoter (80) and RemoveRaftVoter (81): the same answers as on a controller listener. Other
-brokers forward these requests. KIP-455, KIP-460, KIP-595, KIP-631, KIP-853.
+ElectLeaders (43), AlterPartitionReassignments (45), ListPartitionReassignments (46) and UnregisterBroker (64) of
+administrators are answered on both kinds of listeners, where the controller is in the process; other brokers forward
+them. AlterPartition (56), BrokerRegistration (62), BrokerHeartbeat (63), AllocateProducerIds (67) and
+AssignReplicasToDirs (73) are requests of brokers. Each is validated when all earlier changes are in effect, and is
+answered when its records are durable and in effect. KIP-455, KIP-460, KIP-497, KIP-631, KIP-730, KIP-858.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.apis.registry import api, check_cluster
-from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.apis.metadata_changes import ask_controller
+from barnabas.broker.apis.registry import CONTROLLER, api, check_cluster
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.cluster import UnregisterBrokerRequest
+from barnabas.wire.messages.cluster import (
+    AllocateProducerIdsRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    UnregisterBrokerRequest,
+)
+from barnabas.wire.messages.log_dirs import AssignReplicasToDirsRequest
+from barnabas.wire.messages.replication import AlterPartitionRequest
 from barnabas.wire.messages.topics import (
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,
@@ -25,19 +34,43 @@ from barnabas.wire.messages.topics import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
+    from barnabas.wire.messages.cluster import UnregisterBrokerResponse
     from barnabas.wire.schema import Message
-
 
 FIRST_ELECTION_WITH_ERROR = 1
 
 
-def elect_leaders(ctx: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse | DelayedResponse:
-    """Have the controller of this process elect leaders, if the client may ask for that."""
+@api(AllocateProducerIdsRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION, send_before_close=True)
+@api(AlterPartitionRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION, send_before_close=True)
+@api(AlterPartitionReassignmentsRequest, requires=Operation.ALTER, send_before_close=True)
+@api(AssignReplicasToDirsRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION, send_before_close=True)
+@api(BrokerHeartbeatRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION, send_before_close=True)
+@api(BrokerRegistrationRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION, send_before_close=True)
+@api(ListPartitionReassignmentsRequest, requires=Operation.DESCRIBE, send_before_close=True)
+@api(UnregisterBrokerRequest, listener=CONTROLLER, requires=Operation.ALTER, send_before_close=True)
+async def answer_by_controller(ctx: RequestContext, request: Message) -> Any:
+    """Have the controller of this process answer."""
+    return await ask_controller(ctx, request)
+
+
+@api(UnregisterBrokerRequest, requires=Operation.ALTER, send_before_close=True)
+async def unregister_broker(ctx: RequestContext, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
+    """Unregister another broker: this one is running."""
+    if request.broker_id == ctx.broker.node_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker {request.broker_id} is this node, which is running.")
+    response: UnregisterBrokerResponse = await ask_controller(ctx, request)
+    return response
+
+
+@api(ElectLeadersRequest, send_before_close=True)
+async def elect_leaders(ctx: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    """Elect leaders, if the client may ask for that."""
     try:
         check_cluster(ctx, Operation.ALTER)
     except KafkaError as error:
         return _no_elections(request, error, ctx.api_version)
-    return _ask(ctx, request)
+    response: ElectLeadersResponse = await ask_controller(ctx, request)
+    return response
 
 
 def _no_elections(request: ElectLeadersRequest, error: KafkaError, version: int) -> ElectLeadersResponse:
@@ -57,27 +90,3 @@ def _no_elections(request: ElectLeadersRequest, error: KafkaError, version: int)
             for topic in request.topic_partitions or ()
         ],
     )
-
-
-api(ElectLeadersRequest)(elect_leaders)
-
-
-@api(AlterPartitionReassignmentsRequest, requires=Operation.ALTER)
-@api(ListPartitionReassignmentsRequest, requires=Operation.DESCRIBE)
-def answer(ctx: RequestContext, request: Message) -> DelayedResponse:
-    """Have the controller of this process answer."""
-    return _ask(ctx, request)
-
-
-def _ask(ctx: RequestContext, request: Message) -> DelayedResponse:
-    delayed = DelayedResponse(send_before_close=True)
-    ctx.broker.controller.request(request, ctx.api_version, delayed.complete)
-    return delayed
-
-
-@api(UnregisterBrokerRequest, requires=Operation.ALTER)
-def unregister_broker(ctx: RequestContext, request: UnregisterBrokerRequest) -> DelayedResponse:
-    """Unregister another broker: this one is running."""
-    if request.broker_id == ctx.broker.node_id:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker {request.broker_id} is this node, which is running.")
-    return _ask(ctx, request)

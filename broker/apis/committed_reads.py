@@ -2,59 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import TYPE_CHECKING, TypeVar
 
-from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.wire.errors import ErrorCode
+from barnabas.broker.waiting import Future, until
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.partition import Partition
+    from barnabas.broker.waiting import Waiting
 
 R = TypeVar("R", bound=Message)
 
 
-def once_committed(response: R, partitions: Collection[Partition], loop: Loop, limit_s: float) -> R | DelayedResponse:
-    """Send `response` when all records that these partitions hold now are committed.
+def once_committed(response: R, partitions: Collection[Partition], loop: Loop, limit_s: float) -> R | Waiting[R]:
+    """`response`, or a coroutine that returns it when all records that these partitions hold now are committed."""
+    return _once_committed(response, partitions, loop, limit_s) if partitions else response
 
-    If one of them will never be, the whole request is answered with NOT_COORDINATOR; if they are not after `limit_s`,
-    with COORDINATOR_LOAD_IN_PROGRESS, so that the client asks again, and its connection does not wait for ever for
-    replicas that are gone. A coordinator that has just moved here may wait for its followers' next fetches. Kafka
-    answers from what is committed meanwhile: an older state, which is right as well.
+
+async def _once_committed(response: R, partitions: Collection[Partition], loop: Loop, limit_s: float) -> R:
+    await all_committed(partitions, loop, limit_s)
+    return response
+
+
+async def all_committed(partitions: Collection[Partition], loop: Loop, limit_s: float) -> None:
+    """Wait until all records that these partitions hold now are committed.
+
+    KafkaError(NOT_COORDINATOR) if one of them will never be; COORDINATOR_LOAD_IN_PROGRESS if they are not after
+    `limit_s`, so that the client asks again, and its connection does not wait for ever for replicas that are gone. A
+    coordinator that has just moved here may wait for its followers' next fetches. Kafka answers from what is committed
+    meanwhile: an older state, which is right as well.
     """
     if not partitions:
-        return response
-    delayed = DelayedResponse(send_before_close=True)
-    left = len(partitions)
-    waiting: list[Callable[[ErrorCode], None]] = []
+        return
+    done: Future[None] = Future()
+    missing = len(partitions)
 
-    def committed(error: ErrorCode) -> None:
-        nonlocal left
-        left -= 1
-        if error:
-            forget()
-            delayed.fail(ErrorCode.NOT_COORDINATOR)
-        elif not left:
-            forget()
-            delayed.resolve(response)
+    def decided(code: ErrorCode) -> None:
+        nonlocal missing
+        missing -= 1
+        if code:
+            done.complete(KafkaError(ErrorCode.NOT_COORDINATOR))
+        elif not missing:
+            done.complete()
 
-    def out_of_time() -> None:
-        forget()
-        delayed.fail(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-
-    def forget() -> None:
-        timer.cancel()
-        for one in waiting if left else ():
-            for partition in partitions:
-                partition.forget(one)
-        waiting.clear()  # it refers to this function
-
-    then = delayed.guard(committed)
-    waiting.append(then)
-    timer = loop.timers.at(loop.now() + limit_s, out_of_time)
-    delayed.on_cancel = forget
     for partition in partitions:
-        partition.when_committed(partition.log.log_end_offset - 1, then)
-    return delayed
+        partition.when_committed(partition.log.log_end_offset - 1, decided)
+    late = KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    try:
+        await until(loop.timers, loop.now() + limit_s, done, late)
+    finally:
+        for partition in partitions if missing else ():
+            partition.forget(decided)

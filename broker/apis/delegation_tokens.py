@@ -1,8 +1,9 @@
 """CreateDelegationToken (38), RenewDelegationToken (39), ExpireDelegationToken (40), DescribeDelegationToken (41).
 
-KIP-48, KIP-373. Who is not authenticated, or only by a token, may not ask (`check_allowed`): a token makes no token.
-Owners and renewers may renew, expire and see their tokens; for those of others there are ACLs of users and tokens.
-Changes are the controller's, a description is of this broker's metadata. Source: Kafka 4.4 `KafkaApis`.
+KIP-48, KIP-373. A client that is not authenticated, or only by a token, is refused (`check_allowed`): a token makes no
+token. Owners and renewers may renew, expire and see their tokens; for other tokens there are ACLs of users and tokens.
+Changes are the controller's, a description is of this broker's metadata. The brokers that forward a change to a
+controller have checked how the client is authenticated. Source: Kafka 4.4 `KafkaApis`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.apis.metadata_changes import change_metadata
-from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.registry import CONTROLLER, api
 from barnabas.broker.config.keys.general import (
     DELEGATION_TOKEN_EXPIRY_TIME_MS,
     DELEGATION_TOKEN_MAX_LIFETIME_MS,
@@ -43,7 +44,6 @@ from barnabas.wire.types import uuid_to_text
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.coord.cluster.local_controller import Outcome
     from barnabas.wire.messages.metadata_records import DelegationTokenRecord
     from barnabas.wire.schema import Message
@@ -59,56 +59,55 @@ def token_settings(config: ServerConfig) -> TokenSettings:
 
 
 def check_allowed(ctx: RequestContext) -> None:
-    """KafkaError(DELEGATION_TOKEN_REQUEST_NOT_ALLOWED) for who is nobody, or authenticated by a token."""
+    """KafkaError(DELEGATION_TOKEN_REQUEST_NOT_ALLOWED) if the client is anonymous, or authenticated by a token."""
     protocol = ctx.connection.security_protocol
-    is_nobody = protocol == "PLAINTEXT" or (protocol == "SSL" and ctx.principal.name == "ANONYMOUS")
-    if is_nobody or ctx.principal.is_token_authenticated:
+    is_anonymous = protocol == "PLAINTEXT" or (protocol == "SSL" and ctx.principal.name == "ANONYMOUS")
+    if is_anonymous or ctx.principal.is_token_authenticated:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
 
 
-def change(ctx: RequestContext, request: Message) -> Message | DelayedResponse:
+@api(CreateDelegationTokenRequest, listener=CONTROLLER, send_before_close=True)
+@api(ExpireDelegationTokenRequest, listener=CONTROLLER, send_before_close=True)
+@api(RenewDelegationTokenRequest, listener=CONTROLLER, send_before_close=True)
+async def change(ctx: RequestContext, request: Message) -> Message:
     """Have the controller of this process change a token; how the client is authenticated was checked before."""
-    if isinstance(request, CreateDelegationTokenRequest) and not _may_make(ctx, request):
-        return _failed(ctx, request, int(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED))
     broker = ctx.broker
+    if isinstance(request, CreateDelegationTokenRequest):
+        owner = str(owner_of(request, ctx.principal))
+        if owner != str(ctx.principal) and not ctx.is_allowed(Operation.CREATE_TOKENS, ResourceType.USER, owner):
+            return _failed(ctx, request, int(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED))
     settings = token_settings(broker.config)
 
     def validate() -> Outcome[Any]:
         from barnabas.coord.cluster.local_controller import Outcome
 
         image = broker.image
-        asked = Asked(ctx.principal, broker.loop.now_ms(), image.metadata_version)
+        origin = Asked(ctx.principal, broker.loop.now_ms(), image.metadata_version)
         if isinstance(request, CreateDelegationTokenRequest):
-            return Outcome(*create_token(settings, request, asked, lambda: uuid_to_text(broker.log_dirs.new_id())))
+            return Outcome(*create_token(settings, request, origin, lambda: uuid_to_text(broker.log_dirs.new_id())))
         if isinstance(request, RenewDelegationTokenRequest):
-            return Outcome(*renew_token(settings, image.tokens, request, asked))
+            return Outcome(*renew_token(settings, image.tokens, request, origin))
         assert isinstance(request, ExpireDelegationTokenRequest)
-        return Outcome(*expire_token(settings, image.tokens, request, asked))
+        return Outcome(*expire_token(settings, image.tokens, request, origin))
 
-    return change_metadata(ctx, validate)
+    return await change_metadata(ctx, validate)
 
 
-@api(CreateDelegationTokenRequest)
-@api(ExpireDelegationTokenRequest)
-@api(RenewDelegationTokenRequest)
-def change_if_allowed(ctx: RequestContext, request: Message) -> Message | DelayedResponse:
-    """Check who asks on a broker's listener, then change a token."""
-    return refused(ctx, request) or change(ctx, request)
+@api(CreateDelegationTokenRequest, send_before_close=True)
+@api(ExpireDelegationTokenRequest, send_before_close=True)
+@api(RenewDelegationTokenRequest, send_before_close=True)
+async def change_if_allowed(ctx: RequestContext, request: Message) -> Message:
+    """Check the client of a broker's listener, then change a token."""
+    return refused(ctx, request) or await change(ctx, request)
 
 
 def refused(ctx: RequestContext, request: Message) -> Message | None:
-    """The answer for who may not ask; None for others."""
+    """The response to a client that may not change tokens; None for others."""
     try:
         check_allowed(ctx)
     except KafkaError as error:
         return _failed(ctx, request, int(error.code))
     return None
-
-
-def _may_make(ctx: RequestContext, request: CreateDelegationTokenRequest) -> bool:
-    """Whether one may make tokens of this owner."""
-    owner = str(owner_of(request, ctx.principal))
-    return owner == str(ctx.principal) or ctx.is_allowed(Operation.CREATE_TOKENS, ResourceType.USER, owner)
 
 
 def _failed(ctx: RequestContext, request: Message, code: int) -> Message:
@@ -123,7 +122,7 @@ def _failed(ctx: RequestContext, request: Message, code: int) -> Message:
 def describe_delegation_token(
     ctx: RequestContext, request: DescribeDelegationTokenRequest
 ) -> DescribeDelegationTokenResponse:
-    """The tokens of owners that one may see, with their HMACs."""
+    """The tokens of owners that the client may see, with their HMACs."""
     check_allowed(ctx)
     secret = ctx.broker.config[DELEGATION_TOKEN_SECRET_KEY]
     if not secret:

@@ -1,12 +1,16 @@
-"""DescribeCluster (60). v1 endpoint types (KIP-919), v2 fenced brokers (KIP-1073); our own: the load."""
+"""DescribeCluster (60) of brokers, and of a controller for tools with --bootstrap-controller.
+
+v1 endpoint types (KIP-919), v2 fenced brokers (KIP-1073); our own: the load.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.authorized_operations import cluster_operations
-from barnabas.broker.apis.registry import api
-from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.apis.registry import CONTROLLER, api
+from barnabas.broker.waiting import Future
+from barnabas.coord.security.acls import Operation
 from barnabas.wire.clients.broker_load import TAG, BrokerLoad, encode, is_asked_for
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
@@ -19,7 +23,7 @@ ENDPOINT_CONTROLLERS = 2
 
 
 @api(DescribeClusterRequest)
-def describe_cluster(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse | DelayedResponse:
+async def describe_cluster(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
     """Describe the live brokers, and the fenced ones if they are asked for; for Barnabas' tools with the own load."""
     if request.endpoint_type == ENDPOINT_CONTROLLERS:
         raise KafkaError(
@@ -28,16 +32,23 @@ def describe_cluster(ctx: RequestContext, request: DescribeClusterRequest) -> De
         )
     if request.endpoint_type != ENDPOINT_BROKERS:
         raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
-    brokers = [
+    load: Future[BrokerLoad] = Future()
+    has_load = bool(request.unknown_tagged_fields) and is_asked_for(request.unknown_tagged_fields)
+    if has_load:
+        ctx.broker.load.current(load.complete)
+    tagged_fields = ((TAG, encode(await load)),) if has_load else ()
+    brokers = [  # read when the load is known: brokers may have come and gone while the disks were asked
         DescribeClusterBroker(broker_id=node_id, host=host, port=port, rack=rack)
         for node_id, host, port, rack in ctx.broker.endpoints(ctx)
     ]
     if request.include_fenced_brokers:
         brokers += [
-            DescribeClusterBroker(broker_id=broker.id, host=one.host, port=one.port, rack=broker.rack, is_fenced=True)
+            DescribeClusterBroker(
+                broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=True
+            )
             for _, broker in sorted(ctx.broker.image.brokers.items())
-            for one in broker.endpoints
-            if broker.fenced and one.name == ctx.listener
+            for endpoint in broker.endpoints
+            if broker.fenced and endpoint.name == ctx.listener
         ]
     response = DescribeClusterResponse(
         endpoint_type=ENDPOINT_BROKERS,
@@ -46,17 +57,29 @@ def describe_cluster(ctx: RequestContext, request: DescribeClusterRequest) -> De
         brokers=brokers,
         cluster_authorized_operations=cluster_operations(ctx, request.include_cluster_authorized_operations),
     )
-    if not request.unknown_tagged_fields or not is_asked_for(request.unknown_tagged_fields):
-        return response
-    return _with_load(ctx, response)
+    response.unknown_tagged_fields = tagged_fields
+    return response
 
 
-def _with_load(ctx: RequestContext, response: DescribeClusterResponse) -> DelayedResponse:
-    delayed = DelayedResponse()
-
-    def add(load: BrokerLoad) -> None:
-        response.unknown_tagged_fields = ((TAG, encode(load)),)
-        delayed.resolve(response)
-
-    ctx.broker.load.current(delayed.guard(add))
-    return delayed
+@api(DescribeClusterRequest, listener=CONTROLLER, requires=Operation.ALTER)
+def describe_controllers(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    """Describe the only controller."""
+    if request.endpoint_type == ENDPOINT_BROKERS:
+        raise KafkaError(
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER",
+        )
+    if request.endpoint_type != ENDPOINT_CONTROLLERS:
+        raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+    quorum = ctx.broker.controller.quorum
+    endpoint = quorum.endpoint(ctx.listener)
+    return DescribeClusterResponse(
+        error_message=None,
+        endpoint_type=ENDPOINT_CONTROLLERS,
+        cluster_id=quorum.cluster_id,
+        controller_id=quorum.node_id,
+        brokers=[]
+        if endpoint is None
+        else [DescribeClusterBroker(broker_id=quorum.node_id, host=endpoint.host, port=endpoint.port, rack=None)],
+        cluster_authorized_operations=cluster_operations(ctx, request.include_cluster_authorized_operations),
+    )

@@ -11,46 +11,42 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.registry import api
-from barnabas.coord.cluster.feature_changes import FeatureUpdate
-from barnabas.coord.cluster.local_controller import Outcome
+from barnabas.coord.cluster.changes.feature_changes import FeatureUpdate
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import UpdatableFeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.net.delayed_response import DelayedResponse
-    from barnabas.broker.steps import Steps
-    from barnabas.coord.cluster.local_controller import Outcome
 
 logger = logging.getLogger("kafka.controller.FeatureControlManager")
 
 LAST_VERSION_WITH_RESULTS = 1
+_INVALID_UPDATE = "The given update version was invalid."
 
 
-@api(UpdateFeaturesRequest, requires=Operation.ALTER)
-def update_features(ctx: RequestContext, request: UpdateFeaturesRequest) -> DelayedResponse:
+@api(UpdateFeaturesRequest, requires=Operation.ALTER, send_before_close=True)
+async def update_features(ctx: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     """Set the levels of all features, or report the first error and set none."""
-    controller = ctx.broker.controller
-    updates = [FeatureUpdate(one.feature, one.max_version_level, one.upgrade_type) for one in request.feature_updates]
-
-    def validate() -> Steps[Outcome[UpdateFeaturesResponse]]:
-        return controller.local.update_features_in_steps(request)
-
-    def shape(outcome: UpdateFeaturesResponse | KafkaError) -> UpdateFeaturesResponse:
-        response = _failed(outcome) if isinstance(outcome, KafkaError) else outcome
-        if not response.error_code and not request.validate_only:
-            for update in updates:
-                logger.info("Feature %s now has level %d", update.name, update.level)
-        if ctx.api_version <= LAST_VERSION_WITH_RESULTS:
-            sentence = _INVALID_UPDATE if response.error_code == ErrorCode.INVALID_UPDATE_VERSION else None
-            response.results = [
-                UpdatableFeatureResult(feature=update.name, error_code=response.error_code, error_message=sentence)
-                for update in updates
-            ]
-        return response
-
-    return change_metadata(ctx, validate, shape)
+    local = ctx.broker.controller.local
+    updates = [
+        FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
+        for update in request.feature_updates
+    ]
+    try:
+        response = await change_metadata(ctx, lambda: local.update_features_in_steps(request))
+    except KafkaError as error:
+        response = _failed(error)
+    if not response.error_code and not request.validate_only:
+        for update in updates:
+            logger.info("Feature %s now has level %d", update.name, update.level)
+    if ctx.api_version <= LAST_VERSION_WITH_RESULTS:
+        sentence = _INVALID_UPDATE if response.error_code == ErrorCode.INVALID_UPDATE_VERSION else None
+        response.results = [
+            UpdatableFeatureResult(feature=update.name, error_code=response.error_code, error_message=sentence)
+            for update in updates
+        ]
+    return response
 
 
 def _failed(error: KafkaError) -> UpdateFeaturesResponse:
@@ -59,6 +55,3 @@ def _failed(error: KafkaError) -> UpdateFeaturesResponse:
         error_code=int(error.code),
         error_message=(f"The update failed for all features since the following feature had an error: {error.message}"),
     )
-
-
-_INVALID_UPDATE = "The given update version was invalid."

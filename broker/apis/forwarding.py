@@ -1,24 +1,25 @@
 """Requests of clients that only the controller can answer: a broker sends them on in an Envelope (KIP-590).
 
 The envelope has the client's request as it was, in the client's version, with the client's principal and address. Its
-answer is relayed; after a change of topics once this broker has it, so that the client finds it here. The channel looks
-for the active controller until the time of the request is up. The controller checks the principal of the client, and
-that the sender is a broker. Changes of log levels are this broker's own.
+response is relayed; after a change of topics once this broker has it, so that the client finds it here. The channel
+looks for the active controller until the time of the request is up. The controller checks the principal of the client,
+and that the sender is a broker. Changes of log levels are this broker's own.
 """
 
 from __future__ import annotations
 
 import logging
+from copy import copy
 from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.apis.broker_loggers import alter_loggers
+from barnabas.broker.apis.configs import concerns_certificates, refuse_certificates, without
 from barnabas.broker.apis.registry import BROKER, FORWARDED, FORWARDING, ROUTES, api, served_versions
-from barnabas.broker.apis.tls_configs import concerns_certificates, refuse_certificates, without
 from barnabas.broker.metadata.remote_metadata import RemoteMetadata
-from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.coord.cluster.acl_changes import acl_of
+from barnabas.broker.waiting import Future, run_steps
+from barnabas.coord.cluster.changes.acl_changes import acl_of
 from barnabas.coord.cluster.resources import BROKER_LOGGER
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -26,10 +27,8 @@ from barnabas.wire.frame import SIZE, encode_request, parse_response_header
 from barnabas.wire.messages.acls import CreateAclsRequest, CreateAclsResponse
 from barnabas.wire.messages.cluster import EnvelopeRequest, EnvelopeResponse
 from barnabas.wire.messages.configs import (
-    AlterConfigsRequest,
     AlterConfigsResponse,
     AlterConfigsResponseAlterConfigsResourceResponse,
-    IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
     IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
 )
@@ -54,24 +53,17 @@ logger = logging.getLogger("kafka.server.ForwardingManager")
 MIN_TIMEOUT_S: Final = 1.0
 
 
-def forward(ctx: RequestContext, request: Message) -> DelayedResponse:
-    """Send a client's request to the controller; its answer is the client's."""
-    delayed = DelayedResponse(send_before_close=True)
-
-    def answered(outcome: Message | KafkaError) -> None:
-        holds = None if isinstance(outcome, KafkaError) else _effect(ctx, request, outcome)
-        metadata = ctx.broker.metadata
-        if holds is None or not isinstance(metadata, RemoteMetadata):
-            delayed.complete(outcome)
-        else:
-            metadata.when(holds, lambda: delayed.complete(outcome))
-
-    send_to_controller(ctx, request, delayed.guard(answered))
-    return delayed
+async def forward(ctx: RequestContext, request: Message) -> Message:
+    """Send a client's request to the controller; its response is the client's, when its effect is here."""
+    response = await send_to_controller(ctx, request)
+    has_effect = _effect(ctx, request, response)
+    if has_effect is not None and isinstance(ctx.broker.metadata, RemoteMetadata):
+        await ctx.broker.metadata.wait_for(has_effect)
+    return response
 
 
 def _effect(ctx: RequestContext, request: Message, response: Message) -> Callable[[], bool] | None:
-    """Whether a change of topics has come to this broker; None for other changes, whose answer waits for nothing."""
+    """Whether a change of topics has come to this broker; None for other changes, whose response waits for nothing."""
     if getattr(request, "validate_only", False):
         return None
     metadata = ctx.broker.metadata
@@ -88,7 +80,7 @@ def _effect(ctx: RequestContext, request: Message, response: Message) -> Callabl
         extended = [result.name for result in response.results if not result.error_code]
         return lambda: all(_has_partitions(metadata.image.topic(name), counts.get(name, 0)) for name in extended)
     if request.api_key == ApiKey.ALTER_CLIENT_QUOTAS:
-        from barnabas.coord.cluster.quota_changes import has_quotas
+        from barnabas.coord.cluster.changes.quota_changes import has_quotas
 
         return lambda: has_quotas(metadata.image, request, response)  # type: ignore[arg-type]
     return None
@@ -102,8 +94,8 @@ def _acls_are_here(
     if authorizer is None:
         return None
     index = authorizer.rules.index
-    answered = zip(request.creations, response.results, strict=False)
-    created = [acl_of(creation) for creation, result in answered if not result.error_code]
+    results = zip(request.creations, response.results, strict=False)
+    created = [acl_of(creation) for creation, result in results if not result.error_code]
     return lambda: all(acl in index for acl in created)
 
 
@@ -111,8 +103,12 @@ def _has_partitions(topic: TopicImage | None, count: int) -> bool:
     return topic is None or len(topic.partitions) >= count
 
 
-def send_to_controller(ctx: RequestContext, request: Message, then: Callable[[Message | KafkaError], None]) -> None:
-    """Send a request in an envelope; `then` gets the controller's answer to it, or the error of the envelope."""
+async def send_to_controller(ctx: RequestContext, request: Message) -> Message:
+    """The controller's response to a request, which it gets in an envelope.
+
+    KafkaError if it cannot be reached in time, or for what is wrong between broker and controller: the client cannot do
+    anything about it.
+    """
     version = ctx.api_version
     frame = b"".join(map(chunk_bytes, encode_request(request, version, ctx.correlation_id, ctx.client_id)))
     envelope = EnvelopeRequest(
@@ -120,103 +116,69 @@ def send_to_controller(ctx: RequestContext, request: Message, then: Callable[[Me
         request_principal=ctx.principal.to_bytes(),
         client_host_address=ip_address(ctx.peer_host).packed,
     )
-
-    def answered(response: EnvelopeResponse | KafkaError) -> None:
-        then(_unpacked(request, version, response))
-
     timeout_ms = getattr(request, "timeout_ms", None)
     timeout_s = None if timeout_ms is None else max(timeout_ms / 1000, MIN_TIMEOUT_S)
-    ctx.broker.controller_channel.send(envelope, answered, timeout_s=timeout_s)
+    future: Future[EnvelopeResponse] = Future()
+    ctx.broker.controller_channel.send(envelope, future.complete, timeout_s=timeout_s)
+    return _unpacked(request, version, await future)
 
 
-def _unpacked(request: Message, version: int, response: EnvelopeResponse | KafkaError) -> Message | KafkaError:
-    """The answer in an envelope. The client cannot do anything about errors between broker and controller."""
-    if isinstance(response, KafkaError):
-        return response
-    if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+def _unpacked(request: Message, version: int, envelope: EnvelopeResponse) -> Message:
+    """The response in an envelope."""
+    if envelope.error_code == ErrorCode.UNSUPPORTED_VERSION:
         text = "The controller does not support this version of the request."
-        return KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
-    if response.error_code or response.response_data is None:
-        logger.error("The controller answers an envelope with %s", ErrorCode(response.error_code).name)
-        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The controller did not take the forwarded request.")
-    data = memoryview(response.response_data)
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
+    if envelope.error_code or envelope.response_data is None:
+        logger.error("The controller answers an envelope with %s", ErrorCode(envelope.error_code).name)
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The controller did not take the forwarded request.")
+    data = memoryview(envelope.response_data)
+    response: Message
     try:
         _, position = parse_response_header(data, request.api_key, version)
-        answer: Message
-        answer, _ = message_for(request.api_key)[1].codec(version).parse(data, position)
+        response, _ = message_for(request.api_key)[1].codec(version).parse(data, position)
     except ProtocolError as error:
         logger.error("The controller's answer to a forwarded %s is invalid: %s", type(request).__name__, error)
-        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The controller's answer is invalid.")
-    return answer
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The controller's answer is invalid.") from None
+    return response
 
 
-def _incremental_alter_configs(
-    ctx: RequestContext, request: IncrementalAlterConfigsRequest
-) -> Message | DelayedResponse:
-    """Change the log levels of this broker here, everything else at the controller, if its certificates can be used."""
-    loggers = [one for one in request.resources if one.resource_type == BROKER_LOGGER]
-    others = [one for one in request.resources if one.resource_type != BROKER_LOGGER]
-    if not loggers and not concerns_certificates(ctx, others):
-        return forward(ctx, request)
-    own = [alter_loggers(ctx, one, validate_only=request.validate_only) for one in loggers]
-    if not others:
-        return IncrementalAlterConfigsResponse(responses=own)
-    delayed = DelayedResponse(send_before_close=True)
+async def _alter_configs(ctx: RequestContext, request: Any) -> Message:
+    """AlterConfigs and IncrementalAlterConfigs: at the controller, if this broker's certificates can be used.
 
-    def checked(refused: list[IncrementalAlterConfigsResponseAlterConfigsResourceResponse]) -> None:
-        own.extend(refused)
-        rest = IncrementalAlterConfigsRequest(resources=without(others, refused), validate_only=request.validate_only)
-        if rest.resources:
-            send_to_controller(ctx, rest, delayed.guard(answered))
+    The incremental one can change the log levels of this broker too.
+    """
+    is_incremental = request.api_key == ApiKey.INCREMENTAL_ALTER_CONFIGS
+    results: list[Any] = []
+    others: list[Any] = []
+    for resource in request.resources:
+        if is_incremental and resource.resource_type == BROKER_LOGGER:
+            results.append(alter_loggers(ctx, resource, validate_only=request.validate_only))
         else:
-            delayed.complete(IncrementalAlterConfigsResponse(responses=own))
-
-    def answered(outcome: Message | KafkaError) -> None:
-        if isinstance(outcome, IncrementalAlterConfigsResponse):
-            outcome.responses += own
-        delayed.complete(outcome)
-
-    def failed(error: Exception) -> None:
-        raise error
-
-    checking = refuse_certificates(ctx, others, IncrementalAlterConfigsResponseAlterConfigsResourceResponse)
-    ctx.broker.runner.start(checking, delayed.guard(checked), delayed.guard(failed))
-    return delayed
-
-
-def _alter_configs(ctx: RequestContext, request: AlterConfigsRequest) -> DelayedResponse:
-    """Replace configs at the controller, if this broker's certificates can be used."""
-    if not concerns_certificates(ctx, request.resources):
-        return forward(ctx, request)
-    delayed = DelayedResponse(send_before_close=True)
-    response = AlterConfigsResponse()
-
-    def checked(refused: list[AlterConfigsResponseAlterConfigsResourceResponse]) -> None:
-        response.responses = refused
-        rest = AlterConfigsRequest(resources=without(request.resources, refused), validate_only=request.validate_only)
-        if rest.resources:
-            send_to_controller(ctx, rest, delayed.guard(answered))
-        else:
-            delayed.complete(response)
-
-    def answered(outcome: Message | KafkaError) -> None:
-        if isinstance(outcome, AlterConfigsResponse):
-            outcome.responses += response.responses
-        delayed.complete(outcome)
-
-    def failed(error: Exception) -> None:
-        raise error
-
-    checking = refuse_certificates(ctx, request.resources, AlterConfigsResponseAlterConfigsResourceResponse)
-    ctx.broker.runner.start(checking, delayed.guard(checked), delayed.guard(failed))
-    return delayed
+            others.append(resource)
+    if concerns_certificates(ctx, others):
+        result_class: Any = (
+            IncrementalAlterConfigsResponseAlterConfigsResourceResponse
+            if is_incremental
+            else AlterConfigsResponseAlterConfigsResourceResponse
+        )
+        refused = await run_steps(ctx.broker.runner, refuse_certificates(ctx, others, result_class))
+        results += refused
+        others = without(others, refused)
+    if results and not others:
+        response_class = IncrementalAlterConfigsResponse if is_incremental else AlterConfigsResponse
+        return response_class(responses=results)
+    rest = copy(request)
+    rest.resources = others
+    response: Any = await send_to_controller(ctx, rest)
+    response.responses += results
+    return response  # type: ignore[no-any-return]
 
 
-def _change_token(ctx: RequestContext, request: Message) -> Message | DelayedResponse:
-    """Forward a change of a delegation token, unless who asks may not; only this broker knows that."""
+async def _change_token(ctx: RequestContext, request: Message) -> Message:
+    """Forward a change of a delegation token if the client may ask for it: only this broker knows that."""
     from barnabas.broker.apis.delegation_tokens import refused
 
-    return refused(ctx, request) or forward(ctx, request)
+    return refused(ctx, request) or await forward(ctx, request)
 
 
 def _error(api_key: int, request: Message, error: KafkaError) -> Message:
@@ -228,7 +190,7 @@ def _error(api_key: int, request: Message, error: KafkaError) -> Message:
 
 _OTHERS: Final[dict[ApiKey, Any]] = {
     ApiKey.ALTER_CONFIGS: _alter_configs,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _alter_configs,
     ApiKey.CREATE_DELEGATION_TOKEN: _change_token,
     ApiKey.RENEW_DELEGATION_TOKEN: _change_token,
     ApiKey.EXPIRE_DELEGATION_TOKEN: _change_token,
@@ -236,4 +198,4 @@ _OTHERS: Final[dict[ApiKey, Any]] = {
 for _key in FORWARDED:
     _request_class = message_for(_key)[0]
     _handler = _OTHERS.get(_key, forward)
-    api(_request_class, listener=FORWARDING, on_error=partial(_error, _key))(_handler)
+    api(_request_class, listener=FORWARDING, on_error=partial(_error, _key), send_before_close=True)(_handler)

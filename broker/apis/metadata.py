@@ -11,17 +11,16 @@ each forwards requests to the controller, as with Kafka's KRaft.
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.apis.authorized_operations import cluster_operations, topic_operations
 from barnabas.broker.apis.missing_topics import missing_topic_error
 from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.replica_view import NO_BROKER, ReplicaView
-from barnabas.broker.apis.sliced_response import respond_in_steps
 from barnabas.broker.config.keys.general import AUTO_CREATE_TOPICS_ENABLE
-from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.waiting import Future, pause
 from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.coord.topic_names import INTERNAL_TOPICS
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -59,27 +58,57 @@ def _whole_request_failed(request: MetadataRequest, error: KafkaError) -> Metada
     )
 
 
-@api(MetadataRequest, on_error=_whole_request_failed)
-def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse | DelayedResponse:
+@api(MetadataRequest, on_error=_whole_request_failed, send_before_close=True)
+async def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
     """Describe the brokers and the requested topics; missing ones are created first if both sides allow that."""
     if request.topics:  # a topic that is named twice is described once, as in Kafka
         request.topics = list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
-    to_create, refused = _to_create(ctx, request)
-    if not to_create:
-        return respond_in_steps(ctx, _steps(ctx, request, refused))
-    delayed = DelayedResponse(send_before_close=True)
+    to_create, errors = _to_create(ctx, request)
+    if to_create:
+        errors = {**await _create(ctx, to_create), **errors}
+    # The image and ACLs are read from here on, and again after each pause: both may have changed meanwhile.
+    topics: list[MetadataResponseTopic] = []
+    view = ReplicaView(ctx, lists_listener_errors=ctx.api_version >= FIRST_VERSION_WITH_LISTENER_ERRORS)
+    describes_all = request.topics is None or (ctx.api_version == 0 and not request.topics)
+    requested: list[Any] = list(ctx.broker.image.topics) if describes_all else request.topics  # type: ignore[assignment]
+    budget = PARTITIONS_OF_A_STEP
+    for topic in requested:
+        if budget <= 0:
+            budget = PARTITIONS_OF_A_STEP
+            await pause()
+            view = ReplicaView(ctx, lists_listener_errors=ctx.api_version >= FIRST_VERSION_WITH_LISTENER_ERRORS)
+        budget -= TOPIC_IN_PARTITIONS
+        if describes_all:
+            described = _describe_if_allowed(ctx, view, topic, request)
+        else:
+            described = _answer(ctx, view, request, topic, errors)
+        if described is not None:
+            topics.append(described)
+            budget -= len(described.partitions)
+    return MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=node_id, host=host, port=port, rack=rack)
+            for node_id, host, port, rack in view.brokers or ctx.broker.endpoints(ctx, with_fenced=True)
+        ],
+        cluster_id=ctx.broker.cluster_id,
+        controller_id=ctx.broker.any_live_broker(),
+        topics=topics,
+        cluster_authorized_operations=cluster_operations(ctx, request.include_cluster_authorized_operations),
+    )
 
-    def created(errors: Mapping[str, KafkaError]) -> None:
-        for name, error in islice(errors.items(), ERRORS_LOGGED):
-            logger.warning("Auto topic creation failed for %s with error '%s': %s", name, error.code.name, error)
-        if len(errors) > ERRORS_LOGGED:
-            logger.warning("Auto topic creation failed for %d more topics", len(errors) - ERRORS_LOGGED)
-        if ctx.broker.config.profile == "kafka":
-            errors = dict.fromkeys(to_create, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        delayed.follow(respond_in_steps(ctx, _steps(ctx, request, {**errors, **refused})))
 
-    ctx.broker.metadata.auto_create(to_create, delayed.guard(created))
-    return delayed
+async def _create(ctx: RequestContext, names: list[str]) -> Mapping[str, KafkaError]:
+    """Create topics, and wait until they are in effect here; the errors by name."""
+    created: Future[Mapping[str, KafkaError]] = Future()
+    ctx.broker.metadata.auto_create(names, created.complete)
+    errors = await created
+    for name, error in islice(errors.items(), ERRORS_LOGGED):
+        logger.warning("Auto topic creation failed for %s with error '%s': %s", name, error.code.name, error)
+    if len(errors) > ERRORS_LOGGED:
+        logger.warning("Auto topic creation failed for %d more topics", len(errors) - ERRORS_LOGGED)
+    if ctx.broker.config.profile == "kafka":
+        return dict.fromkeys(names, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    return errors
 
 
 def _to_create(ctx: RequestContext, request: MetadataRequest) -> tuple[list[str], dict[str, KafkaError]]:
@@ -105,75 +134,48 @@ def _refused_creations(ctx: RequestContext, names: list[str]) -> dict[str, Kafka
     hidden = ctx.refused(Operation.DESCRIBE, ResourceType.TOPIC, names, logs_allowed=False, logs_denied=False)
     refused = set(hidden)
     if not ctx.is_allowed_on_cluster(Operation.CREATE, logs_denied=False):
-        refused.update(ctx.refused(Operation.CREATE, ResourceType.TOPIC, [one for one in names if one not in hidden]))
+        refused.update(
+            ctx.refused(Operation.CREATE, ResourceType.TOPIC, [name for name in names if name not in hidden])
+        )
     return {name: KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in refused}
-
-
-def _steps(
-    ctx: RequestContext, request: MetadataRequest, errors: Mapping[str, KafkaError]
-) -> Generator[None, None, MetadataResponse]:
-    """Make the response; `errors` are those of topics that were to be created."""
-    topics: list[MetadataResponseTopic] = []
-    view = ReplicaView(ctx, lists_listener_errors=ctx.api_version >= FIRST_VERSION_WITH_LISTENER_ERRORS)
-    if request.topics is None or (ctx.api_version == 0 and not request.topics):
-        answers = (_describe_if_allowed(ctx, view, topic, request) for topic in [*ctx.broker.image.topics.values()])
-    else:
-        answers = (_answer(ctx, view, request, topic, errors) for topic in request.topics)
-    left = PARTITIONS_OF_A_STEP
-    topic: MetadataResponseTopic | None
-    for topic in answers:
-        if left <= 0:
-            left = PARTITIONS_OF_A_STEP
-            yield
-        left -= TOPIC_IN_PARTITIONS
-        if topic is not None:
-            topics.append(topic)
-            left -= len(topic.partitions)
-    return MetadataResponse(
-        brokers=[
-            MetadataResponseBroker(node_id=node_id, host=host, port=port, rack=rack)
-            for node_id, host, port, rack in view.brokers
-        ],
-        cluster_id=ctx.broker.cluster_id,
-        controller_id=ctx.broker.any_live_broker(),
-        topics=topics,
-        cluster_authorized_operations=cluster_operations(ctx, request.include_cluster_authorized_operations),
-    )
 
 
 def _answer(
     ctx: RequestContext,
     view: ReplicaView,
     request: MetadataRequest,
-    wanted: MetadataRequestTopic,
+    requested: MetadataRequestTopic,
     errors: Mapping[str, KafkaError],
 ) -> MetadataResponseTopic:
     """Describe one topic by name or id."""
     image = ctx.broker.image
-    if wanted.name is None or (wanted.topic_id != ZERO_UUID and not wanted.name):
-        topic = image.topics_by_id.get(wanted.topic_id)
+    if requested.name is None or (requested.topic_id != ZERO_UUID and not requested.name):
+        topic = image.topics_by_id.get(requested.topic_id)
         code = ErrorCode.UNKNOWN_TOPIC_ID
         if topic is not None:
             if ctx.is_allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
                 return _describe(ctx, view, topic, request)
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         name = None if ctx.api_version >= 12 else ""
-        return MetadataResponseTopic(error_code=int(code), name=name, topic_id=wanted.topic_id)
-    if not ctx.is_allowed(Operation.DESCRIBE, ResourceType.TOPIC, wanted.name):
-        return MetadataResponseTopic(error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), name=wanted.name)
-    failed = errors.get(wanted.name)
-    topic = image.topics.get(wanted.name)
+        return MetadataResponseTopic(error_code=int(code), name=name, topic_id=requested.topic_id)
+    if not ctx.is_allowed(Operation.DESCRIBE, ResourceType.TOPIC, requested.name):
+        return MetadataResponseTopic(error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), name=requested.name)
+    failed = errors.get(requested.name)
+    topic = image.topics.get(requested.name)
     if topic is not None and failed is None:
         return _describe(ctx, view, topic, request)
-    error = missing_topic_error(wanted.name) if failed is None else failed.code
-    return MetadataResponseTopic(error_code=int(error), name=wanted.name, is_internal=wanted.name in INTERNAL_TOPICS)
+    error = missing_topic_error(requested.name) if failed is None else failed.code
+    return MetadataResponseTopic(
+        error_code=int(error), name=requested.name, is_internal=requested.name in INTERNAL_TOPICS
+    )
 
 
 def _describe_if_allowed(
-    ctx: RequestContext, view: ReplicaView, topic: TopicImage, request: MetadataRequest
+    ctx: RequestContext, view: ReplicaView, name: str, request: MetadataRequest
 ) -> MetadataResponseTopic | None:
-    """Describe a topic that the request does not name; None hides it from who may not describe it."""
-    if not ctx.is_allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.name, logs_denied=False):
+    """Describe a topic that the request does not name; None if the client may not describe it, or it was deleted."""
+    topic = ctx.broker.image.topics.get(name)
+    if topic is None or not ctx.is_allowed(Operation.DESCRIBE, ResourceType.TOPIC, name, logs_denied=False):
         return None
     return _describe(ctx, view, topic, request)
 

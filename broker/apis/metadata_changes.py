@@ -1,13 +1,15 @@
-"""Requests that change the metadata: answered when the change is durable and in effect (`broker.metadata`)."""
+"""What only the controller does, on a node that has it in its process: changes of the metadata, and answers from it.
+
+The controller calls back when a change is durable and in effect; this is the one place where handlers wait for it. What
+a request needs to know of the metadata or of ACLs is read in `validate`, when all earlier changes are in effect.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from barnabas.broker.apis.sliced_response import complete_encoded
-from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.wire.errors import KafkaError
+from barnabas.broker.waiting import Future, pause
 from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
@@ -18,29 +20,26 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Message)
 
 LONG_FROM = 20
-"""The response for so many topics or resources is encoded in steps: that for a new topic has all its configs."""
+"""The response for so many topics or resources is encoded in steps: the one for a new topic has all its configs."""
 
 
-def change_metadata(
-    ctx: RequestContext,
-    validate: Callable[[], Outcome[R] | Steps[Outcome[R]]],
-    shape: Callable[[R | KafkaError], Message | KafkaError] = lambda outcome: outcome,
-    *,
-    items: int = 1,
-) -> DelayedResponse:
-    """Make a change; its response, or the error of the controller, as `shape` returns it.
+async def change_metadata(
+    ctx: RequestContext, validate: Callable[[], Outcome[R] | Steps[Outcome[R]]], *, items: int = 1
+) -> R:
+    """Make a change; its response. KafkaError if it is refused or cannot be written (`Controller.commit`).
 
     `items` is the number of topics or resources in the request.
-    `validate` is called when all earlier changes are in effect (`Controller.commit`).
     """
-    delayed = DelayedResponse(send_before_close=True)
+    future: Future[R] = Future()
+    ctx.broker.controller.commit(validate, future.complete)
+    response = await future
+    if items >= LONG_FROM:
+        await pause()  # the response of a coroutine that has paused is encoded in steps
+    return response
 
-    def answer(outcome: R | KafkaError) -> None:
-        response = shape(outcome)
-        if items < LONG_FROM or isinstance(response, KafkaError):
-            delayed.complete(response)
-        else:
-            complete_encoded(ctx, delayed, response)
 
-    ctx.broker.controller.commit(validate, delayed.guard(answer))
-    return delayed
+async def ask_controller(ctx: RequestContext, request: Message) -> Any:
+    """The response to a request of `controller_requests`; KafkaError for an error of the whole request."""
+    future: Future[Any] = Future()
+    ctx.broker.controller.request(request, ctx.api_version, future.complete)
+    return await future

@@ -30,7 +30,7 @@ from barnabas.wire.types import ZERO_UUID
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.net.delayed_response import DelayedResponse
+    from barnabas.broker.waiting import Waiting
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.topic_image import TopicImage
 
@@ -62,7 +62,9 @@ def _distinct_groups(groups: list[OffsetFetchRequestGroup]) -> list[OffsetFetchR
         Parts("topics.partition_indexes", "topics.partitions"),
     ),
 )
-def offset_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse | DelayedResponse:
+def offset_fetch(
+    ctx: RequestContext, request: OffsetFetchRequest
+) -> OffsetFetchResponse | Waiting[OffsetFetchResponse]:
     """The offsets of one group (up to v7) or several, answered when they are committed."""
     group_ids = [request.group_id, *(group.group_id for group in request.groups)]
     groups = ctx.broker.group_coordinators

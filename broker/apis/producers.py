@@ -28,8 +28,8 @@ def _distinct(topics: list[DescribeProducersRequestTopicRequest]) -> list[Descri
     for topic in topics:
         indexes.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
     return [
-        DescribeProducersRequestTopicRequest(name=name, partition_indexes=list(found))
-        for name, found in indexes.items()
+        DescribeProducersRequestTopicRequest(name=name, partition_indexes=list(partitions))
+        for name, partitions in indexes.items()
     ]
 
 

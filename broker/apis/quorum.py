@@ -1,20 +1,22 @@
 """DescribeQuorum (55), and changes of its voters (80-82), which a quorum of one does not make.
 
 KIP-595, KIP-836, KIP-853. Source: Kafka 4.4 `KafkaRaftClient.handleDescribeQuorumRequest`, `AddVoterHandler`,
-`RemoveVoterHandler`. Brokers without a controller in their process forward these requests.
+`RemoveVoterHandler`, `UpdateVoterHandler`. Brokers without a controller in their process forward 55, 80 and 81; 82 is a
+request of other controllers.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.registry import CONTROLLER, api
 from barnabas.coord.security.acls import Operation
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.raft import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
+    CurrentLeader,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     DescribeQuorumResponseListener,
@@ -24,6 +26,8 @@ from barnabas.wire.messages.raft import (
     Node,
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
 )
 from barnabas.wire.types import ZERO_UUID
 
@@ -36,9 +40,9 @@ _UNKNOWN = "This server does not host this topic-partition."
 
 @api(DescribeQuorumRequest, requires=Operation.DESCRIBE)
 def describe_quorum(ctx: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    """Describe the only voter, and those who read its log."""
-    asked = [(topic.topic_name, one.partition_index) for topic in request.topics for one in topic.partitions]
-    if asked != [(CLUSTER_METADATA_TOPIC, 0)]:
+    """Describe the only voter, and the observers that read its log."""
+    named = [(topic.topic_name, data.partition_index) for topic in request.topics for data in topic.partitions]
+    if named != [(CLUSTER_METADATA_TOPIC, 0)]:
         return DescribeQuorumResponse(error_message=None, topics=_unknown(request))
     quorum, now_ms = ctx.broker.controller.quorum, ctx.broker.loop.now_ms()
     node_id, directory_id = quorum.voter_key()
@@ -69,7 +73,8 @@ def describe_quorum(ctx: RequestContext, request: DescribeQuorumRequest) -> Desc
         observers=observers,
     )
     listeners = [
-        DescribeQuorumResponseListener(name=one.name, host=one.host, port=one.port) for one in quorum.endpoints
+        DescribeQuorumResponseListener(name=endpoint.name, host=endpoint.host, port=endpoint.port)
+        for endpoint in quorum.endpoints
     ]
     return DescribeQuorumResponse(
         error_message=None,
@@ -79,17 +84,17 @@ def describe_quorum(ctx: RequestContext, request: DescribeQuorumRequest) -> Desc
 
 
 def _unknown(request: DescribeQuorumRequest) -> list[DescribeQuorumResponseTopicData]:
-    """The answer for partitions that are not the metadata's."""
+    """The results of partitions that are not the metadata's."""
     return [
         DescribeQuorumResponseTopicData(
             topic_name=topic.topic_name,
             partitions=[
                 DescribeQuorumResponsePartitionData(
-                    partition_index=one.partition_index,
+                    partition_index=data.partition_index,
                     error_code=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
                     error_message=_UNKNOWN,
                 )
-                for one in topic.partitions
+                for data in topic.partitions
             ],
         )
         for topic in request.topics
@@ -137,3 +142,19 @@ def remove_raft_voter(ctx: RequestContext, request: RemoveRaftVoterRequest) -> R
         ErrorCode.VOTER_NOT_FOUND,
         f"Cannot remove voter {request.voter_id} from the set of voters [{ctx.broker.node_id}]",
     )
+
+
+@api(UpdateRaftVoterRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION)
+def update_raft_voter(ctx: RequestContext, request: UpdateRaftVoterRequest) -> UpdateRaftVoterResponse:
+    """Answer as to a voter that this quorum does not have: its own address is updated at its start."""
+    quorum = ctx.broker.controller.quorum
+    if not quorum.is_cluster(request.cluster_id):
+        return UpdateRaftVoterResponse(error_code=int(ErrorCode.INCONSISTENT_CLUSTER_ID))
+    error = quorum.epoch_error(request.current_leader_epoch)
+    if error == ErrorCode.NONE:
+        error = ErrorCode.VOTER_NOT_FOUND
+    endpoint = quorum.endpoint(ctx.listener)
+    leader = CurrentLeader(leader_id=quorum.node_id, leader_epoch=quorum.epoch)
+    if endpoint is not None:
+        leader.host, leader.port = endpoint.host, endpoint.port
+    return UpdateRaftVoterResponse(error_code=int(error), current_leader=leader)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from barnabas.coord.security.acls import Operation
 
 R = TypeVar("R", bound=Message)
+H = TypeVar("H", bound="Handler")
 HandlerOutcome: TypeAlias = "Message | DelayedResponse | Coroutine[Any, None, Message | None] | None"
 Handler = Callable[["RequestContext", Any], HandlerOutcome]
 ErrorShape = Callable[[Any, KafkaError], "Message | None"]
@@ -152,7 +153,7 @@ FORWARDED: Final = frozenset(
 CONTROLLER_APIS: Final[dict[ApiKey, str]] = {
     ApiKey.FETCH: "controller.fetch",
     ApiKey.SASL_HANDSHAKE: "sasl",
-    ApiKey.API_VERSIONS: "controller.api_versions",
+    ApiKey.API_VERSIONS: "api_versions",
     ApiKey.CREATE_TOPICS: "topics",
     ApiKey.DELETE_TOPICS: "topics",
     ApiKey.DESCRIBE_ACLS: "acls",
@@ -162,29 +163,29 @@ CONTROLLER_APIS: Final[dict[ApiKey, str]] = {
     ApiKey.ALTER_CONFIGS: "configs",
     ApiKey.SASL_AUTHENTICATE: "sasl",
     ApiKey.CREATE_PARTITIONS: "topics",
-    ApiKey.CREATE_DELEGATION_TOKEN: "controller.delegation_tokens",
-    ApiKey.RENEW_DELEGATION_TOKEN: "controller.delegation_tokens",
-    ApiKey.EXPIRE_DELEGATION_TOKEN: "controller.delegation_tokens",
-    ApiKey.ELECT_LEADERS: "controller.requests",
+    ApiKey.CREATE_DELEGATION_TOKEN: "delegation_tokens",
+    ApiKey.RENEW_DELEGATION_TOKEN: "delegation_tokens",
+    ApiKey.EXPIRE_DELEGATION_TOKEN: "delegation_tokens",
+    ApiKey.ELECT_LEADERS: "cluster_admin",
     ApiKey.INCREMENTAL_ALTER_CONFIGS: "configs",
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: "controller.requests",
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: "controller.requests",
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: "cluster_admin",
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: "cluster_admin",
     ApiKey.ALTER_CLIENT_QUOTAS: "client_quotas",
-    ApiKey.UNREGISTER_BROKER: "controller.requests",
-    ApiKey.ASSIGN_REPLICAS_TO_DIRS: "controller.requests",
+    ApiKey.UNREGISTER_BROKER: "cluster_admin",
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: "cluster_admin",
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: "scram_credentials",
     ApiKey.DESCRIBE_QUORUM: "quorum",
-    ApiKey.ALTER_PARTITION: "controller.requests",
+    ApiKey.ALTER_PARTITION: "cluster_admin",
     ApiKey.UPDATE_FEATURES: "features",
     ApiKey.ENVELOPE: "controller.envelope",
     ApiKey.FETCH_SNAPSHOT: "controller.fetch_snapshot",
-    ApiKey.DESCRIBE_CLUSTER: "controller.describe_cluster",
-    ApiKey.BROKER_REGISTRATION: "controller.requests",
-    ApiKey.BROKER_HEARTBEAT: "controller.requests",
-    ApiKey.ALLOCATE_PRODUCER_IDS: "controller.requests",
+    ApiKey.DESCRIBE_CLUSTER: "describe_cluster",
+    ApiKey.BROKER_REGISTRATION: "cluster_admin",
+    ApiKey.BROKER_HEARTBEAT: "cluster_admin",
+    ApiKey.ALLOCATE_PRODUCER_IDS: "cluster_admin",
     ApiKey.ADD_RAFT_VOTER: "quorum",
     ApiKey.REMOVE_RAFT_VOTER: "quorum",
-    ApiKey.UPDATE_RAFT_VOTER: "controller.update_voter",
+    ApiKey.UPDATE_RAFT_VOTER: "quorum",
 }
 """The APIs that controllers serve, each with its module in `broker.apis`."""
 
@@ -205,7 +206,7 @@ def api(
     requires: Operation | None = None,
     parts: Parts | Sequence[Parts] = (),
     send_before_close: bool = False,
-) -> Callable[[Handler], Handler]:
+) -> Callable[[H], H]:
     """Register the decorated function for a request on one kind of listener.
 
     `needs(broker)` raises KafkaError while the API is not enabled. `requires` is what the sender must be allowed to do
@@ -216,8 +217,8 @@ def api(
     connection, since the request has an effect.
     """
 
-    def register(handler: Handler) -> Handler:
-        whole = handler
+    def register(handler: H) -> H:
+        whole: Handler = handler
         if parts:
             response_class = message_for(request_class.api_key)[1]
             choices = parts if isinstance(parts, Sequence) else [parts]
@@ -297,14 +298,11 @@ class Route:
 
 def _handler(api_key: ApiKey, listener: str) -> tuple[Handler, ErrorShape | None, bool]:
     """The handler of an API, of its kind of listener or else of brokers, and what else `api` was given for it."""
-    module = _SERVED[listener][api_key]
-    kind = listener if module.startswith(listener) else BROKER
-    if (kind, api_key) not in _handlers:
-        try:
-            import_module(f"barnabas.broker.apis.{module}")
-        except OSError as error:  # no descriptor is left to read it
-            raise ProtocolError(f"{api_key.name} cannot be served now: {error}") from error
-    return _handlers[kind, api_key]
+    try:
+        import_module(f"barnabas.broker.apis.{_SERVED[listener][api_key]}")
+    except OSError as error:  # no descriptor is left to read it
+        raise ProtocolError(f"{api_key.name} cannot be served now: {error}") from error
+    return _handlers.get((listener, api_key)) or _handlers[BROKER, api_key]
 
 
 def served_versions(api_key: ApiKey) -> tuple[int, int]:

@@ -21,14 +21,13 @@ from barnabas.wire.messages.sasl import (
 )
 
 if TYPE_CHECKING:
+    from barnabas.broker.apis.registry import HandlerOutcome
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.broker.security.sasl_authenticator import SaslAuthenticator
-    from barnabas.wire.schema import Message
 
 
-@api(SaslHandshakeRequest)
-def sasl_handshake(ctx: RequestContext, request: SaslHandshakeRequest) -> Message | DelayedResponse:
+@api(SaslHandshakeRequest, send_before_close=True)
+def sasl_handshake(ctx: RequestContext, request: SaslHandshakeRequest) -> HandlerOutcome:
     """Agree on a mechanism."""
     authenticator = _authenticator(ctx)
     if authenticator is None:
@@ -40,8 +39,8 @@ def sasl_handshake(ctx: RequestContext, request: SaslHandshakeRequest) -> Messag
         return refuse(ctx.broker, ctx.connection, authenticator, error.response)
 
 
-@api(SaslAuthenticateRequest)
-def sasl_authenticate(ctx: RequestContext, request: SaslAuthenticateRequest) -> Message | DelayedResponse:
+@api(SaslAuthenticateRequest, send_before_close=True)
+def sasl_authenticate(ctx: RequestContext, request: SaslAuthenticateRequest) -> HandlerOutcome:
     """Take a token of the mechanism."""
     authenticator = _authenticator(ctx)
     if authenticator is None:

@@ -19,18 +19,17 @@ from barnabas.wire.messages.sasl import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.net.delayed_response import DelayedResponse
+    from barnabas.wire.messages.sasl import AlterUserScramCredentialsResponse
 
 
-@api(AlterUserScramCredentialsRequest, on_error=failed_alteration, requires=Operation.ALTER)
-def alter_user_scram_credentials(ctx: RequestContext, request: AlterUserScramCredentialsRequest) -> DelayedResponse:
+@api(AlterUserScramCredentialsRequest, on_error=failed_alteration, requires=Operation.ALTER, send_before_close=True)
+async def alter_user_scram_credentials(
+    ctx: RequestContext, request: AlterUserScramCredentialsRequest
+) -> AlterUserScramCredentialsResponse:
     """Set and delete credentials, each user for himself."""
-    controller = ctx.broker.controller
-    return change_metadata(
-        ctx,
-        lambda: controller.local.alter_user_scram_credentials_in_steps(request),
-        items=len(request.deletions) + len(request.upsertions),
-    )
+    local = ctx.broker.controller.local
+    items = len(request.deletions) + len(request.upsertions)
+    return await change_metadata(ctx, lambda: local.alter_user_scram_credentials_in_steps(request), items=items)
 
 
 @api(DescribeUserScramCredentialsRequest, requires=Operation.DESCRIBE)

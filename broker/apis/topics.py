@@ -2,17 +2,24 @@
 
 CreateTopics: v4 -1 requests the default, v5 the topic's configs in the response, v7 topic ids. DeleteTopics: v3
 TOPIC_DELETION_DISABLED, v6 by topic id. When the response is sent the change is effective and the logs are open.
+
+What the client may not change is taken out of the request when all earlier changes are in effect, so that a topic that
+was created meanwhile is not changed without permission. What is named twice is not asked for: it is invalid anyway.
+Source: Kafka 4.4 `ControllerApis.createTopics`, `deleteTopics`, `createPartitions`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.broker.apis.access import refused_topics, topic_error
 from barnabas.broker.apis.metadata_changes import change_metadata
-from barnabas.broker.apis.mutation_quotas import mutation_quota
 from barnabas.broker.apis.registry import api
-from barnabas.broker.apis.topic_access import hide_configs, refused_creations, refused_deletions, refused_extensions
 from barnabas.broker.config.keys.general import DELETE_TOPIC_ENABLE
+from barnabas.coord.cluster.changes.topic_changes import NO_TOPIC_ID, duplicates
+from barnabas.coord.security.acls import Operation, ResourceType
+from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import (
     CreatableTopicResult,
@@ -24,11 +31,13 @@ from barnabas.wire.messages.topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
+    DeleteTopicState,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.broker.steps import Steps
     from barnabas.coord.cluster.local_controller import Outcome
 
@@ -37,6 +46,26 @@ FIRST_STRICT_CREATION = 6
 FIRST_STRICT_DELETION = 5
 FIRST_STRICT_EXTENSION = 3
 """The first versions that know THROTTLING_QUOTA_EXCEEDED."""
+_REFUSED = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+class ChargedRequest(NamedTuple):
+    """What charges the partitions of a request, and how long its client has to wait then (KIP-599)."""
+
+    charge: Callable[[int], None] | None = None
+    """None: there is no such quota for the client."""
+    throttle_ms: Callable[[], int] = int
+
+
+def _mutation_quota(ctx: RequestContext, strict_since: int) -> ChargedRequest:
+    """The quota of the client; from version `strict_since` on nothing is made above it."""
+    quotas = ctx.broker.client_quotas
+    if quotas is None or quotas.mutation.is_empty:
+        return ChargedRequest()
+    from barnabas.broker.security.mutation_quota import MutationQuota
+
+    quota = MutationQuota(quotas, ctx.principal.name, ctx.client_id, strict=ctx.api_version >= strict_since)
+    return ChargedRequest(quota.charge, quota.remaining_throttle_ms)
 
 
 def _creation_failed(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
@@ -61,22 +90,24 @@ def _check_descriptors(ctx: RequestContext) -> None:
         )
 
 
-@api(CreateTopicsRequest, on_error=_creation_failed)
-def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> DelayedResponse:
+@api(CreateTopicsRequest, on_error=_creation_failed, send_before_close=True)
+async def create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Create each topic of the request, or report its error."""
-    if not request.validate_only:
-        _check_descriptors(ctx)
     controller = ctx.broker.controller
-    quota = mutation_quota(ctx, FIRST_STRICT_CREATION)
+    quota = _mutation_quota(ctx, FIRST_STRICT_CREATION)
 
     def validate() -> Steps[Outcome[CreateTopicsResponse]]:
-        failed = refused_creations(ctx, request)
+        if not request.validate_only:
+            _check_descriptors(ctx)
+        failed = _refused_creations(ctx, request)
         outcome = yield from controller.local.create_topics_in_steps(request, controller.topic_defaults(), quota.charge)
-        hide_configs(ctx, outcome.response)
+        _hide_configs(ctx, outcome.response)
         outcome.response.topics += failed
         return outcome
 
-    return change_metadata(ctx, validate, quota.told, items=len(request.topics))
+    response = await change_metadata(ctx, validate, items=len(request.topics))
+    response.throttle_time_ms = quota.throttle_ms()
+    return response
 
 
 def _deletion_failed(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
@@ -93,24 +124,26 @@ def _deletion_failed(request: DeleteTopicsRequest, error: KafkaError) -> DeleteT
     return DeleteTopicsResponse(responses=results)
 
 
-@api(DeleteTopicsRequest, on_error=_deletion_failed)
-def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> DelayedResponse:
+@api(DeleteTopicsRequest, on_error=_deletion_failed, send_before_close=True)
+async def delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     """Delete each topic of the request, or report its error."""
     if not ctx.broker.config[DELETE_TOPIC_ENABLE]:
         if ctx.api_version < FIRST_VERSION_WITH_DELETION_DISABLED:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "This version does not support topic deletion.")
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
     local = ctx.broker.controller.local
-    quota = mutation_quota(ctx, FIRST_STRICT_DELETION)
+    quota = _mutation_quota(ctx, FIRST_STRICT_DELETION)
 
     def validate() -> Steps[Outcome[DeleteTopicsResponse]]:
-        failed = refused_deletions(ctx, request)
+        failed = _refused_deletions(ctx, request)
         outcome = yield from local.delete_topics_in_steps(request, quota.charge)
         outcome.response.responses += failed
         return outcome
 
     items = len(request.topic_names) + len(request.topics)
-    return change_metadata(ctx, validate, quota.told, items=items)
+    response = await change_metadata(ctx, validate, items=items)
+    response.throttle_time_ms = quota.throttle_ms()
+    return response
 
 
 def _extension_failed(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
@@ -122,18 +155,101 @@ def _extension_failed(request: CreatePartitionsRequest, error: KafkaError) -> Cr
     )
 
 
-@api(CreatePartitionsRequest, on_error=_extension_failed)
-def create_partitions(ctx: RequestContext, request: CreatePartitionsRequest) -> DelayedResponse:
+@api(CreatePartitionsRequest, on_error=_extension_failed, send_before_close=True)
+async def create_partitions(ctx: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """Add partitions to each topic of the request, or report its error."""
-    if not request.validate_only:
-        _check_descriptors(ctx)
     local = ctx.broker.controller.local
-    quota = mutation_quota(ctx, FIRST_STRICT_EXTENSION)
+    quota = _mutation_quota(ctx, FIRST_STRICT_EXTENSION)
 
     def validate() -> Steps[Outcome[CreatePartitionsResponse]]:
-        failed = refused_extensions(ctx, request)
+        if not request.validate_only:
+            _check_descriptors(ctx)
+        failed = _refused_extensions(ctx, request)
         outcome = yield from local.create_partitions_in_steps(request, quota.charge)
         outcome.response.results += failed
         return outcome
 
-    return change_metadata(ctx, validate, quota.told, items=len(request.topics))
+    response = await change_metadata(ctx, validate, items=len(request.topics))
+    response.throttle_time_ms = quota.throttle_ms()
+    return response
+
+
+# ---- access
+
+
+def _refused_creations(ctx: RequestContext, request: CreateTopicsRequest) -> list[CreatableTopicResult]:
+    """The topics that may not be created: that takes CREATE on the cluster, or on the topic."""
+    if ctx.is_allowed_on_cluster(Operation.CREATE, logs_denied=False):
+        return []
+    names = _named_once(topic.name for topic in request.topics)
+    refused = refused_topics(ctx, Operation.CREATE, [name for name in names if name != CLUSTER_METADATA_TOPIC])
+    request.topics = [topic for topic in request.topics if topic.name not in refused]
+    return [
+        CreatableTopicResult(name=name, error_code=_REFUSED, error_message="Authorization failed.", configs=None)
+        for name in names
+        if name in refused
+    ]
+
+
+def _hide_configs(ctx: RequestContext, response: CreateTopicsResponse) -> None:
+    """Take the configs of new topics out of the response whose configs the client may not describe."""
+    created = [topic.name for topic in response.topics if not topic.error_code]
+    hidden = ctx.refused(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, created, logs_denied=False)
+    for topic in response.topics:
+        if topic.name in hidden:
+            topic.topic_config_error_code = _REFUSED
+            topic.num_partitions = topic.replication_factor = -1
+            topic.configs = []
+
+
+def _refused_extensions(ctx: RequestContext, request: CreatePartitionsRequest) -> list[CreatePartitionsTopicResult]:
+    """The topics that may not get partitions: that takes ALTER."""
+    refused = refused_topics(ctx, Operation.ALTER, _named_once(topic.name for topic in request.topics))
+    failed = [topic.name for topic in request.topics if topic.name in refused]
+    request.topics = [topic for topic in request.topics if topic.name not in refused]
+    return [CreatePartitionsTopicResult(name=name, error_code=_REFUSED, error_message=None) for name in failed]
+
+
+def _refused_deletions(ctx: RequestContext, request: DeleteTopicsRequest) -> list[DeletableTopicResult]:
+    """The topics that may not be deleted: that takes DELETE on the cluster, or on the topic.
+
+    A client that may not describe a topic is not told whether one of this name exists, or what the name of an id is.
+    """
+    if ctx.is_allowed_on_cluster(Operation.DELETE, logs_denied=False):
+        return []
+    image = ctx.broker.image
+    by_ids = {
+        state.topic_id: topic.name
+        for state in request.topics
+        if state.name is None and (topic := image.topic_by_id(state.topic_id)) is not None
+    }
+    by_names = [state.name for state in request.topics if state.name is not None and state.topic_id == NO_TOPIC_ID]
+    names = {*_named_once([*request.topic_names, *by_names]), *by_ids.values()}
+    hidden = refused_topics(ctx, Operation.DESCRIBE, names)
+    kept = {name for name in refused_topics(ctx, Operation.DELETE, names) if name in image.topics}
+
+    failed = []
+    remaining = []
+    for state in [*(DeleteTopicState(name=name) for name in request.topic_names), *request.topics]:
+        name = by_ids.get(state.topic_id) if state.name is None else state.name
+        if name not in names or name not in kept | set(hidden):
+            remaining.append(state)
+            continue
+        shown = None if state.name is None and name in hidden else name
+        failed.append(_not_deleted(shown, state))
+    request.topic_names, request.topics = [], remaining
+    return failed
+
+
+def _not_deleted(name: str | None, state: DeleteTopicState) -> DeletableTopicResult:
+    error = topic_error()
+    return DeletableTopicResult(
+        name=name, topic_id=state.topic_id, error_code=int(error.code), error_message=error.message
+    )
+
+
+def _named_once(names: Iterable[str]) -> Collection[str]:
+    """The names that a request has once, in its order."""
+    listed = list(names)
+    twice = duplicates(listed)
+    return [name for name in listed if name not in twice]

@@ -7,16 +7,15 @@ KIP-98, KIP-664. WriteTxnMarkers: v2 transaction version (KIP-1228). ListTransac
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import check_transactional_id, refused_topics
-from barnabas.broker.apis.committed_reads import once_committed
+from barnabas.broker.apis.committed_reads import all_committed
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api, check_cluster
-from barnabas.broker.apis.sliced_response import respond_in_steps
 from barnabas.broker.coordinators.markers import Marker
-from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.waiting import Future, pause
 from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.coord.transactions.listing import STATE_NAMES, describe_transaction, list_transactions
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -34,7 +33,7 @@ from barnabas.wire.messages.transactions import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import Broker, RequestContext
+    from barnabas.broker.context import RequestContext
 
 logger = logging.getLogger("kafka.server.KafkaApis")
 
@@ -67,12 +66,14 @@ def _none_written(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTx
     WriteTxnMarkersRequest,
     on_error=_none_written,
     parts=Parts("markers.topics.partition_indexes", "markers.topics.partitions", size=30),
+    send_before_close=True,
 )
-def write_txn_markers(ctx: RequestContext, request: WriteTxnMarkersRequest) -> DelayedResponse:
+async def write_txn_markers(ctx: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
     """Write markers for another broker or `kafka-transactions abort`; answered when they are committed."""
     if not ctx.is_allowed_on_cluster(Operation.ALTER, logs_denied=False):
         check_cluster(ctx, Operation.CLUSTER_ACTION)
-    wait = _MarkersResponder()
+    response = WriteTxnMarkersResponse()
+    uncommitted: list[tuple[WritableTxnMarkerPartitionResult, Future[ErrorCode]]] = []
     for requested in request.markers:
         marker = Marker(
             requested.producer_id,
@@ -82,49 +83,29 @@ def write_txn_markers(ctx: RequestContext, request: WriteTxnMarkersRequest) -> D
             requested.transaction_version,
         )
         result = WritableTxnMarkerResult(producer_id=requested.producer_id)
-        wait.response.markers.append(result)
+        response.markers.append(result)
         for topic in requested.topics:
-            answers = WritableTxnMarkerTopicResult(name=topic.name)
-            result.topics.append(answers)
+            topic_result = WritableTxnMarkerTopicResult(name=topic.name)
+            result.topics.append(topic_result)
             for index in topic.partition_indexes:
-                answer = WritableTxnMarkerPartitionResult(partition_index=index)
-                answers.partitions.append(answer)
-                wait.write(ctx.broker, topic.name, answer, marker)
-    wait.one_done()
-    return wait.delayed
+                partition_result = WritableTxnMarkerPartitionResult(partition_index=index)
+                topic_result.partitions.append(partition_result)
+                try:
+                    uncommitted.append((partition_result, _write(ctx, topic.name, index, marker)))
+                except KafkaError as error:
+                    partition_result.error_code = int(error.code)
+    for partition_result, commit in uncommitted:
+        partition_result.error_code = int(await commit)
+    return response
 
 
-class _MarkersResponder:
-    """Sends the response once every marker is committed, or never will be."""
-
-    __slots__ = ("_left", "delayed", "response")
-
-    def __init__(self) -> None:
-        self.delayed = DelayedResponse(send_before_close=True)
-        self.response = WriteTxnMarkersResponse()
-        self._left = 1  # for the request itself, until all its markers are written
-
-    def write(self, broker: Broker, topic: str, answer: WritableTxnMarkerPartitionResult, marker: Marker) -> None:
-        """Write one marker and wait until it is committed."""
-        try:
-            partition = broker.partitions.get_leader(topic, answer.partition_index)
-            offset = broker.transaction_coordinators.markers.write(partition, marker)
-        except KafkaError as error:
-            answer.error_code = int(error.code)
-            return
-        self._left += 1
-
-        def decided(error: ErrorCode) -> None:
-            answer.error_code = int(error)
-            self.one_done()
-
-        partition.when_committed(offset, self.delayed.guard(decided))
-
-    def one_done(self) -> None:
-        """One of the markers, or the request itself, is done."""
-        self._left -= 1
-        if not self._left:
-            self.delayed.resolve(self.response)
+def _write(ctx: RequestContext, topic: str, index: int, marker: Marker) -> Future[ErrorCode]:
+    """Write a marker; the result is NONE when it is committed, or the error if it never will be."""
+    partition = ctx.broker.partitions.get_leader(topic, index)
+    offset = ctx.broker.transaction_coordinators.markers.write(partition, marker)
+    commit: Future[ErrorCode] = Future()
+    partition.when_committed(offset, commit.complete)  # now: when it is awaited, another may lead the partition
+    return commit
 
 
 # ---- DescribeTransactions, ListTransactions
@@ -133,8 +114,8 @@ class _MarkersResponder:
 def _none_described(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeTransactionsResponse:
     return DescribeTransactionsResponse(
         transaction_states=[
-            DescribeTransactionsResponseTransactionState(transactional_id=one, error_code=int(error.code))
-            for one in request.transactional_ids
+            DescribeTransactionsResponseTransactionState(transactional_id=transactional_id, error_code=int(error.code))
+            for transactional_id in request.transactional_ids
         ]
     )
 
@@ -143,15 +124,17 @@ def _none_described(request: DescribeTransactionsRequest, error: KafkaError) -> 
     DescribeTransactionsRequest,
     on_error=_none_described,
     parts=Parts("transactional_ids", "transaction_states", distinct=distinct_names),
+    send_before_close=True,
 )
-def describe_transactions(
+async def describe_transactions(
     ctx: RequestContext, request: DescribeTransactionsRequest
-) -> DescribeTransactionsResponse | DelayedResponse:
+) -> DescribeTransactionsResponse:
     """Describe the transaction of each transactional id, answered when its state is committed."""
     ids = request.transactional_ids
-    response = DescribeTransactionsResponse(transaction_states=[_describe(ctx, one) for one in ids])
+    states = [_describe(ctx, transactional_id) for transactional_id in ids]
     coordinators = ctx.broker.transaction_coordinators
-    return once_committed(response, coordinators.uncommitted(ids), ctx.broker.loop, coordinators.write_timeout_s)
+    await all_committed(coordinators.uncommitted(ids), ctx.broker.loop, coordinators.write_timeout_s)
+    return DescribeTransactionsResponse(transaction_states=states)
 
 
 def _describe(ctx: RequestContext, transactional_id: str) -> DescribeTransactionsResponseTransactionState:
@@ -172,42 +155,35 @@ def _describe(ctx: RequestContext, transactional_id: str) -> DescribeTransaction
 TRANSACTIONS_OF_A_STEP = 500
 
 
-@api(ListTransactionsRequest)
-def list_all_transactions(
-    ctx: RequestContext, request: ListTransactionsRequest
-) -> ListTransactionsResponse | DelayedResponse:
+@api(ListTransactionsRequest, send_before_close=True)
+async def list_all_transactions(ctx: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
     """List the transactional ids that match the filters, answered when their states are committed.
 
     KafkaError while any coordinator is loading. Unknown names of states are returned.
     """
-    ctx.broker.transaction_coordinators.check_loaded()
-    return respond_in_steps(ctx, _list(ctx, request), send_before_close=True)
-
-
-def _list(
-    ctx: RequestContext, request: ListTransactionsRequest
-) -> Generator[None, None, ListTransactionsResponse | DelayedResponse]:
+    coordinators = ctx.broker.transaction_coordinators
+    coordinators.check_loaded()
     response = ListTransactionsResponse()
     response.unknown_state_filters = [name for name in request.state_filters if name not in STATE_NAMES]
     matches = _matcher(request.transactional_id_pattern)
     now_ms = ctx.broker.loop.now_ms()
     states, producers = frozenset(request.state_filters), frozenset(request.producer_id_filters)
-    left = TRANSACTIONS_OF_A_STEP
-    for coordinator in list(ctx.broker.transaction_coordinators):
+    budget = TRANSACTIONS_OF_A_STEP
+    for coordinator in list(coordinators):
         everything = list(coordinator.transactions.items())
         for start in range(0, len(everything), TRANSACTIONS_OF_A_STEP):
-            if left <= 0:
-                left = TRANSACTIONS_OF_A_STEP
-                yield
+            if budget <= 0:
+                budget = TRANSACTIONS_OF_A_STEP
+                await pause()
             some = dict(everything[start : start + TRANSACTIONS_OF_A_STEP])
-            left -= len(some)
+            budget -= len(some)
             response.transaction_states += [
                 listed
                 for listed in list_transactions(some, states, producers, request.duration_filter, matches, now_ms)
                 if ctx.is_allowed(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, listed.transactional_id)
             ]
-    coordinators = ctx.broker.transaction_coordinators
-    return once_committed(response, coordinators.all_uncommitted(), ctx.broker.loop, coordinators.write_timeout_s)
+    await all_committed(coordinators.all_uncommitted(), ctx.broker.loop, coordinators.write_timeout_s)
+    return response
 
 
 def _matcher(pattern: str | None) -> Callable[[str], bool]:

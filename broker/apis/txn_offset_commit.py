@@ -14,8 +14,6 @@ from barnabas.broker.apis.offset_commit import joined, refuse_missing
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.transaction_verification import (
-    NO_COORDINATOR,
-    Errors,
     add_or_verify,
     client_error,
     has_open_transaction,
@@ -35,9 +33,11 @@ from barnabas.wire.messages.transactions import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
+    from barnabas.coord.transactions.transaction import TopicPartition
     from barnabas.wire.messages.offsets import OffsetCommitResponse
 
 FIRST_OFFSETS_THAT_ADD = 5
+FIRST_OFFSETS_WITH_TOPIC_IDS = 6
 FIRST_OFFSETS_WITH_ABORTABLE = 4
 
 
@@ -62,44 +62,52 @@ def _offsets_failed(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOf
 @api(TxnOffsetCommitRequest, on_error=_offsets_failed, parts=Parts("topics.partitions"), send_before_close=True)
 async def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     """Commit offsets that take effect when the transaction commits."""
-    check_transactional_id(ctx, Operation.WRITE, request.transactional_id)
-    check_group(ctx, Operation.READ, request.group_id)
     commit = _as_commit(request)
-    refused = refuse_missing(ctx, commit, by_id=ctx.api_version >= 6)
-    if refused is not None and not commit.topics:
+    refused = _refuse(ctx, request, commit)
+    if not commit.topics and refused is not None:
         return _as_response(refused)
     producer = (request.producer_id, request.producer_epoch)
-    errors = await _add_or_verify(ctx, request, producer)
-    for code in errors.values():
-        raise KafkaError(_offsets_error(code, ctx.api_version))
+    deleted = None
+    if partitions := _unverified(ctx, request, producer):
+        adds = ctx.api_version >= FIRST_OFFSETS_THAT_ADD
+        errors = await add_or_verify(ctx.broker, request.transactional_id, producer, partitions, adds=adds)
+        for code in errors.values():
+            # The error is about the transaction's coordinator, which the client has not asked.
+            retriable, knows = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ctx.api_version >= FIRST_OFFSETS_WITH_ABORTABLE
+            raise KafkaError(client_error(code, retriable, adds=adds, knows_abortable=knows))
+        deleted = _refuse(ctx, request, commit)  # again: topics may have been deleted, ACLs may have changed
+        if not commit.topics and deleted is not None:
+            return _as_response(joined(refused, deleted))
     future: Future[OffsetCommitResponse] = Future()
     client = client_of(ctx)
     ctx.broker.group_coordinators.handle(
         request.group_id, lambda groups, at: groups.offsets.commit(commit, future.complete, client, at, producer)
     )
-    return _as_response(joined(refused, await future))
+    return _as_response(joined(refused, joined(deleted, await future)))
 
 
-async def _add_or_verify(ctx: RequestContext, request: TxnOffsetCommitRequest, producer: tuple[int, int]) -> Errors:
+def _refuse(
+    ctx: RequestContext, request: TxnOffsetCommitRequest, commit: OffsetCommitRequest
+) -> OffsetCommitResponse | None:
+    """Refuse what may not be committed, as `refuse_missing`. KafkaError for the id or the group."""
+    check_transactional_id(ctx, Operation.WRITE, request.transactional_id)
+    check_group(ctx, Operation.READ, request.group_id)
+    return refuse_missing(ctx, commit, by_id=ctx.api_version >= FIRST_OFFSETS_WITH_TOPIC_IDS)
+
+
+def _unverified(
+    ctx: RequestContext, request: TxnOffsetCommitRequest, producer: tuple[int, int]
+) -> list[TopicPartition]:
+    """The group's partition, unless it is known to be in the transaction, or that is not checked."""
     broker = ctx.broker
-    adds = ctx.api_version >= FIRST_OFFSETS_THAT_ADD
     index = broker.group_coordinators.partition_of(request.group_id)
     try:
         partition = broker.partitions.get_leader(GROUP_METADATA_TOPIC, index)
     except KafkaError:
         raise KafkaError(ErrorCode.NOT_COORDINATOR) from None
-    if has_open_transaction(partition, *producer):
-        return {}
-    if not (adds or broker.config[TRANSACTION_PARTITION_VERIFICATION_ENABLE]):
-        return {}
-    return await add_or_verify(broker, request.transactional_id, producer, [(GROUP_METADATA_TOPIC, index)], adds=adds)
-
-
-def _offsets_error(code: ErrorCode, api_version: int) -> ErrorCode:
-    must_wait = code == ErrorCode.CONCURRENT_TRANSACTIONS and api_version < FIRST_OFFSETS_THAT_ADD
-    if code in NO_COORDINATOR or must_wait:
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # a retry: the error is about the transaction's coordinator
-    return client_error(code, knows_abortable=api_version >= FIRST_OFFSETS_WITH_ABORTABLE)
+    adds = ctx.api_version >= FIRST_OFFSETS_THAT_ADD
+    must_check = adds or broker.config[TRANSACTION_PARTITION_VERIFICATION_ENABLE]
+    return [(GROUP_METADATA_TOPIC, index)] if must_check and not has_open_transaction(partition, *producer) else []
 
 
 def _as_commit(request: TxnOffsetCommitRequest) -> OffsetCommitRequest:

@@ -21,9 +21,9 @@ from barnabas.wire.api_keys import ApiKey
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.steps import Steps
+    from barnabas.coord.cluster.changes.topic_changes import TopicDefaults
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.local_controller import Outcome
-    from barnabas.coord.cluster.topic_changes import TopicDefaults
     from barnabas.coord.machine import Moment
     from barnabas.wire.schema import Message
     from barnabas.wire.types import Uuid
@@ -80,7 +80,7 @@ def cluster_controller(
     """The pure controller with the settings of this node."""
     listeners = {endpoint.name for endpoint in (*config.listeners, *config.controller_listeners)}
     if not config.is_standalone:
-        listeners |= config.security_protocols.keys()  # those of the other brokers are in the same map
+        listeners |= config.security_protocols.keys()  # the listeners of other brokers are in the same map
     settings = ControllerSettings(
         session_timeout_s=config[BROKER_SESSION_TIMEOUT_MS] / 1000,
         rebalances_leaders=config[AUTO_LEADER_REBALANCE_ENABLE],

@@ -1,6 +1,6 @@
 """The channel of a broker to the controller in its own process (`ControllerChannel`).
 
-Requests take the same functions as those that come in over the controller listener; only the network is left out.
+A request takes the same functions as one over the controller listener; only the network is left out.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Each purpose has a connection with one request in flight, so that a heartbeat does not wait for a large creation. A
 request is sent to the leader that is known; while none is, it waits. NOT_CONTROLLER, NOT_LEADER_OR_FOLLOWER, network
 errors and a leader that has changed repeat it, after a pause that grows from controller.quorum.retry.backoff.ms to a
-second, until its time is up: then it fails with REQUEST_TIMED_OUT. Answers that cannot be decoded fail at once: to
+second, until its time is up: then it fails with REQUEST_TIMED_OUT. Responses that cannot be decoded fail at once: to
 repeat such a request would make its effect twice. Source: Kafka's `NodeToControllerChannelManagerImpl`.
 """
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.guarded import call_guarded
 from barnabas.broker.net.network_client import NetworkClient
+from barnabas.broker.waiting import Future, sleep_until, start, until
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.quorum_leader import QuorumLeader
     from barnabas.broker.net.login import Login
     from barnabas.broker.net.outgoing import Connect
-    from barnabas.broker.timers import Timer
     from barnabas.wire.schema import Message
 
 MAX_BACKOFF_S: Final = 1.0
 LEADER_ERRORS: Final = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER})
-RETRIED: Final = frozenset({ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT, *LEADER_ERRORS})
+RETRIED_RESPONSES: Final = frozenset({ErrorCode.NETWORK_EXCEPTION, *LEADER_ERRORS})
+RETRIED: Final = RETRIED_RESPONSES | {ErrorCode.REQUEST_TIMED_OUT}
+"""The errors of an attempt that got no response; REQUEST_TIMED_OUT in a response is the controller's."""
 
 _PURPOSES: Final = {
     ApiKey.BROKER_REGISTRATION: "lifecycle",
@@ -67,28 +69,79 @@ class RemoteChannel:
         self._timeout_s = timeout_s
         self._backoff_s = backoff_s
         self._clients: dict[str, NetworkClient] = {}
-        self._pending: dict[_Attempts, None] = {}
+        self._pending: dict[Future[Any], None] = {}
+        self._without_leader: dict[Future[None], None] = {}
         self._is_closed = False
         quorum.on_change.append(self._leader_changed)
 
     def send(self, request: Message, then: Callable[[Any], None], *, timeout_s: float | None = None) -> None:
         """Send a request; `then` gets the response's message, or a KafkaError, never within the call."""
         deadline = self._loop.now() + (self._timeout_s if timeout_s is None else timeout_s)
-        attempts = _Attempts(request, then, deadline)
-        self._pending[attempts] = None
-        attempts.timer = self._loop.timers.at(deadline, lambda: self._out_of_time(attempts))
-        if self._is_closed:
-            attempts.retry = self._loop.timers.at(self._loop.now(), lambda: self._fail(attempts, _closed()))
-        else:
-            self._attempt(attempts)
+
+        def answered(outcome: Any) -> None:
+            call_guarded("What follows the controller's answer", then, outcome)
+
+        start(self._ask(request, deadline), self._loop.slices, answered)
 
     def close(self) -> None:
         """Fail everything that waits, with NETWORK_EXCEPTION, and what is sent later."""
         self._is_closed = True
-        for attempts in list(self._pending):
-            self._fail(attempts, _closed())
+        for outcome in list(self._pending):
+            outcome.complete(_closed())
         for client in self._clients.values():
             client.close()
+
+    async def _ask(self, request: Message, deadline: float) -> Any:
+        """The response to a request, unless its time is up before, or the channel is closed."""
+        loop = self._loop
+        if self._is_closed:
+            await sleep_until(loop.timers, loop.now())
+            raise _closed()
+        outcome: Future[Any] = Future()
+        self._pending[outcome] = None
+        attempts = start(self._attempts(request, deadline), loop.slices, outcome.complete)
+        try:
+            response = await until(loop.timers, deadline, outcome, None)
+        finally:
+            del self._pending[outcome]
+            if attempts is not None:
+                attempts.cancel()
+        if response is None:
+            text = "The controller has not answered in time."
+            if self._quorum.leader_address() is None:
+                text = "No controller has been found in time."
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, text)
+        return response
+
+    async def _attempts(self, request: Message, deadline: float) -> Any:
+        """Send a request to the leader of the moment until one answers."""
+        loop = self._loop
+        count = 0
+        while True:
+            while self._quorum.leader_address() is None:
+                await self._leader()
+            future: Future[Any] = Future()
+            time_left = max(deadline - loop.now(), 0.001)
+            self._client(request).send(request, future.complete, timeout_s=time_left)
+            try:
+                response = await future
+                if getattr(response, "error_code", 0) not in RETRIED_RESPONSES:
+                    return response
+            except KafkaError as error:
+                if error.code not in RETRIED:
+                    raise
+            backoff_s = min(self._backoff_s * 2 ** min(count, 10), MAX_BACKOFF_S)
+            count += 1
+            await sleep_until(loop.timers, loop.now() + backoff_s)
+
+    async def _leader(self) -> None:
+        """Wait until another leader is known."""
+        future: Future[None] = Future()
+        self._without_leader[future] = None
+        try:
+            await future
+        finally:
+            del self._without_leader[future]
 
     def _client(self, request: Message) -> NetworkClient:
         purpose = _PURPOSES.get(ApiKey(request.api_key), _OTHER_PURPOSE)
@@ -104,71 +157,14 @@ class RemoteChannel:
             )
         return client
 
-    def _attempt(self, attempts: _Attempts) -> None:
-        """Send the request, or wait until the leader is known."""
-        attempts.retry = None
-        if self._quorum.leader_address() is None:
-            attempts.waits_for_leader = True
-            return
-        left = attempts.deadline - self._loop.now()
-        self._client(attempts.request).send(
-            attempts.request, lambda outcome: self._answered(attempts, outcome), timeout_s=max(left, 0.001)
-        )
-
-    def _answered(self, attempts: _Attempts, outcome: Message | KafkaError) -> None:
-        if attempts not in self._pending:
-            return
-        code = outcome.code if isinstance(outcome, KafkaError) else getattr(outcome, "error_code", 0)
-        if code not in RETRIED or (code == ErrorCode.REQUEST_TIMED_OUT and not isinstance(outcome, KafkaError)):
-            self._end(attempts, outcome)
-            return
-        now = self._loop.now()
-        backoff_s = min(self._backoff_s * 2 ** min(attempts.count, 10), MAX_BACKOFF_S)
-        attempts.count += 1
-        if now + backoff_s < attempts.deadline:
-            attempts.retry = self._loop.timers.at(now + backoff_s, lambda: self._attempt(attempts))
-
     def _leader_changed(self) -> None:
-        """Requests to the old leader are repeated at the new one, those that waited for a leader are sent."""
+        """Requests to the old leader are repeated at the new one, others that waited for a leader are sent."""
         if self._quorum.leader_address() is None:
             return
         for client in self._clients.values():
             client.disconnect_unless(self._quorum.leader_address())
-        for attempts in [one for one in self._pending if one.waits_for_leader]:
-            attempts.waits_for_leader = False
-            self._attempt(attempts)
-
-    def _out_of_time(self, attempts: _Attempts) -> None:
-        text = "The controller has not answered in time."
-        if self._quorum.leader_address() is None:
-            text = "No controller has been found in time."
-        self._fail(attempts, KafkaError(ErrorCode.REQUEST_TIMED_OUT, text))
-
-    def _fail(self, attempts: _Attempts, error: KafkaError) -> None:
-        if attempts in self._pending:
-            self._end(attempts, error)
-
-    def _end(self, attempts: _Attempts, outcome: Message | KafkaError) -> None:
-        del self._pending[attempts]
-        for timer in (attempts.timer, attempts.retry):
-            if timer is not None:
-                timer.cancel()
-        call_guarded("What follows the controller's answer", attempts.then, outcome)
-
-
-class _Attempts:
-    """One request and its attempts."""
-
-    __slots__ = ("count", "deadline", "request", "retry", "then", "timer", "waits_for_leader")
-
-    def __init__(self, request: Message, then: Callable[[Any], None], deadline: float) -> None:
-        self.request = request
-        self.then = then
-        self.deadline = deadline
-        self.count = 0
-        self.timer: Timer | None = None
-        self.retry: Timer | None = None
-        self.waits_for_leader = False
+        for future in list(self._without_leader):
+            future.complete()
 
 
 def _closed() -> KafkaError:

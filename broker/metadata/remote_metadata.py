@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.guarded import call_guarded
 from barnabas.broker.metadata.topic_creation import TopicCreation
+from barnabas.broker.waiting import Future, until
 from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.metadata.controller_channel import ControllerChannel
     from barnabas.broker.metadata.loader import MetadataLoader
-    from barnabas.broker.timers import Timer
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.local_controller import LocalController
     from barnabas.wire.messages.configs import (
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 EFFECT_S: Final = 1.0
-"""How long the answer of a forwarded change waits at most until the change is here."""
+"""How long the response to a forwarded change waits at most until the change is here."""
 
 
 class RemoteMetadata:
@@ -53,8 +53,7 @@ class RemoteMetadata:
         self._new_id = new_id
         self._describing: LocalController | None = None
         self._loop = loop
-        self._awaited: dict[int, tuple[Callable[[], bool], Callable[[], None], Timer]] = {}
-        self._awaited_count = 0
+        self._awaited: dict[Future[None], Callable[[], bool]] = {}
         self.loader = loader
         self.on_change = loader.on_change
         self.on_config_change = loader.on_config_change
@@ -97,31 +96,26 @@ class RemoteMetadata:
         request = AllocateProducerIdsRequest(broker_id=self._config.node_id, broker_epoch=self._broker_epoch())
         self._channel.send(request, answered)
 
-    def when(self, holds: Callable[[], bool], then: Callable[[], None]) -> None:
-        """Call `then` when something holds in this broker's image, or when `EFFECT_S` have passed.
+    async def wait_for(self, holds: Callable[[], bool]) -> None:
+        """Wait until something holds in this broker's image, or `EFFECT_S` have passed.
 
-        So whoever changes the metadata here finds the change here, as on a single node. Kafka does not wait.
+        So a client that changes the metadata here finds the change here, as on a single node. Kafka does not wait.
         """
         if holds():
-            then()
             return
-        self._awaited_count += 1
-        key = self._awaited_count
-        timer = self._loop.timers.at(self._loop.now() + EFFECT_S, lambda: self._end_wait(key))
-        self._awaited[key] = (holds, then, timer)
+        future: Future[None] = Future()
+        self._awaited[future] = holds
+        try:
+            await until(self._loop.timers, self._loop.now() + EFFECT_S, future, None)
+        finally:
+            del self._awaited[future]
 
     def applied(self) -> None:
         """The image has changed, and the broker has applied it."""
         self.topics.applied()
-        for key, (holds, _, _) in list(self._awaited.items()):
+        for future, holds in list(self._awaited.items()):
             if holds():
-                self._end_wait(key)
-
-    def _end_wait(self, key: int) -> None:
-        awaited = self._awaited.pop(key, None)
-        if awaited is not None:
-            awaited[2].cancel()
-            call_guarded("Answering a change of the metadata", awaited[1])
+                call_guarded("Answering a change of the metadata", future.complete)
 
     # What is described from the image
 

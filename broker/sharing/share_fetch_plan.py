@@ -15,7 +15,7 @@ from barnabas.broker.sharing.share_sessions import SharedPartition
 from barnabas.coord.share_partitions.acquisition import AcquireRequest
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.storage.files import FileSlice
-from barnabas.storage.read.slice_scan import batches_of
+from barnabas.storage.read.log_reader import batches_of
 from barnabas.wire.batches.batch_format import CONTROL_BIT, TRANSACTIONAL_BIT
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.share_groups import AcquiredRecords, ShareFetchResponsePartitionData
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from barnabas.broker.sharing.share_partitions import SharePartitions
     from barnabas.broker.sharing.share_sessions import ShareSession
     from barnabas.coord.share_partitions.acquisition import Acquired
-    from barnabas.storage.batch_header import BatchHeader
     from barnabas.storage.log import Log
+    from barnabas.wire.batches.batch_header import BatchHeader
     from barnabas.wire.messages.share_groups import ShareFetchRequest
 
 Answers = list[tuple[SharedPartition, ShareFetchResponsePartitionData]]

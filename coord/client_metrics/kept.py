@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from barnabas.coord.client_metrics.matching import (
@@ -41,14 +42,12 @@ _INVALID = re.compile(r"[^a-zA-Z0-9_]")
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
+@dataclass(slots=True, eq=False)
 class Family:
     """One metric: its type, and the values by client and labels."""
 
-    __slots__ = ("kind", "of")
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.of: dict[KeptClient, dict[str, float]] = {}
+    kind: str
+    of: dict[KeptClient, dict[str, float]] = field(default_factory=dict)
 
 
 class KeptClient:

@@ -75,7 +75,8 @@ def format_page(page: str) -> str:
     while at < len(lines):
         end = _end_of_block(lines, at)
         line = lines[at]
-        if _is_text(line):
+        is_code = line.startswith("    ") and at > 0 and not lines[at - 1]
+        if _is_text(line) and not is_code:
             item = _ITEM.match(line)
             first = item[0] if item else line[: len(line) - len(line.lstrip())]
             text = " ".join([line[len(first) :], *lines[at + 1 : end]])

@@ -15,17 +15,15 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from barnabas.storage.append.leader_epochs import NO_EPOCH, LeaderEpochCache
-from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.log_config import LogConfig
 from barnabas.storage.producers.producer_state import EndMarker, ProducerState, marker_of
 from barnabas.storage.segments.log_segments import Segments
 from barnabas.storage.segments.sparse_indexes import MAX_RELATIVE_OFFSET
 from barnabas.storage.segments.txn_index import AbortedTransaction
+from barnabas.wire.batches.batch_header import BatchHeader, size_at, walk_batches
 from barnabas.wire.batches.crc import crc32c
-from barnabas.wire.batches.records import CONTROL_BIT, CRC_START, HEADER_SIZE, LOG_OVERHEAD, MAGIC
+from barnabas.wire.batches.records import CONTROL_BIT, CRC_START, MAGIC
 from barnabas.wire.errors import ErrorCode, KafkaError
-
-_LENGTH = slice(8, LOG_OVERHEAD)
 
 
 class FollowingLog(Protocol):
@@ -127,7 +125,7 @@ def _checked_pieces(records: memoryview, log_end_offset: int, segment_bytes: int
     piece = _Piece(0)
     position = 0
     expected = log_end_offset
-    while (header := _next_batch(records, position)) is not None:
+    for header in walk_batches(BatchHeader, records, len(records)):
         _check(records, header, expected)
         expected = header.last_offset + 1
         position += header.size
@@ -135,20 +133,12 @@ def _checked_pieces(records: memoryview, log_end_offset: int, segment_bytes: int
             pieces.append(piece)
             piece = _Piece(header.position)
         piece.add(header, records)
+    size = size_at(records, position)
+    if size is not None and size <= len(records) - position:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A batch of the leader has the length {size} bytes")
     if piece.headers:
         pieces.append(piece)
     return pieces
-
-
-def _next_batch(records: memoryview, position: int) -> BatchHeader | None:
-    """The header of the batch at a position; None at the end, and for a batch of which only a part is there."""
-    left = len(records) - position
-    if left < LOG_OVERHEAD:
-        return None
-    size = int.from_bytes(records[position : position + LOG_OVERHEAD][_LENGTH], "big", signed=True) + LOG_OVERHEAD
-    if size < HEADER_SIZE:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A batch of the leader has the length {size} bytes")
-    return BatchHeader(records, position, position) if size <= left else None
 
 
 def _check(records: memoryview, header: BatchHeader, expected: int) -> None:
@@ -175,8 +165,8 @@ def _append_piece(log: FollowingLog, records: memoryview, piece: _Piece, now: fl
     producers = log.producers
     epochs = log.leader_epochs
     for header in headers:
-        if header.leader_epoch > epochs.latest_epoch:
-            epochs.assign(header.leader_epoch, header.base_offset)
+        if header.partition_leader_epoch > epochs.latest_epoch:
+            epochs.assign(header.partition_leader_epoch, header.base_offset)
         if header.producer_id < 0:
             continue
         marker = piece.markers.get(header)

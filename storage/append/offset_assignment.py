@@ -9,7 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple
 
-from barnabas.storage.batch_header import BatchHeader
+from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.batches.records import NO_TIMESTAMP, PARTITION_LEADER_EPOCH_OFFSET, set_log_append_time
 
 _BASE_OFFSET = Struct(">q")
@@ -40,7 +40,7 @@ def assign_offsets(
         _LEADER_EPOCH.pack_into(records, at + PARTITION_LEADER_EPOCH_OFFSET, leader_epoch)
         header.base_offset = offset
         header.last_offset = last_offset
-        header.leader_epoch = leader_epoch
+        header.partition_leader_epoch = leader_epoch
         if append_time_ms != NO_TIMESTAMP:
             set_log_append_time(records[at : at + header.size], append_time_ms)
             header.max_timestamp = append_time_ms

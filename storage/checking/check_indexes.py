@@ -10,12 +10,12 @@ from bisect import bisect_left
 from itertools import pairwise
 
 from barnabas.storage import layout
-from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.checking.findings import PartitionReport
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.sparse_indexes import OffsetIndex, TimeIndex
 from barnabas.storage.segments.txn_index import AbortedTransaction, TxnIndex
+from barnabas.wire.batches.batch_header import BatchHeader
 
 
 class SegmentBatches:

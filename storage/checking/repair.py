@@ -69,7 +69,7 @@ class _SegmentRepair:
                 self.fill_to(header.base_offset)
             is_dense &= header.base_offset == self.end
             self.pieces.append((header.position, header.size))
-            self._leader_epoch = header.leader_epoch
+            self._leader_epoch = header.partition_leader_epoch
             self.end = header.last_offset + 1
         self.segment.forget()
         return is_dense
@@ -98,7 +98,7 @@ class Repair:
     """The repair of one partition of a log directory."""
 
     def __init__(self, files: Files, path: str, key: TopicPartition, topic_id: bytes | None = None) -> None:
-        """`topic_id` is that of the metadata, if it is known; the directory gets it."""
+        """`topic_id` comes from the metadata, if it is known; the directory gets it."""
         self._files = files
         self._topic_id = topic_id
         self._path = path

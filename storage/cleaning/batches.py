@@ -12,18 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from barnabas.storage.batch_content import MOST_RECORDS_TO_COMPACT
-from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.cleaning.key_map import DEAD
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import Files
 from barnabas.storage.segments.segment import Segment
+from barnabas.wire.batches.batch_header import BatchView, walk_batches
 from barnabas.wire.batches.compression import compress, decompress
-from barnabas.wire.batches.crc import crc32c
 from barnabas.wire.batches.record_scan import ScannedKeys, rebase_timestamps, record_starts, scan_keys, timestamp_deltas
 from barnabas.wire.batches.records import (
     CODEC_MASK,
     CONTROL_BIT,
-    CRC_START,
     DELETE_HORIZON_BIT,
     HEADER_SIZE,
     MAGIC,
@@ -35,21 +33,18 @@ from barnabas.wire.batches.records import (
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
-class Batch(BatchHeader):
-    """A batch in a buffer: its header, and where it ends. `position` is where it starts in the buffer."""
+class Batch(BatchView):
+    """A whole batch in a buffer."""
 
-    __slots__ = ("buffer", "end")
+    __slots__ = ()
 
-    def __init__(self, buffer: bytes, start: int) -> None:
-        super().__init__(buffer, start, start)
-        self.buffer = buffer
-        self.end: int = start + self.size
+    buffer: bytes
 
     def records(self) -> tuple[bytes, int, int]:
         """(data, start, end) of the records, decompressed. DamagedLog when the CRC does not match, KafkaError for
         more than `MOST_RECORDS_TO_COMPACT`."""
-        start = self.position
-        if crc32c(self.buffer[start + CRC_START : self.end]) != self.crc:
+        start = self.start + HEADER_SIZE
+        if self.crc != self.computed_crc():
             raise DamagedLog(f"The CRC of the batch at offset {self.base_offset} does not match its bytes")
         if self.record_count > MOST_RECORDS_TO_COMPACT:  # of a time when the topic was not compacted
             raise KafkaError(
@@ -57,11 +52,10 @@ class Batch(BatchHeader):
                 f"The batch at offset {self.base_offset} has {self.record_count} records; the cleaner holds at most "
                 f"{MOST_RECORDS_TO_COMPACT} in memory",
             )
-        codec = self.attributes & CODEC_MASK
-        if not codec:
-            return self.buffer, start + HEADER_SIZE, self.end
-        packed = memoryview(self.buffer)[start + HEADER_SIZE : self.end]
-        data = decompress(codec, packed) if self.record_count else b""
+        if not self.codec:
+            return self.buffer, start, self.end
+        packed = memoryview(self.buffer)[start : self.end]
+        data = decompress(self.codec, packed) if self.record_count else b""
         return data, 0, len(data)
 
     def keys(self) -> ScannedKeys:
@@ -75,33 +69,21 @@ def read_batches(files: Files, segment: Segment, chunk: int, position: int = 0) 
 
     Raises DamagedLog for bytes that are not a batch; CRCs and records are not checked.
     """
-    size = segment.size
-    buffer = b""
-    start = position  # the position in the file of the buffer's beginning
-    at = last = 0  # in the buffer: the next batch, and the limit below which a whole header fits
-    while start + at < size:
-        if at >= last:
-            start, at = start + at, 0
-            buffer = _read(files, segment, start, max(chunk, HEADER_SIZE))
-            last = len(buffer) - HEADER_SIZE + 1
-        batch = Batch(buffer, at)
-        if batch.magic != MAGIC or batch.size < HEADER_SIZE or start + batch.end > size:
-            raise DamagedLog(f"No record batch at position {start + at} of {segment.stem}.log")
-        if batch.end > len(buffer):
-            start, at = start + at, 0
-            buffer = _read(files, segment, start, max(chunk, batch.size))
-            last = len(buffer) - HEADER_SIZE + 1
-            batch = Batch(buffer, 0)
+
+    def read(least: int, position: int) -> bytes:
+        length = min(max(chunk, least), segment.size - position)
+        data = files.read_at(segment.file, length, position)
+        if len(data) != length:
+            raise DamagedLog(f"{segment.stem}.log ends inside a record batch at position {position}")
+        return data
+
+    for batch in walk_batches(Batch, b"", segment.size, position, read, lambda _: True):
+        if batch.magic != MAGIC:
+            break
         yield batch
-        at = batch.end
-
-
-def _read(files: Files, segment: Segment, position: int, length: int) -> bytes:
-    length = min(length, segment.size - position)
-    data = files.read_at(segment.file, length, position)
-    if len(data) != length or length < HEADER_SIZE:
-        raise DamagedLog(f"{segment.stem}.log ends inside a record batch at position {position}")
-    return data
+        position = batch.position + batch.size
+    if position != segment.size:
+        raise DamagedLog(f"No record batch at position {position} of {segment.stem}.log")
 
 
 def remove_records(batch: Batch, marks: bytes | bytearray, horizon_ms: int | None) -> tuple[bytes, int]:
@@ -141,7 +123,7 @@ def _build(batch: Batch, attributes: int, base_timestamp: int, max_timestamp: in
         attributes,
         batch.base_offset,
         batch.last_offset,
-        batch.leader_epoch,
+        batch.partition_leader_epoch,
         base_timestamp,
         max_timestamp,
         batch.producer_id,

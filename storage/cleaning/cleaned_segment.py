@@ -69,11 +69,11 @@ class CleanedSegment:
     def copy(self, batch: Batch) -> None:
         """Add an unchanged batch; adjacent batches are copied together."""
         buffer, start, end = self._run
-        if buffer is batch.buffer and end == batch.position:
+        if buffer is batch.buffer and end == batch.start:
             self._run = (buffer, start, batch.end)
         else:
             self._take_run()
-            self._run = (batch.buffer, batch.position, batch.end)
+            self._run = (batch.buffer, batch.start, batch.end)
         self._index(batch.last_offset, batch.max_timestamp, batch.size)
 
     def write(self, data: bytes, last_offset: int, max_timestamp: int) -> None:

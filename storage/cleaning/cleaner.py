@@ -26,7 +26,7 @@ from barnabas.storage.cleaning.transactions import CleanedTransactions
 from barnabas.storage.files import Files
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.sparse_indexes import MAX_RELATIVE_OFFSET
-from barnabas.wire.batches.records import CONTROL_BIT, DELETE_HORIZON_BIT, TRANSACTIONAL_BIT, BatchView
+from barnabas.wire.batches.records import CONTROL_BIT, DELETE_HORIZON_BIT, TRANSACTIONAL_BIT
 
 Throttle = Callable[[int], None]
 
@@ -111,7 +111,7 @@ class Cleaner:
     def _has_no_keys(batch: Batch, transactions: CleanedTransactions) -> bool:
         """Whether the keys of a batch are ignored: it is a marker, or its transaction was aborted."""
         if batch.attributes & CONTROL_BIT:
-            transactions.may_drop_marker(BatchView(batch.buffer, batch.position))
+            transactions.may_drop_marker(batch)
             return True
         return bool(batch.attributes & TRANSACTIONAL_BIT) and transactions.is_aborted(
             batch.producer_id, batch.last_offset
@@ -175,7 +175,7 @@ class Cleaner:
 
     def _clean_marker(self, batch: Batch, target: CleanedSegment) -> None:
         """Set a delete horizon on a marker whose transaction has no batches left; remove it after the horizon."""
-        droppable = self._transactions.may_drop_marker(BatchView(batch.buffer, batch.position))
+        droppable = self._transactions.may_drop_marker(batch)
         if not droppable or batch.base_offset >= self._end_offset or self._holds_producer_state(batch):
             self._keep(batch, target)
         elif batch.record_count and not batch.attributes & DELETE_HORIZON_BIT:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barnabas.storage.batch_header import BatchHeader
+from barnabas.wire.batches.batch_header import BatchHeader
 
 NUM_BATCHES_TO_RETAIN = 5
 NO_EPOCH = -1

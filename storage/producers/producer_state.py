@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.producers.producer_entry import NO_OFFSET, NUM_BATCHES_TO_RETAIN, BatchMetadata, ProducerEntry
 from barnabas.storage.producers.producer_snapshot import decode_snapshot
+from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.batches.records import (
     CONTROL_BIT,
     MAX_INT32,
@@ -196,7 +196,7 @@ class ProducerState:
     # --- expiration and truncation
 
     def make_room(self, most: int, now_ms: int) -> None:
-        """Before a producer writes that is not known: forget those that are idle if there are `most` already.
+        """Before an unknown producer writes: forget idle producers if there are `most` already.
 
         KafkaError(POLICY_VIOLATION) if none is: what a producer that is at work has written must not be forgotten.
         """

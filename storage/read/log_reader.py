@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import BytesFile, File, FileSlice
 from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.segments.log_segments import Segments
 from barnabas.storage.segments.segment import Segment
-from barnabas.wire.batches.crc import crc32c
-from barnabas.wire.batches.records import CRC_START, HEADER_SIZE
+from barnabas.wire.batches.batch_header import BatchHeader, BatchView, walk_batches
+
+_SCAN_CHUNK = 8192
 
 
 class LogRead(NamedTuple):
@@ -51,7 +51,7 @@ class LogReader:
     def read(
         self, offset: int, max_bytes: int, limit_offset: int, log_end_offset: int, *, min_one_batch: bool
     ) -> LogRead:
-        """Read batches from the one that holds `offset`, which is inside the log and below `limit_offset`."""
+        """Read batches from the batch that holds `offset` on, which is inside the log and below `limit_offset`."""
         segments = self._segments
         at, found = -1, None
         if offset == self._end_offset and self._end_segment is not None:
@@ -85,7 +85,7 @@ class LogReader:
         """(index of the segment, (position, size)) of the batch where the last read stopped, if it holds `offset`."""
         segment = self._end_segment
         assert segment is not None
-        header = next(segment.scan(self._end_position, 1), None)
+        header = segment.header_at(self._end_position)
         if header is None or header.base_offset != offset:
             return -1, None
         return self._segments.floor_index(segment.base_offset), (header.position, header.size)
@@ -114,27 +114,38 @@ class LogReader:
         return LogRead(FileSlice(file, position, length), offset, min(limit_offset, segment_end))
 
 
-def checked(found: FileSlice) -> FileSlice:
+def checked(records: FileSlice) -> FileSlice:
     """The slice, read into memory, up to the first batch whose CRC is wrong: the bytes that are sent were checked.
 
     DamagedLog if the first batch is wrong; OSError.
     The last batch is not checked if it is incomplete: a reader ignores it and reads it again.
     """
-    data = found.read()
-    view = memoryview(data)
-    at, length = 0, found.length
-    while at + HEADER_SIZE <= len(data):
-        header = BatchHeader(view, at, found.offset + at)
-        end = at + header.size
-        if header.size < HEADER_SIZE or end > len(data):
-            break
-        if crc32c(view[at + CRC_START : end]) != header.crc:
-            if at:
-                data, length = data[:at], at
+    data, length = records.read(), records.length
+    for batch in walk_batches(BatchView, data, records.offset + len(data), records.offset):
+        if batch.crc != batch.computed_crc():
+            if batch.start:
+                data, length = data[: batch.start], batch.start
                 break
             raise DamagedLog(
-                f"{found.file.path} is damaged at byte {header.position}: the CRC of the record batch at offset "
-                f"{header.base_offset} does not match its bytes"
+                f"{records.file.path} is damaged at byte {batch.position}: the CRC of the record batch at offset "
+                f"{batch.base_offset} does not match its bytes"
             )
-        at = end
-    return FileSlice(BytesFile(found.file.path, data, found.offset), found.offset, length)
+    return FileSlice(BytesFile(records.file.path, data, records.offset), records.offset, length)
+
+
+def batches_of(records: FileSlice, until_offset: int) -> list[BatchHeader]:
+    """The headers of the whole batches in a slice, up to the batch that holds `until_offset`; positions in the file.
+
+    OSError when the disk fails.
+    """
+    end = records.offset + records.length
+
+    def read(_: int, position: int) -> bytes:
+        return records.file.read(min(_SCAN_CHUNK, end - position), position)
+
+    headers: list[BatchHeader] = []
+    for header in walk_batches(BatchHeader, b"", end, records.offset, read):
+        headers.append(header)
+        if header.last_offset >= until_offset:
+            break
+    return headers

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.segments.log_segments import Segments
 from barnabas.storage.segments.segment import Segment
+from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.batches.compression import MAX_DECOMPRESSED_SIZE
 from barnabas.wire.batches.decompression import Source, decompressed_steps
 from barnabas.wire.batches.record_search import SearchedRecords
@@ -163,6 +163,6 @@ def _in_batch(
             if end.value is None:
                 return None
             offset, found_timestamp = end.value
-            return OffsetAndTimestamp(offset, found_timestamp, header.leader_epoch)
+            return OffsetAndTimestamp(offset, found_timestamp, header.partition_leader_epoch)
         yield from _spend(log, segment, budget, search.units - counted)
         counted = search.units

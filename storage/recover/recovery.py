@@ -18,7 +18,6 @@ Source: Kafka's `LogLoader.recoverLog`, which does neither.
 from __future__ import annotations
 
 from barnabas.storage import layout
-from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.log_state import Checkpointed, LogState, TornTail
 from barnabas.storage.producers import producer_replay
@@ -32,12 +31,13 @@ from barnabas.storage.recover.salvage import (
 )
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.txn_index import AbortedTransaction
+from barnabas.wire.batches.batch_header import BatchHeader
 
 _COPY_CHUNK = 4 << 20
 
 
 def recover(state: LogState, snapshots: list[int], checkpointed: Checkpointed) -> None:
-    """Check every segment from the one that holds the recovery point; set the log end, leader epochs and producers.
+    """Check every segment from the recovery point on; set the log end, leader epochs and producers.
 
     `snapshots` are the offsets of the producer snapshots. Raises DamagedLog when data below the recovery point would
     have to be cut.
@@ -117,8 +117,8 @@ def _recover_segment(
         if has_gap or not is_whole(header, batch, end, limit):
             break
         segment.index_recovered(header, state.config.index_interval_bytes)
-        if header.leader_epoch > state.leader_epochs.latest_epoch:
-            state.leader_epochs.assign(header.leader_epoch, header.base_offset)
+        if header.partition_leader_epoch > state.leader_epochs.latest_epoch:
+            state.leader_epochs.assign(header.partition_leader_epoch, header.base_offset)
         completed = producers.replay(header, batch)
         if completed is not None and completed.is_aborted:
             aborted.append(AbortedTransaction(*completed[:3], producers.stable_offset_after(completed)))

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from barnabas.storage import layout
-from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.files import Files
 from barnabas.storage.segments.segment import Segment
 from barnabas.storage.segments.sparse_indexes import MAX_RELATIVE_OFFSET
+from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.batches.crc import crc32c
 from barnabas.wire.batches.records import CRC_START, HEADER_SIZE, MAGIC, MAGIC_OFFSET
 

@@ -19,15 +19,16 @@ first gap. The follower then compares epochs with its leader again. Source: Kafk
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from barnabas.storage import layout
-from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.producers.producer_snapshot import CorruptSnapshot
 from barnabas.storage.producers.producer_state import ProducerState
 from barnabas.storage.segments.segment import Segment
-from barnabas.wire.batches.records import HEADER_SIZE, MAGIC
+from barnabas.wire.batches.batch_header import BatchView, walk_batches
+from barnabas.wire.batches.records import MAGIC
 
 if TYPE_CHECKING:
     from barnabas.storage.append.leader_epochs import EpochsWrite, LeaderEpochCache
@@ -197,65 +198,50 @@ def truncate_in_place(log: TruncatedLog, offset: int, *, fully: bool = False) ->
         log.files.unlink(path)
 
 
-class _Pieces:
-    """Reads a segment batch by batch, from pieces of its file that threads have read."""
+class _Batches:
+    """Reads the batches of a segment in threads, a bounded number at a time."""
 
-    __slots__ = ("_at", "_file", "_files", "_piece", "_wanted", "position", "size")
+    __slots__ = ("_batches", "_first", "step")
 
-    def __init__(self, log: TruncatedLog, segment: Segment) -> None:
-        self._files = log.files
-        self._file = segment.file
-        self._piece = memoryview(b"")
-        self._at = 0
-        self._wanted = 0
-        self.size = segment.size
-        self.position = 0
+    def __init__(self, log: TruncatedLog, segment: Segment, first_offset: int) -> None:
+        """Of batches below `first_offset` and of those without a producer only the headers are sure to be read."""
+        file, size = segment.file, segment.size
 
-    def lacks(self, length: int) -> bool:
-        """Whether the next `length` bytes have to be read first, with `read`."""
-        self._wanted = max(length, _CHUNK)
-        return self._at + length > len(self._piece)
+        def read(least: int, position: int) -> bytes:
+            return log.files.read_at(file, min(max(least, _CHUNK), size - position), position)
+
+        self._first = first_offset
+        walk = walk_batches(BatchView, b"", size, 0, read, self.changes_state)
+        self._batches = takewhile(lambda batch: batch.magic == MAGIC, walk)
+        self.step: list[BatchView] = []
+        """The batches that `read` has read last; none at the end, and at bytes that are not a batch."""
+
+    def changes_state(self, batch: BatchView) -> bool:
+        """Whether the producer state changes with a batch."""
+        return batch.producer_id >= 0 and batch.base_offset >= self._first
 
     def read(self) -> None:
-        """Read a piece of the file from the position on; may be called in a thread."""
-        wanted = min(self._wanted, self.size - self.position)
-        self._piece, self._at = memoryview(self._files.read_at(self._file, wanted, self.position)), 0
-
-    def header(self) -> BatchHeader | None:
-        """The header of the next batch; None if there is none, or none that is whole."""
-        if self.lacks(HEADER_SIZE):
-            return None
-        header = BatchHeader(self._piece, self._at, self.position)
-        is_whole = header.size >= HEADER_SIZE and self.position + header.size <= self.size
-        return header if is_whole and header.magic == MAGIC else None
-
-    def batch(self, header: BatchHeader) -> memoryview:
-        """The bytes of the next batch."""
-        return self._piece[self._at : self._at + header.size]
-
-    def skip(self, header: BatchHeader) -> None:
-        """Go on behind the next batch."""
-        self._at += header.size
-        self.position += header.size
+        """Read the batches that follow; to be called in a thread."""
+        self.step.clear()
+        left = _CHUNK
+        for batch in self._batches:
+            self.step.append(batch)
+            left -= batch.size
+            if len(self.step) == _BATCHES_PER_STEP or left <= 0:
+                break
 
 
 def _replay(log: TruncatedLog, segment: Segment, state: ProducerState, start: int, end: int) -> Steps:
-    """Apply the batches of a segment in [start, end) to the producer state."""
-    pieces = _Pieces(log, segment)
-    count = 0
-    while pieces.position < pieces.size:
-        if pieces.lacks(HEADER_SIZE):
-            yield pieces.read
-        header = pieces.header()
-        if header is None:
-            raise DamagedLog(f"{segment.path(layout.LOG_SUFFIX)} is damaged at byte {pieces.position}")
-        if header.base_offset >= end:
-            return
-        if header.producer_id >= 0 and header.base_offset >= start:
-            if pieces.lacks(header.size):
-                yield pieces.read
-            state.replay(header, pieces.batch(header))
-        pieces.skip(header)
-        count += 1
-        if count % _BATCHES_PER_STEP == 0:
-            yield None
+    """Apply the batches of a segment in [start, end) to the producer state. DamagedLog for an invalid batch."""
+    batches = _Batches(log, segment, start)
+    position = 0
+    while position < segment.size:
+        yield batches.read
+        if not batches.step:
+            raise DamagedLog(f"{segment.path(layout.LOG_SUFFIX)} is damaged at byte {position}")
+        for batch in batches.step:
+            if batch.base_offset >= end:
+                return
+            if batches.changes_state(batch):
+                state.replay(batch, batch.view)
+            position += batch.size

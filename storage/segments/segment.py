@@ -12,14 +12,14 @@ from functools import partial
 from typing import Protocol
 
 from barnabas.storage import layout
-from barnabas.storage.batch_header import BatchHeader
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import File, Files
 from barnabas.storage.segments.segment_files import SegmentFiles
 from barnabas.storage.segments.sparse_indexes import MAX_RELATIVE_OFFSET, NO_TIMESTAMP, OffsetIndex
 from barnabas.storage.segments.txn_index import AbortedTransaction, TxnIndex
+from barnabas.wire.batches.batch_header import BatchHeader, BatchView, walk_batches
 from barnabas.wire.batches.crc import crc32c
-from barnabas.wire.batches.records import CONTROL_BIT, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
+from barnabas.wire.batches.records import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
 
 _NO_LIMIT = 2**63 - 1
 _SCAN_CHUNK = 8192
@@ -126,7 +126,7 @@ class Segment(SegmentFiles):
         """The greatest timestamp of the first batch in ms, -1 for none."""
         if self.first_timestamp is None:
             was_open = self.is_open
-            header = next(self.scan(0, 1), None)
+            header = self.header_at(0)
             self.first_timestamp = header.max_timestamp if header is not None else NO_TIMESTAMP
             if not was_open:
                 self.release()
@@ -216,30 +216,26 @@ class Segment(SegmentFiles):
 
     # --- reading
 
-    def scan(self, position: int, count: int = 0) -> Iterator[BatchHeader]:
-        """The headers from a batch's position to the end of the segment (at most `count` of them, 0 for all).
-
-        Raises DamagedLog at bytes that are not a batch.
-        """
-        size = self.size
-        buffer = b""
-        start = position
-        while position + HEADER_SIZE <= size:
-            at = position - start
-            if at + HEADER_SIZE > len(buffer):
-                start, at = position, 0
-                buffer = self._read(min(HEADER_SIZE if count == 1 else _SCAN_CHUNK, size - position), position)
-            header = BatchHeader(buffer, at, position)
-            if header.magic != MAGIC or header.size < HEADER_SIZE or position + header.size > size:
+    def scan(self, position: int) -> Iterator[BatchHeader]:
+        """The headers from a batch's position to the end of the segment. DamagedLog at bytes that are not a batch."""
+        for header in walk_batches(BatchHeader, b"", self.size, position, self._read_ahead):
+            if header.magic != MAGIC:
                 break
             yield header
-            position += header.size
-            if count:
-                count -= 1
-                if count == 0:
-                    return
-        if position != size:
+            position = header.position + header.size
+        if position != self.size:
             raise self._damaged(position)
+
+    def header_at(self, position: int) -> BatchHeader | None:
+        """The header of the batch at a position, None at the end. DamagedLog for bytes that are not a batch."""
+        size = self.size
+        if position == size:
+            return None
+        if position + HEADER_SIZE <= size:
+            header = BatchHeader(self._read(HEADER_SIZE, position), 0, position)
+            if header.magic == MAGIC and header.size >= HEADER_SIZE and position + header.size <= size:
+                return header
+        raise self._damaged(position)
 
     def _damaged(self, position: int) -> DamagedLog:
         return DamagedLog(f"{self.path(layout.LOG_SUFFIX)} is damaged at byte {position}: no record batch begins there")
@@ -262,7 +258,8 @@ class Segment(SegmentFiles):
     def locate(self, offset: int) -> tuple[int, int] | None:
         """(position, size) of the first batch that ends at or above `offset`; None if there is none.
 
-        Raises DamagedLog when bytes before it are not a batch: they must not be skipped (L2).
+        Raises DamagedLog when bytes before it are not a batch: they must not be skipped (L2). A fetch passes here, so
+        this is a loop of its own and not `scan`, which makes an object of each header and takes twice as long.
         """
         position = self.indexed_position(offset)
         size = self.size
@@ -310,33 +307,27 @@ class Segment(SegmentFiles):
             raise OSError(errno.EIO, "the file is shorter than the segment", self.path(layout.LOG_SUFFIX))
         return data
 
+    def _read_ahead(self, _: int, position: int) -> bytes:
+        return self._read(min(_SCAN_CHUNK, self.size - position), position)
+
     def batches(self, position: int = 0, *, unread_below: int = 0) -> Iterator[tuple[BatchHeader, memoryview]]:
         """Header and bytes of each whole batch from `position` on, read in large pieces; stops at an incomplete one.
 
         The bytes of data batches that end below the offset `unread_below` are incomplete where they have not been read.
         """
-        size = self.size
-        buffer = memoryview(b"")
-        start = position
         chunk = _SCAN_CHUNK if unread_below > self.base_offset else _RECOVERY_CHUNK
-        while position + HEADER_SIZE <= size:
-            at = position - start
-            if at + HEADER_SIZE > len(buffer):
-                start, at = position, 0
-                buffer = memoryview(self._read(min(chunk, size - position), position))
-            header = BatchHeader(buffer, at, position)
-            if header.size < HEADER_SIZE or position + header.size > size:
-                return
-            is_wanted = header.last_offset >= unread_below or header.attributes & CONTROL_BIT
-            if is_wanted and at + header.size > len(buffer):
-                start, at = position, 0
-                wanted = min(max(_RECOVERY_CHUNK, header.size), size - position)
-                buffer = memoryview(self._read(wanted, position))
-            yield header, buffer[at : at + header.size]
-            position += header.size
-            chunk = (
-                _RECOVERY_CHUNK if header.last_offset + 1 >= unread_below or header.size < _SCAN_CHUNK else _SCAN_CHUNK
-            )
+
+        def read(least: int, position: int) -> bytes:
+            length = chunk if least == HEADER_SIZE else max(least, _RECOVERY_CHUNK)
+            return self._read(min(length, self.size - position), position)
+
+        def needs_bytes(batch: BatchView) -> bool:
+            return batch.last_offset >= unread_below or batch.is_control
+
+        for batch in walk_batches(BatchView, b"", self.size, position, read, needs_bytes):
+            yield batch, batch.view
+            is_near = batch.last_offset + 1 >= unread_below
+            chunk = _RECOVERY_CHUNK if is_near or batch.size < _SCAN_CHUNK else _SCAN_CHUNK
 
     def next_offset(self) -> int:
         """The offset after the segment's last batch, found by a scan from the last index entry."""
@@ -410,8 +401,8 @@ def should_roll(
     """Whether `incoming` bytes of batches up to `last_offset` must be written to a new segment.
 
     It depends on size, age, full indexes and the range of offsets. Source: Kafka's `LogSegment.shouldRoll`.
-    The age is the new batches' greatest timestamp in ms minus that of the segment's first batch, so it does not depend
-    on the wall clock (L12); without timestamps it is the time since the segment was made. `now` is in seconds.
+    The age is the new batches' greatest timestamp in ms minus the timestamp of the segment's first batch: it does not
+    depend on the wall clock (L12); without timestamps it is the time since the segment was made. `now` is in seconds.
     """
     size = segment.size
     if last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum, Member
-from tests.broker.fetch.test_fetch import append
 from tests.broker.moving import Moving
 from tests.broker.scripted_nodes import Wire
 from tests.support.memory.broker import MemoryBroker
+from tests.support.requests.fetch import append
 
 
 @pytest.fixture

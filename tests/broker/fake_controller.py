@@ -15,9 +15,9 @@ from barnabas.broker.config.load import load
 from barnabas.broker.context import Broker
 from barnabas.broker.metadata.lifecycle import BrokerLifecycle
 from barnabas.broker.net.outgoing import Connect, Outgoing
-from barnabas.coord.cluster.checkpoint import build_checkpoint
 from barnabas.coord.cluster.image import ClusterImage
-from barnabas.coord.cluster.metadata_batches import build_metadata_batch
+from barnabas.coord.cluster.metadata_log.checkpoint import build_checkpoint
+from barnabas.coord.cluster.metadata_log.metadata_batches import build_metadata_batch
 from barnabas.coord.cluster.quorum import Quorum
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.cluster import (

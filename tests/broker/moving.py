@@ -20,8 +20,8 @@ from barnabas.wire.messages.log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
 )
-from tests.broker.fetch.test_fetch import append, at, fetch, values
 from tests.support.memory.broker import MemoryBroker
+from tests.support.requests.fetch import append, at, fetch, values
 
 KEY = "replica.alter.log.dirs.io.max.bytes.per.second"
 

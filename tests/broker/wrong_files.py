@@ -14,8 +14,8 @@ from barnabas.storage.directories.log_dirs import DataDirMismatch
 from barnabas.wire.errors import CorruptRecord, KafkaError
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
-from tests.broker.fetch.test_fetch import append, at, fetch, values
 from tests.support.memory.broker import MemoryBroker
+from tests.support.requests.fetch import append, at, fetch, values
 
 TOPICS = ("t", "u")
 VALUES = [b"v%d" % number for number in range(12)]

@@ -43,7 +43,7 @@ from barnabas.wire.messages.produce import (
 )
 from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.wire.schema import Message
-from tests.cassette.test_text import exchange_of
+from tests.cassette.exchanges import exchange_of
 from tests.support.requests import recorded
 
 PRODUCE_V, FETCH_V, SYNC_V, JOIN_V, HEARTBEAT_V, LEAVE_V = 9, 12, 5, 9, 4, 5

@@ -18,7 +18,6 @@ from barnabas.tools.dump.secrets import HIDDEN
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.batches.records import Codec, ControlRecordType, build_batch, control_batch
 from barnabas.wire.codec.json_form import from_json, json_name, to_json
-from barnabas.wire.frame import api_versions_response_version, parse_request_header, parse_response_header
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
@@ -40,6 +39,7 @@ from barnabas.wire.messages.sasl import (
 from barnabas.wire.messages.tokens import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
+from tests.cassette.exchanges import exchange_of
 from tests.support.cases import for_each
 from tests.support.requests import recorded
 
@@ -52,18 +52,6 @@ def produced(records: bytes) -> Exchange:
         acks=0, topic_data=[TopicProduceData(name="t", partition_data=[PartitionProduceData(records=records)])]
     )
     return Exchange(1, 0.5, ApiKey.PRODUCE, 9, "shop", request.encode(9), None, 9)
-
-
-def exchange_of(frames: recorded.Exchange) -> Exchange:
-    """What a proxy makes of the frames of a real client and of Kafka."""
-    api = ApiKey(frames.api_key)
-    header, request_at = parse_request_header(frames.request)
-    _, response_at = parse_response_header(frames.response, api, frames.version)
-    response, version = frames.response[response_at:], frames.version
-    if api == ApiKey.API_VERSIONS:
-        version = api_versions_response_version(response, version)
-    asked = frames.request[request_at:]
-    return Exchange(1, 1.25, api, frames.version, header.client_id, asked, response, version, 0.5)
 
 
 def read_one(text: str) -> Exchange:

@@ -15,9 +15,8 @@ import pytest
 import barnabas
 from barnabas.cli.app import COMMANDS
 from tests.support.cases import for_each
+from tests.support.processes.commands import run_command
 from tests.support.processes.ports import free_port
-
-from .conftest import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.cases import for_each
+from tests.support.processes.commands import KCAT, run_command
 
-from .conftest import run_command
-
-KCAT = shutil.which("kcat") or shutil.which("kafkacat")
 needs_kcat = pytest.mark.skipif(KCAT is None, reason="needs kcat (on Debian: apt-get install kcat)")
 
 

@@ -24,8 +24,7 @@ from barnabas.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from barnabas.wire.schema import Message
-
-from .scripted_broker import ScriptedBroker
+from tests.cli.scripted_broker import ScriptedBroker
 
 
 def test_info_of_the_cluster(call, topic) -> None:

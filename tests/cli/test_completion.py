@@ -15,8 +15,7 @@ from barnabas.cli.app import app
 from barnabas.cli.completion.values import PATIENCE_S, items_for
 from barnabas.storage.topic_keys import TOPIC_KEYS
 from tests.support.cases import for_each
-
-from .conftest import COMMAND, Ran, run_command
+from tests.support.processes.commands import COMMAND, Ran, run_command
 
 UNREACHABLE = "127.0.0.1:1"
 

@@ -19,8 +19,7 @@ from barnabas.cli.records.record_filter import Filter
 from barnabas.client.errors import TimedOut
 from barnabas.wire.batches.records import Record
 from tests.support.cases import for_each
-
-from .conftest import COMMAND, run_command
+from tests.support.processes.commands import COMMAND, run_command
 
 
 @pytest.fixture(scope="module")

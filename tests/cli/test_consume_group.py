@@ -13,9 +13,8 @@ import pytest
 from confluent_kafka import Consumer
 
 from barnabas.client.groups.member import assign_range, assign_round_robin
+from tests.support.processes.commands import COMMAND
 from tests.support.waiting import wait_for
-
-from .conftest import COMMAND
 
 DEADLINE_S = 90
 

@@ -5,7 +5,6 @@ Only the ports, the data directory and the path of the installed script are repl
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -20,40 +19,11 @@ from barnabas.broker.config.load import load
 from barnabas.broker.ready import announce, entrances
 from barnabas.cli.connect.configured_address import configured_address
 from barnabas.client.cluster import Cluster
+from tests.cli.image import ROOT, Image
 from tests.support.cases import for_each
+from tests.support.processes.commands import run_command
 from tests.support.processes.forwarder import Forwarder
 from tests.support.processes.ports import free_port
-
-from .conftest import run_command
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-class Image:
-    """The instructions of the Dockerfile."""
-
-    def __init__(self) -> None:
-        text = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text())
-        self.instructions = [
-            tuple(line.split(None, 1)) for line in text.splitlines() if line and not line.startswith("#")
-        ]
-
-    def one(self, name: str) -> str:
-        """The argument of the only instruction of this name."""
-        (argument,) = [argument for instruction, argument in self.instructions if instruction == name]
-        return argument
-
-    @property
-    def environment(self) -> dict[str, str]:
-        return dict(pair.split("=", 1) for pair in self.one("ENV").split())
-
-    @property
-    def entry_point(self) -> list[str]:
-        return json.loads(self.one("ENTRYPOINT"))
-
-    @property
-    def health_check(self) -> list[str]:
-        return json.loads(self.one("HEALTHCHECK").partition("CMD ")[2])
 
 
 @pytest.fixture

@@ -16,10 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.image import Image
+from tests.support.processes.commands import COMMAND, clean_environment
 from tests.support.processes.server import ROOT
-
-from .conftest import COMMAND, clean_environment
-from .test_container import Image
 
 CONTAINER, HOST = "10.231.7.2", "10.231.7.1"
 UNSHARE = ["unshare", "--user", "--map-root-user", "--net"]

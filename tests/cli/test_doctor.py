@@ -25,10 +25,9 @@ from barnabas.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from barnabas.wire.schema import Message
+from tests.support.processes.commands import Ran, run_command
 from tests.support.processes.forwarder import Forwarder
 from tests.support.processes.ports import free_port
-
-from .conftest import Ran, run_command
 
 
 def doctor(bootstrap: str, *options: str) -> Ran:

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from confluent_kafka import Consumer
 
-from .conftest import COMMAND, clean_environment
+from tests.support.processes.commands import COMMAND, clean_environment
 
 
 @pytest.fixture

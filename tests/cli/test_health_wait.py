@@ -6,10 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.processes.commands import run_command
 from tests.support.processes.ports import free_port
 from tests.support.processes.server import BarnabasServer
-
-from .conftest import run_command
 
 
 def test_it_waits_for_a_broker_that_starts_later_and_says_so(tmp_path: Path) -> None:

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.cli.perf.histogram import Histogram
-
-from .conftest import COMMAND
+from tests.support.processes.commands import COMMAND
 
 TIMES = ["p50_ms", "p95_ms", "p99_ms", "p99.9_ms", "max_ms"]
 

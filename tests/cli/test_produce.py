@@ -18,10 +18,9 @@ from barnabas.client.producer import Producer
 from barnabas.wire.batches.records import Record
 from barnabas.wire.clients.partitioners import RoundRobin
 from barnabas.wire.errors import KafkaError
+from tests.cli.scripted_broker import ScriptedBroker
 from tests.support.cases import for_each
-
-from .conftest import COMMAND, run_command
-from .scripted_broker import ScriptedBroker
+from tests.support.processes.commands import COMMAND, run_command
 
 
 def _values(call, topic: str, *options: str) -> list[str]:

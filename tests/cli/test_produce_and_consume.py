@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.wire.clients.partitioners import partition_for_key
-
-from .conftest import COMMAND
+from tests.support.processes.commands import COMMAND
 
 
 def _read(run, topic: str, *options: str) -> list[str]:
@@ -154,7 +153,7 @@ def test_places(call, topic_of_ten, where: str, read: list[str]) -> None:
 
 @pytest.fixture(scope="module")
 def topic_of_ten(broker) -> str:
-    from .conftest import run_command
+    from tests.support.processes.commands import run_command
 
     name = f"topic-of-ten-{os.getpid()}"
     run_command("produce", name, stdin="".join(f"{n}\n" for n in range(10)), bootstrap=broker.bootstrap).ok()
@@ -262,7 +261,7 @@ def test_unreadable_input_file_is_one_sentence(call, topic) -> None:
 
 
 def test_consumer_survives_a_restart_of_the_broker(start_broker, topic) -> None:
-    from .conftest import run_command
+    from tests.support.processes.commands import run_command
 
     broker = start_broker()
     run_command("produce", topic, stdin="before\n", bootstrap=broker.bootstrap).ok()
@@ -276,7 +275,7 @@ def test_consumer_survives_a_restart_of_the_broker(start_broker, topic) -> None:
 
 def test_producer_survives_a_kill_of_the_broker(start_broker, topic) -> None:
     """Each line is stored once, in order: batches in flight at the kill are sent again (I1, I5)."""
-    from .conftest import run_command
+    from tests.support.processes.commands import run_command
 
     broker = start_broker()
     run_command("topic", "create", topic, bootstrap=broker.bootstrap).ok()

@@ -17,8 +17,7 @@ from barnabas.client.errors import TimedOut
 from barnabas.client.producer import Producer
 from barnabas.wire.clients.partitioners import LoadAware, RoundRobin
 from barnabas.wire.errors import ErrorCode, KafkaError
-
-from .scripted_broker import ScriptedBroker
+from tests.cli.scripted_broker import ScriptedBroker
 
 EXAMPLES = int(os.environ.get("BARNABAS_EXAMPLES", "30"))
 FAULTS = ("ok", "refuse", "lose-request", "lose-answer")

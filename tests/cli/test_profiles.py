@@ -12,8 +12,7 @@ from barnabas.broker.config.environment import NOT_SETTINGS
 from barnabas.cli.completion.values import PATIENCE_VARIABLE
 from barnabas.cli.connect.settings import PROFILE_VARIABLE, SETTINGS
 from tests.support.cases import for_each
-
-from .conftest import Ran, run_command
+from tests.support.processes.commands import Ran, run_command
 
 Command = Callable[..., Ran]
 

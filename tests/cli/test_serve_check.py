@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.coord.cluster.metadata_batches import build_metadata_batch
+from barnabas.coord.cluster.metadata_log.metadata_batches import build_metadata_batch
 from barnabas.wire.messages.metadata_records import ConfigRecord, FeatureLevelRecord
 from barnabas.wire.schema import Message
-from tests.cli.conftest import Ran
 from tests.support.archives import unpack
+from tests.support.processes.commands import Ran
 
 ARCHIVE = Path(__file__).resolve().parent.parent / "data" / "kafka-4.4.0-directory.tar.gz"
 CLUSTER = "BegkxYnFSEaLKWuAzg3rEA"

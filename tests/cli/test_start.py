@@ -6,8 +6,7 @@ import subprocess
 import sys
 
 from tests.support.cases import for_each
-
-from .conftest import clean_environment
+from tests.support.processes.commands import clean_environment
 
 HEAVY = ("rich", "yaml", "tomlkit", "tomllib", "trio", "asyncio", "logging", "numpy", "pydantic", "multiprocessing")
 PROGRAM = """

@@ -8,7 +8,7 @@ import select
 import subprocess
 from pathlib import Path
 
-from .conftest import COMMAND
+from tests.support.processes.commands import COMMAND
 
 
 def on_a_terminal(broker, *arguments: str, stdin: int = subprocess.DEVNULL, **environment: str) -> str:

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cases import for_each
-
-from .conftest import COMMAND
+from tests.support.processes.commands import COMMAND
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Ran, run_command
+from tests.support.processes.commands import Ran, run_command
 from tests.support.processes.secured import Secured
 
 

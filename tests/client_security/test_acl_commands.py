@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.conftest import Ran, run_command
+from tests.support.processes.commands import Ran, run_command
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Ran, run_command
+from tests.support.processes.commands import Ran, run_command
 
 SECRET = "s3cr3t-of-the-test"
 NOBODY = "127.0.0.1:1"

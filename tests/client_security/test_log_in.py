@@ -13,7 +13,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.errors import AuthenticationFailed, TlsFailed
 from barnabas.client.security.scram import credential
 from barnabas.client.security.settings import security_from
-from tests.cli.conftest import run_command
+from tests.support.processes.commands import run_command
 from tests.support.processes.secured import SESSION_MS, Secured
 from tests.support.security.key_stores import Authority
 

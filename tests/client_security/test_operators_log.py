@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import run_command
 from tests.support.cases import for_each
+from tests.support.processes.commands import run_command
 from tests.support.processes.secured import Secured
 from tests.support.security.key_stores import DAY, Authority
 from tests.support.waiting import wait_for

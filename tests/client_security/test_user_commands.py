@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.conftest import run_command
+from tests.support.processes.commands import run_command
 
 SECRET = "s3cr3t-of-the-test"
 

@@ -22,11 +22,11 @@ from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from tests.broker.fetch.test_fetch import at, fetch, values
-from tests.broker.produce.test_produce import produce, to
+from tests.clients.several_dirs import SeveralDirs
 from tests.support.memory.broker import batch
 from tests.support.processes.server import BarnabasServer
-from tests.support.processes.warm_server import WarmServer
+from tests.support.requests.fetch import at, fetch, values
+from tests.support.requests.produce import produce, to
 from tests.support.requests.raw_client import RawClient
 from tests.support.waiting import wait_for
 
@@ -75,17 +75,6 @@ def connect() -> Iterator[Connect]:
     yield run
     for client in clients:
         client.close()
-
-
-class SeveralDirs(WarmServer):
-    """A broker that takes its directories from `log.dirs` if set."""
-
-    def _command(self) -> tuple[list[str], dict[str, str]]:
-        command, environment = super()._command()
-        if "log.dirs" in self.config:
-            at = command.index("--data-dir")
-            del command[at : at + 2]
-        return command, environment
 
 
 @pytest.fixture

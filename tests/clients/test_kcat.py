@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.wire.batches.batch_view import BatchView
+from barnabas.wire.batches.batch_header import BatchView
 from barnabas.wire.messages.fetch import (
     FetchRequest,
     FetchRequestFetchPartition,
@@ -33,9 +32,9 @@ confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import Producer  # noqa: E402
 from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
 
+from tests.support.processes.commands import KCAT  # noqa: E402
 from tests.support.waiting import wait_for  # noqa: E402
 
-KCAT = shutil.which("kcat") or shutil.which("kafkacat")
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 DEADLINE_S = 45.0
 EPOCH = int(time.time()) // 1000 * 1_000_000 - 86_400_000  # newer than Kafka's default retention

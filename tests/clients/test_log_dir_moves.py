@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.wire.messages.log_dirs import (
@@ -22,14 +19,11 @@ from barnabas.wire.messages.log_dirs import (
     DescribeLogDirsRequest,
 )
 from barnabas.wire.schema import Message
-from tests.clients.test_disk_faults import SeveralDirs
+from tests.clients.several_dirs import SeveralDirs
 from tests.support.jvm.kafka_tools import Tools
+from tests.support.processes.numbered_load import WAIT_S, Load, read_all
 from tests.support.requests.raw_client import RawClient
 from tests.support.waiting import wait_for
-
-WAIT_S = 60.0
-MAX_WAITING = 10_000
-FAST = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100, "retry.backoff.ms": 10, "log_level": 0}
 
 
 class Mover:
@@ -78,52 +72,6 @@ class Mover:
 
     def until_moved(self, topic: str, target: str) -> None:
         wait_for(lambda: self.where(topic) == [(target, False)], lambda: f"{target}, not {self.where(topic)}", WAIT_S)
-
-
-class Load:
-    """An idempotent producer of numbered records in a thread."""
-
-    def __init__(self, bootstrap: str, topic: str) -> None:
-        self.acknowledged: list[int] = []
-        self.failures: list[str] = []
-        self._topic = topic
-        self._is_ending = threading.Event()
-        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 2, **FAST})
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        for number in itertools.count():
-            if self._is_ending.is_set():
-                break
-            self._producer.produce(self._topic, b"%08d" % number + bytes(500), on_delivery=self._delivered)
-            self._producer.poll(0 if len(self._producer) < MAX_WAITING else 0.1)
-            time.sleep(0.0005)
-        self._producer.flush(WAIT_S)
-
-    def _delivered(self, error: object, message: object) -> None:
-        if error is not None:
-            self.failures.append(str(error))
-        else:
-            self.acknowledged.append(int(message.value()[:8]))  # type: ignore[attr-defined]
-
-    def end(self) -> None:
-        self._is_ending.set()
-        self._thread.join()
-
-
-def read_all(bootstrap: str, topic: str) -> list[int]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g", "enable.partition.eof": True, **FAST})
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    found: list[int] = []
-    while True:
-        message = consumer.poll(WAIT_S)
-        assert message is not None
-        if message.error():
-            break
-        found.append(int(message.value()[:8]))
-    consumer.close()
-    return found
 
 
 @pytest.mark.parametrize("sync", ["none", "always"])

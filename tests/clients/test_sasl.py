@@ -20,6 +20,7 @@ from confluent_kafka.admin import (
 )
 
 from barnabas.wire.messages.metadata import MetadataRequest
+from tests.clients.scram_users import WAIT_S, add_scram, login
 from tests.support.lazy import lazy, skip_without
 from tests.support.memory.secure_broker import PLAIN_USERS
 from tests.support.processes.server import Server
@@ -28,7 +29,6 @@ from tests.support.security.token_issuer import jwk, private_key, write_jwks
 
 skip_without("kafka")
 kafka = lazy("kafka")
-WAIT_S = 60.0
 PREFIX = "listener.name.plaintext."
 ISSUER, AUDIENCE = "https://issuer.example", "kafka"
 
@@ -53,25 +53,6 @@ def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
             add_scram(server, mechanism)
         yield server
-
-
-def add_scram(server: Server, mechanism: str) -> None:
-    """Make the user alice, as an administrator."""
-    admin = AdminClient(login(server, "PLAIN", "admin", "admin-secret"))
-    info = ScramCredentialInfo(ScramMechanism[mechanism.replace("-", "_")], 4096)
-    upsertion = UserScramCredentialUpsertion("alice", info, b"alice-secret")
-    admin.alter_user_scram_credentials([upsertion])["alice"].result(WAIT_S)
-
-
-def login(server: Server, mechanism: str, name: str = "alice", password: str = "alice-secret", **more: Any) -> dict:
-    return {
-        "bootstrap.servers": server.bootstrap,
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": mechanism,
-        "sasl.username": name,
-        "sasl.password": password,
-        **more,
-    }
 
 
 def token(**changes: Any) -> tuple[str, float]:

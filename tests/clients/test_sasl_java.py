@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.test_sasl import add_scram
+from tests.clients.scram_users import add_scram
 from tests.support.jvm.kafka_tools import Tools
 from tests.support.memory.secure_broker import PLAIN_USERS
 from tests.support.processes.server import BarnabasServer, Server

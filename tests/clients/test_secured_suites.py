@@ -6,7 +6,6 @@ every combination of a client.
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from time import monotonic
 
@@ -18,13 +17,12 @@ from barnabas.client.admin.users import list_credentials
 from barnabas.wire.errors import ErrorCode, KafkaError
 from compat import suite
 from compat.go_program import has_go
-from tests.cli.conftest import run_command
-from tests.clients.test_kcat import KCAT
+from tests.clients.secured_suites import RUN_TIMEOUT_S, run
 from tests.support.cases import for_each
+from tests.support.processes.commands import KCAT, run_command
 from tests.support.processes.secured_broker import ASK_TIMEOUT_S, SecuredBroker
 from tests.support.processes.security import EVERY, OF_CLIENT, ClientSettings, Combination, Security, combination
 
-RUN_TIMEOUT_S = 280
 SLOW = [
     ("aiokafka", "SASL_SSL/OAUTHBEARER"),
     ("kafka_python", "SSL/mTLS"),
@@ -32,11 +30,6 @@ SLOW = [
     ("franz-go", "SASL_SSL/SCRAM-SHA-512"),
 ]
 MODULES = {"aiokafka": "aiokafka", "kafka_python": "kafka", "confluent_kafka": "confluent_kafka"}
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(suite.ROOT / "compat" / "run"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False)
 
 
 def passes(name: str, secure: str) -> None:

@@ -10,7 +10,7 @@ import shutil
 import pytest
 
 from compat import suite
-from tests.clients.test_secured_suites import run
+from tests.clients.secured_suites import run
 from tests.support.processes.security import combination
 
 pytestmark = [

@@ -11,7 +11,7 @@ from barnabas.wire.messages.share_groups import (
     ShareGroupDescribeRequest,
 )
 from tests.clients.exchange import HAS_JAVA, Directory
-from tests.clients.test_share_groups import DEADLINE_S, ask, consumer_of, poll, prepare, produce
+from tests.clients.share_consumers import DEADLINE_S, ask, consumer_of, poll, prepare, produce
 from tests.support.waiting import wait_for
 
 pytestmark = [

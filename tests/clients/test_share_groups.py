@@ -16,15 +16,8 @@ from pathlib import Path
 import pytest
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
-from confluent_kafka import AcknowledgeType, Producer, ShareConsumer  # noqa: E402
+from confluent_kafka import AcknowledgeType  # noqa: E402
 
-from barnabas.wire.messages.configs import (  # noqa: E402
-    IncrementalAlterConfigsRequest,
-)
-from barnabas.wire.messages.configs import IncrementalAlterConfigsRequestAlterableConfig as AlterableConfig  # noqa: E402
-from barnabas.wire.messages.configs import (  # noqa: E402
-    IncrementalAlterConfigsRequestAlterConfigsResource as AlterConfigsResource,
-)
 from barnabas.wire.messages.share_groups import (  # noqa: E402
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
@@ -33,64 +26,19 @@ from barnabas.wire.messages.share_groups import (  # noqa: E402
     DeleteShareGroupOffsetsRequestTopic,
     ShareGroupDescribeRequest,
 )
-from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest  # noqa: E402
 from tests.clients.dump_tools import kafkas_dump  # noqa: E402
+from tests.clients.share_consumers import DEADLINE_S, consumer_of, poll, prepare, produce  # noqa: E402
 from tests.support.jvm.kafka_tools import output  # noqa: E402
-from tests.support.requests.raw_client import RawClient, coordinator_client  # noqa: E402
+from tests.support.requests.raw_client import coordinator_client  # noqa: E402
 from tests.support.waiting import wait_for  # noqa: E402
 
-DEADLINE_S = 120.0
-GROUP_RESOURCE = 32
-
 pytestmark = pytest.mark.timeout(600)
-
-
-def ask(bootstrap, request, version):
-    """The response to one request, of any broker."""
-    with closing(RawClient(bootstrap)) as client:
-        return client(request, version)
 
 
 def ask_coordinator(bootstrap, group, request, version):
     """The response of the group's coordinator to one request."""
     with closing(coordinator_client(bootstrap, group)) as client:
         return client(request, version)
-
-
-def prepare(bootstrap, topic, group, partitions=1):
-    """Create a topic, and a group that starts at its first offset."""
-    created = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=-1)
-    answer = ask(bootstrap, CreateTopicsRequest(topics=[created], timeout_ms=20_000), 7)
-    assert answer.topics[0].error_code == 0
-    reset = AlterableConfig(name="share.auto.offset.reset", config_operation=0, value="earliest")
-    resource = AlterConfigsResource(resource_type=GROUP_RESOURCE, resource_name=group, configs=[reset])
-    answer = ask(bootstrap, IncrementalAlterConfigsRequest(resources=[resource]), 1)
-    assert answer.responses[0].error_code == 0, answer
-
-
-def produce(bootstrap, topic, values):
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
-    for value in values:
-        producer.produce(topic, value)
-    assert producer.flush(DEADLINE_S) == 0
-
-
-def consumer_of(bootstrap, group, topic, **settings):
-    consumer = ShareConsumer({"bootstrap.servers": bootstrap, "group.id": group, **settings})
-    consumer.subscribe([topic])
-    return consumer
-
-
-def poll(consumer, count):
-    """Poll until at least so many records are received."""
-    found = []
-
-    def enough():
-        found.extend(message for message in consumer.poll(0.5) if message.error() is None)
-        return len(found) >= count
-
-    wait_for(enough, lambda: f"{count} records, only {[message.value() for message in found]}", DEADLINE_S)
-    return found
 
 
 def test_records_are_accepted_released_and_rejected(broker, topic):

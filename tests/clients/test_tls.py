@@ -18,9 +18,9 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from tests.support.jvm.kafka_tools import output
 from tests.support.processes.server import BarnabasServer
 from tests.support.security.certificates import Authority, Signed
+from tests.support.security.ssl_changes import WAIT_S, alter, replace_all
 from tests.support.waiting import wait_for
 
-WAIT_S = 60.0
 LARGE = 10_000_000
 LIMIT = "12000000"
 SIZES = {"message.max.bytes": LIMIT, "replica.fetch.max.bytes": LIMIT}
@@ -367,19 +367,3 @@ def test_a_dynamic_config_replaces_the_certificate_or_is_refused(tmp_path: Path)
         assert secured.certificate() == renewed.der
     finally:
         secured.server.stop()
-
-
-def alter(admin: AdminClient, name: str, value: str) -> None:
-    from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
-
-    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[entry])
-    admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
-
-
-def replace_all(admin: AdminClient, values: dict[str, str]) -> None:
-    """AlterConfigs, which IncrementalAlterConfigs has replaced."""
-    resource = ConfigResource(ConfigResource.Type.BROKER, "1", set_config=values)
-    with pytest.deprecated_call():
-        (answer,) = admin.alter_configs([resource]).values()
-    answer.result(WAIT_S)

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from barnabas.wire.batches.batch_view import iter_batches
+from barnabas.wire.batches.batch_header import iter_batches
 from compat.checker.finding import Finding
 from tests.cluster.replicas import batches
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from barnabas.storage.directories.log_dirs import DataDirMismatch
+from barnabas.supervise import state
 from barnabas.supervise.directory import take_directory
 from barnabas.supervise.plan import PlanError
-from tests.cluster.test_state import a_state, identify, state
+from tests.cluster.states import a_state, identify
 from tests.support.cases import for_each
 from tests.support.logs.dirs_driver import append_batches, log_dirs, open_log, opened_dirs
 from tests.support.memory.broker import MemoryBroker

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,17 +17,20 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas.broker.server import EXIT_FAILED
 from tests.cluster.asking import is_in_sync, leader, partitions
+from tests.cluster.checked_work import MORE, checked_work, in_sync
 from tests.cluster.clusters import Cluster, cluster_of
 from tests.cluster.in_process import LocalNode
 from tests.cluster.quorums import IN_PROCESS
-from tests.cluster.test_failover import MORE, checked_work, in_sync
 from tests.cluster.work import create_topic
 from tests.support.disks.failing_files import FailingFiles
 from tests.support.waiting import ANY_ERROR, wait_for
 
 pytestmark = pytest.mark.timeout(300)
-MOVED_S = 5.0
-"""How long a partition may be without a leader that serves it, seconds."""
+MOVED_S = 30.0
+"""How long another leader is waited for, seconds: less than a session, so it is not the session's end that moves it.
+
+How fast it is on an idle machine (5 s at most) is measured by `tests.cluster.faults`.
+"""
 MAGIC = 16
 """The position of the magic byte in a batch."""
 
@@ -74,7 +76,7 @@ def failing(cluster: Cluster, broker: int, operation: str, code: int, below: str
         del disk.errors[operation]
 
 
-def other_leads(cluster: Cluster, topic: str, index: int, than: int, patience_s: float = MOVED_S) -> int:
+def other_leads(cluster: Cluster, topic: str, index: int, than: int) -> int:
     """Wait until another broker leads a partition, as all others know; which one."""
 
     def moved() -> int:
@@ -82,7 +84,7 @@ def other_leads(cluster: Cluster, topic: str, index: int, than: int, patience_s:
         leaders = {leader(node.bootstrap, topic, index) for node in others}
         return leaders.pop() if len(leaders) == 1 and not leaders & {than, -1} else 0
 
-    return wait_for(moved, f"another leader of {topic}-{index} than {than}", patience_s, errors=ANY_ERROR)
+    return wait_for(moved, f"another leader of {topic}-{index} than {than}", MOVED_S, errors=ANY_ERROR)
 
 
 def read_once(cluster: Cluster, topic: str, index: int, offset: int = 0, patience_s: float = 20.0) -> None:
@@ -113,10 +115,8 @@ def test_damage_that_a_read_finds_moves_the_leader_and_the_replica_is_filled_aga
         victim = leader(made.bootstrap, topic, 0)
         node = made.brokers[victim]
         damage(node.data_dir, f"{topic}-0")
-        began = time.monotonic()
         read_once(made, topic, 0)
         other_leads(made, topic, 0, victim)
-        assert time.monotonic() - began < MOVED_S
         work.go_on(MORE)
         in_sync(made, topic)
     assert f"The replica {topic}-0 of this broker is damaged" in node.log()
@@ -129,9 +129,7 @@ def test_a_full_disk_moves_leaders_and_coordinators_until_there_is_space(
     with checked_work(made, tmp_path, topic) as work:
         victim = leader(made.bootstrap, topic, 0)
         with failing(made, victim, "write", errno.ENOSPC):
-            began = time.monotonic()
             other_leads(made, topic, 0, victim)
-            assert time.monotonic() - began < MOVED_S
             work.go_on(3 * MORE)
             assert all(victim not in one.isr_nodes for one in partitions(made.bootstrap, topic).values())
         wait_for(lambda: is_in_sync(made.bootstrap, topic, 3), "three replicas in sync", errors=ANY_ERROR)
@@ -162,16 +160,13 @@ def test_a_coordinator_that_cannot_append_is_another_brokers_soon(made: Cluster,
     in_sync(made, "__consumer_offsets")
     victim = leader(made.bootstrap, "__consumer_offsets", 0)
     with failing(made, victim, "write", errno.ENOSPC, "__consumer_offsets-0"):
-        began = time.monotonic()
         for group in groups:
             wait_for(
                 lambda group=group: commit_offset(made, group, topic, 2) or True,
                 f"a commit of {group}",
                 errors=ANY_ERROR,
             )
-        took = time.monotonic() - began
         assert leader(made.bootstrap, "__consumer_offsets", 0) != victim
-        assert took < 2 * MOVED_S
     in_sync(made, "__consumer_offsets")
 
 
@@ -237,7 +232,7 @@ def test_damage_that_the_cleaner_finds_moves_the_leader(made: Cluster, topic: st
     node = made.brokers[victim]
     damage(node.data_dir, f"{topic}-0")
     fill()
-    other_leads(made, topic, 0, victim, 30.0)
+    other_leads(made, topic, 0, victim)
     in_sync(made, topic)
     assert f"The replica {topic}-0 of this broker is damaged" in node.log()
 

@@ -17,16 +17,8 @@ from barnabas.coord.partitioning import coordinator_partition
 from barnabas.coord.share_state.key import SharePartitionKey
 from tests.cluster.asking import client, is_in_sync, leader, partitions
 from tests.cluster.clusters import Cluster
+from tests.cluster.coordinator_clients import OFFSETS, PARTITIONS, PATIENCE_S, STATE, TRANSACTIONS, Reader, write
 from tests.cluster.replicas import differences
-from tests.cluster.test_coordinator_failover import (
-    OFFSETS,
-    PARTITIONS,
-    PATIENCE_S,
-    STATE,
-    TRANSACTIONS,
-    Reader,
-    write,
-)
 from tests.cluster.work import create_topic
 from tests.support.jvm.kafka_tools import Tools
 from tests.support.waiting import ANY_ERROR, wait_for

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Ran, call_command
 from tests.cluster.asking import is_in_sync, partitions
 from tests.cluster.clusters import Cluster
 from tests.cluster.work import create_topic
+from tests.support.processes.commands import Ran, call_command
 from tests.support.waiting import ANY_ERROR, wait_for
 
 

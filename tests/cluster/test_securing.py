@@ -22,11 +22,11 @@ from barnabas.wire.properties import parse_properties
 from tests.cluster.clusters import Cluster
 from tests.cluster.conftest import KINDS
 from tests.cluster.quorums import IN_PROCESS
-from tests.cluster.test_tls import alter, replace_all
 from tests.support.blocks import parse_blocks
 from tests.support.processes.ports import free_port
 from tests.support.processes.server import Server
 from tests.support.security.certificates import Authority
+from tests.support.security.ssl_changes import alter, replace_all
 from tests.support.security.token_issuer import AUDIENCE, ISSUER, jwk, signed, write_jwks
 from tests.support.waiting import ANY_ERROR, wait_for
 

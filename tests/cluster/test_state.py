@@ -9,17 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.storage.directories.meta_properties import MetaProperties, write_meta_properties
-from barnabas.storage.files import Files
 from barnabas.supervise import control, recovery, state
 from barnabas.supervise.members import Members
 from barnabas.supervise.options import KAFKA, OURS, ClusterOptions
 from barnabas.supervise.plan import PlanError
-from barnabas.supervise.state import ClusterState, NodeState
+from barnabas.supervise.state import ClusterState
+from tests.cluster.states import CLUSTER_ID, a_state, identify
 from tests.support.cases import for_each
 from tests.support.disks.failing_files import FailingFiles
 
-CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 DAMAGED = [
     "",
     "{",
@@ -32,18 +30,6 @@ DAMAGED = [
     '{"nodes": [{"node_id": 1}]}',
     "\ud800",
 ]
-
-
-def identify(directory: Path, node_id: int, cluster_id: str = CLUSTER_ID) -> None:
-    """Make the log directory of a node that has been started."""
-    directory.mkdir(parents=True)
-    identity = MetaProperties(node_id, cluster_id, "")
-    write_meta_properties(Files(), str(directory / "meta.properties"), identity)
-
-
-def a_state(directory: Path) -> ClusterState:
-    node = NodeState(1, "broker", "127.0.0.1:9092", str(directory / "broker-1"), str(directory / "broker-1.log"))
-    return ClusterState(CLUSTER_ID, OURS, os.getpid(), control="", nodes=[node])
 
 
 def members(directory: Path, controllers: str = OURS) -> Members:

@@ -20,8 +20,8 @@ from barnabas.supervise.directory import take_directory
 from barnabas.supervise.members import Members
 from barnabas.supervise.options import ClusterOptions
 from barnabas.supervise.supervisor import SAVE_AGAIN_S, Supervisor
-from tests.cli.conftest import COMMAND, Ran, call_command, clean_environment, run_command
 from tests.support.disks.failing_files import FailingFiles
+from tests.support.processes.commands import COMMAND, Ran, call_command, clean_environment, run_command
 from tests.support.waiting import ANY_ERROR, wait_for
 
 END_S = 60.0

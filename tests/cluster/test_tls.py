@@ -9,10 +9,10 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.clients.test_tls import alter, replace_all
 from tests.cluster.clusters import Cluster
 from tests.cluster.conftest import KINDS
 from tests.support.security.certificates import Authority
+from tests.support.security.ssl_changes import alter, replace_all
 from tests.support.waiting import ANY_ERROR, wait_for
 
 COUNT = 200

@@ -17,12 +17,12 @@ from barnabas.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from barnabas.wire.messages.produce import ProduceResponse
-from tests.broker.fetch.test_fetch import at, fetch, values
-from tests.broker.groups.test_groups_runtime import fetch as fetch_committed
-from tests.broker.groups.test_groups_runtime import find
-from tests.broker.produce.test_produce import answers, init, produce, to
 from tests.support.disks.broken import require
 from tests.support.memory.broker import Client, MemoryBroker
+from tests.support.requests.fetch import at, fetch, values
+from tests.support.requests.groups import fetch as fetch_committed
+from tests.support.requests.groups import find
+from tests.support.requests.produce import answers, init, produce, to
 
 GROUP = "g"
 Place = tuple[bytes, int]

@@ -31,10 +31,10 @@ from barnabas.wire.messages.topics import (
     DeleteTopicsResponse,
 )
 from barnabas.wire.schema import Message
-from tests.broker.produce.test_produce import answers, produce, to
 from tests.crash.broker_promises import GROUP, Promises, read_all
 from tests.support.disks.disk import RecordingDisk
 from tests.support.memory.broker import Client, MemoryBroker, batch
+from tests.support.requests.produce import answers, produce, to
 
 SETS = {"barnabas.log.sync": "always", "offsets.topic.num.partitions": "1"}
 PARTITIONS = 2

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.broker.server import GC_THRESHOLDS
-from barnabas.coord.cluster.topic_changes import MAX_PARTITIONS_PER_REQUEST
+from barnabas.coord.cluster.changes.topic_changes import MAX_PARTITIONS_PER_REQUEST
 from barnabas.wire.errors import ProtocolError
 from barnabas.wire.frame import message_for
 from barnabas.wire.messages.groups import FindCoordinatorRequest, JoinGroupRequest, JoinGroupRequestProtocol

@@ -95,8 +95,8 @@ FILES = (
     Mutant(
         "only-the-first-batch-of-a-read-checked",
         "storage/read/log_reader.py",
-        "        at = end\n",
-        "        break\n",
+        "    for batch in walk_batches(BatchView, data, records.offset + len(data), records.offset):\n",
+        "    for batch in list(walk_batches(BatchView, data, records.offset + len(data), records.offset))[:1]:\n",
         "tests/broker/fetch/test_check_on_reads.py::test_a_batch_with_a_wrong_crc_fails_only_the_reads_that_cross_it",
     ),
     Mutant(

@@ -15,9 +15,23 @@ HOSTILE = (
     Mutant(
         "responses-of-large-changes-encoded-at-once",
         "broker/apis/metadata_changes.py",
-        "        if items < LONG_FROM or isinstance(response, KafkaError):\n",
-        "        if True:\n",
+        "    if items >= LONG_FROM:\n",
+        "    if items < 0:\n",
         "tests/broker/metadata/test_metadata_changes.py::test_a_long_response_is_encoded_in_slices",
+    ),
+    Mutant(
+        "quotas-changed-by-a-client-that-may-no-more",
+        "broker/apis/client_quotas.py",
+        "        check_cluster(ctx, Operation.ALTER_CONFIGS)  # again",
+        "        pass  # again",
+        "tests/broker/waiting/test_read_again.py::test_quotas_that_are_denied_while_hosts_are_looked_up",
+    ),
+    Mutant(
+        "brokers-described-as-before-the-pause",
+        "broker/apis/metadata.py",
+        "            await pause()\n            view = ",
+        "            await pause()\n            _ = ",
+        "tests/broker/waiting/test_read_again.py::test_topics_and_brokers_that_change_while_all_topics_are_described",
     ),
     Mutant(
         "another-list-encoded-as-the-one-before",
@@ -131,8 +145,8 @@ HOSTILE = (
     Mutant(
         "last-record-skipped-by-its-length",
         "wire/batches/record_lengths.py",
-        " and plain_record_end(data, pos, count - 1) == len(data)\n",
-        " and pos <= len(data)\n",
+        "    return plain_record_end(data, last, count - 1) == len(data)\n",
+        "    return last <= len(data)\n",
         "tests/broker/produce/test_produce_validation.py::test_nonsense_is_refused_and_leaves_no_trace",
     ),
     Mutant(
@@ -151,18 +165,19 @@ HOSTILE = (
     ),
     Mutant(
         "transaction-not-verified-again-after-slices",
-        "broker/apis/produce_late.py",
-        "    if verify is None:\n",
-        "    if True:\n",
+        "broker/apis/produce.py",
+        "    producers = _unverified(ctx, request, [(late.topic, late.data, None) for late in valid])\n",
+        "    producers = {}\n",
         "tests/broker/transactions/test_large_transactional_batches.py::"
         "test_a_transaction_that_ends_during_the_validation_of_a_batch_does_not_get_it",
     ),
     Mutant(
         "acks-0-behind-a-large-batch-not-in-order",
-        "broker/apis/produce_late.py",
-        "    return respond_in_steps(ctx, _steps(ctx, request, response, appends, verify))\n",
-        "    outcome = respond_in_steps(ctx, _steps(ctx, request, response, appends, verify))\n"
-        "    return outcome if request.acks else None\n",
+        "broker/apis/produce.py",
+        "    return _finish(ctx, request, response, progress)\n",
+        "    from barnabas.broker.waiting import start\n\n"
+        "    work = _finish(ctx, request, response, progress)\n"
+        "    return work if request.acks else start(work, ctx.broker.loop.slices, lambda _: None) and None\n",
         "tests/broker/produce/test_produce_validation.py::test_acks_0_stays_in_order_too",
     ),
     Mutant(
@@ -274,7 +289,7 @@ HOSTILE = (
     ),
     Mutant(
         "existing-names-looked-at-for-each-new-topic",
-        "coord/cluster/topic_changes.py",
+        "coord/cluster/changes/topic_changes.py",
         "        if self._metric_names is None:",
         "        if True:",
         "tests/coord/cluster/test_topics.py::test_the_existing_names_are_looked_at_once_for_all_new_topics",

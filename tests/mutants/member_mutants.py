@@ -34,7 +34,7 @@ MEMBER: list[Mutant] = [
     ),
     Mutant(
         "half-a-metadata-transaction-applied",
-        "coord/cluster/replay.py",
+        "coord/cluster/metadata_log/replay.py",
         "        if image.transaction is not None or isinstance(record, m.BeginTransactionRecord):",
         "        if isinstance(record, (m.BeginTransactionRecord, m.EndTransactionRecord)):",
         _OBSERVER + "::test_a_transaction_is_applied_whole_or_not_at_all",
@@ -98,8 +98,8 @@ MEMBER: list[Mutant] = [
     Mutant(
         "undecodable-answers-repeated",
         "broker/metadata/remote_channel.py",
-        "RETRIED: Final = frozenset({",
-        "RETRIED: Final = frozenset({ErrorCode.UNKNOWN_SERVER_ERROR, ",
+        "RETRIED: Final = RETRIED_RESPONSES | {",
+        "RETRIED: Final = RETRIED_RESPONSES | {ErrorCode.UNKNOWN_SERVER_ERROR, ",
         _CHANNEL + "::test_an_answer_that_cannot_be_decoded_is_not_repeated",
     ),
     Mutant(

@@ -43,7 +43,7 @@ STORAGE = (
     ),
     Mutant(
         "sequence-does-not-wrap-inside-a-batch",
-        "storage/batch_header.py",
+        "wire/batches/batch_header.py",
         "return (self.base_sequence + self.last_offset - self.base_offset) & MAX_INT32",
         "return self.base_sequence + self.last_offset - self.base_offset",
         _T + "test_producer_state.py::test_sequences_wrap_after_the_greatest_int",
@@ -151,8 +151,8 @@ STORAGE = (
     Mutant(
         "marker-below-the-recovery-point-not-read",
         "storage/segments/segment.py",
-        "header.last_offset >= unread_below or header.attributes & CONTROL_BIT",
-        "header.last_offset >= unread_below",
+        "batch.last_offset >= unread_below or batch.is_control",
+        "batch.last_offset >= unread_below",
         _T + "test_recovery.py::test_marker_among_large_batches_ends_its_transaction",
     ),
     Mutant(

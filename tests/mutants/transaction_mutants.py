@@ -106,12 +106,25 @@ TRANSACTIONS = (
     ),
     Mutant(
         "write-without-its-partition-in-the-transaction",
-        "broker/apis/transactional_produce.py",
-        "            if not has_open_transaction(partition, header.producer_id, header.producer_epoch):\n",
-        "            if partition.index > 0 and not has_open_transaction(\n"
-        "                partition, header.producer_id, header.producer_epoch\n"
-        "            ):\n",
+        "broker/apis/transaction_verification.py",
+        "                if not has_open_transaction(partition, producer_id, epoch):\n",
+        "                if partition.index > 0 and not has_open_transaction(partition, producer_id, epoch):\n",
         _RUNS,
+    ),
+    Mutant(
+        "room-for-transactional-ids-not-looked-for-again",
+        "broker/apis/transactions.py",
+        "        _check_init(ctx, request)  # again",
+        "        pass  # again",
+        "tests/broker/waiting/test_read_again.py::"
+        "test_transactional_ids_that_were_made_while_a_block_of_producer_ids_was_allocated",
+    ),
+    Mutant(
+        "offsets-of-a-topic-deleted-meanwhile-committed",
+        "broker/apis/txn_offset_commit.py",
+        "        deleted = _refuse(ctx, request, commit)  # again",
+        "        deleted = None  # again",
+        "tests/broker/waiting/test_read_again.py::test_a_topic_that_is_deleted_while_a_group_is_added_to_the_transaction",
     ),
     Mutant(
         "init-producer-id-leaves-a-transaction-open",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import run_command
+from tests.support.processes.commands import run_command
 from tests.support.processes.server import ROOT, BarnabasServer
 
 DARWIN = str(Path(__file__).parent / "darwin")

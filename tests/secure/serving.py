@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from barnabas.wire.properties import parse_properties
-from tests.cli.conftest import COMMAND, clean_environment
+from tests.support.processes.commands import COMMAND, clean_environment
 
 STOP_TIMEOUT_S = 30
 

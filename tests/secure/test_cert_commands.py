@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from tests.cli.conftest import run_command
 from tests.secure.serving import SecureServe
+from tests.support.processes.commands import run_command
 
 WAIT_S = 30
 

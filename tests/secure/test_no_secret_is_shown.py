@@ -21,7 +21,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.cli.conftest import COMMAND, Ran, clean_environment, run_command
+from tests.support.processes.commands import COMMAND, Ran, clean_environment, run_command
 from tests.support.security.certificates import Authority
 
 MODULES = "org.apache.kafka.common.security"

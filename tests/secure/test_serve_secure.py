@@ -16,11 +16,11 @@ from barnabas.broker.steps import run_in_place
 from barnabas.coord.security.scram_changes import FIRST_METADATA_VERSION
 from barnabas.tools.secure.client_texts import LOGIN_MODULE
 from barnabas.wire.messages.metadata_records import FeatureLevelRecord
-from tests.cli.conftest import run_command
 from tests.secure.serving import SecureServe
 from tests.support.cases import for_each
 from tests.support.lazy import lazy, skip_without
 from tests.support.memory.broker import MemoryBroker
+from tests.support.processes.commands import run_command
 
 skip_without("kafka")
 kafka = lazy("kafka")

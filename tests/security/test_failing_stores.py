@@ -16,11 +16,11 @@ from barnabas.broker.security.tls import Tls
 from barnabas.broker.security.token_file import CHECK_S, TokenFile
 from barnabas.broker.steps import StepRunner
 from barnabas.wire.configdef import ConfigError
-from tests.broker.security.test_oauthbearer import KEYS, URL, accepted, refused
-from tests.security.test_tls_identity import CA, SERVER, InPlace, Node
+from tests.security.tls_node import CA, SERVER, InPlace, Node
 from tests.support.cases import for_each
 from tests.support.disks.failing_calls import FailingCalls
 from tests.support.memory.secure_broker import SecureBroker
+from tests.support.security.token_checks import KEYS, URL, accepted, refused
 from tests.support.security.token_issuer import jwk, signed, write_jwks
 
 CODES = [errno.EIO, errno.EMFILE]

@@ -12,20 +12,14 @@ import pytest
 
 from barnabas.broker.config.config_schema import config_schema
 from barnabas.broker.config.load import load
-from barnabas.broker.disk_threads import DiskExecutor
-from barnabas.broker.loop import Loop
-from barnabas.broker.security import tls as tls_module
 from barnabas.broker.security.tls import Tls
 from barnabas.broker.security.tls_contexts import client_context, server_context
 from barnabas.broker.security.tls_settings import tls_settings
 from barnabas.coord.cluster.resources import BROKER
 from barnabas.wire.configdef import PASSWORD, ConfigError
+from tests.security.tls_node import CA, SERVER, Node, shakes_hands
 from tests.support.cases import for_each
 from tests.support.security.certificates import Authority, Signed
-
-CA = Authority()
-SERVER = CA.sign("server")
-VALID_MS = int(dt.datetime(2026, 1, 1, tzinfo=dt.UTC).timestamp() * 1000)
 
 
 def inline(signed: Signed = SERVER, **others: str) -> dict[str, str]:
@@ -38,20 +32,6 @@ def inline(signed: Signed = SERVER, **others: str) -> dict[str, str]:
         "ssl.truststore.certificates": CA.pem,
     }
     return keys | {name.replace("_", "."): value for name, value in others.items()}
-
-
-def shakes_hands(server: ssl.SSLContext, client: ssl.SSLContext, name: str = "localhost") -> ssl.SSLObject:
-    """The client's side after a handshake. ssl.SSLError if it fails."""
-    one, two = ssl.MemoryBIO(), ssl.MemoryBIO()
-    asking = client.wrap_bio(one, two, server_hostname=name)
-    asked = server.wrap_bio(two, one, server_side=True)
-    for side in (asking, asked) * 3:
-        try:
-            side.do_handshake()
-        except ssl.SSLWantReadError:
-            pass
-    assert asking.version() is not None
-    return asking
 
 
 def test_a_listeners_own_key_comes_before_the_brokers() -> None:
@@ -156,18 +136,6 @@ def test_a_listener_with_sasl_asks_for_certificates_only_if_that_is_set_for_it_a
     assert tls_settings(config, "SSL").client_auth == "requested"
 
 
-class InPlace:
-    """Runs what would run in a thread."""
-
-    def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
-        failure = None
-        try:
-            work()
-        except Exception as error:
-            failure = error
-        then(failure)
-
-
 class Held:
     """Runs nothing before the test says so, in the order that it wants."""
 
@@ -180,46 +148,6 @@ class Held:
             then(None)
 
         self.works.append(run)
-
-
-class Node:
-    """A node with files, and the time in the hands of the test."""
-
-    def __init__(
-        self, path: Path, executor: DiskExecutor | None = None, *, at_ms: int = VALID_MS, **others: str
-    ) -> None:
-        self.key_store, self.trust_store = path / "own.pem", path / "trust.pem"
-        SERVER.write(self.key_store)
-        CA.write(self.trust_store)
-        keys = {
-            "listeners": "SSL://localhost:9093",
-            "security.inter.broker.protocol": "SSL",
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": str(self.key_store),
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(self.trust_store),
-        }
-        self.config = load(keys | {name.replace("_", "."): value for name, value in others.items()}, {}, None)
-        self.now = 0.0
-        self.loop = Loop(lambda: self.now, lambda: at_ms)
-        self.tls = Tls(self.config)
-        self.tls.follow(self.loop, executor or InPlace())
-
-    def change_key_store(self, path: str) -> None:
-        """Another key store by a dynamic config."""
-        name = "listener.name.ssl.ssl.keystore.location"
-        self.tls.configs_changed(self.config.set_dynamic({name: path}, {}))
-
-    @property
-    def shown(self) -> bytes | None:
-        """The certificate that a new connection is shown."""
-        identity = self.tls.identities["SSL"]
-        return shakes_hands(identity.context, identity.client_context).getpeercert(binary_form=True)
-
-    def wait(self) -> None:
-        """Let the time pass until the files are looked at."""
-        self.now += tls_module.CHECK_S
-        self.loop.timers.fire(self.now)
 
 
 @pytest.fixture

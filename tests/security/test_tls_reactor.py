@@ -26,8 +26,8 @@ from barnabas.wire.messages.api_versions import ApiVersionsResponse
 from barnabas.wire.messages.fetch import FetchResponse
 from barnabas.wire.messages.produce import ProduceResponse
 from barnabas.wire.principal import ANONYMOUS, KafkaPrincipal
-from tests.broker.net.test_reactor import ASK, Loopback, Peer, fetch, make_topic, produce, serving
 from tests.support.memory.broker import batch
+from tests.support.memory.loopback import ASK, Loopback, Peer, fetch, make_topic, produce, serving
 from tests.support.security.certificates import Authority, Signed
 from tests.support.security.key_updates import KeyChanger
 

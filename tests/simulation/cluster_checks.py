@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.coord.cluster.topic_image import LOST_DIRECTORY
-from barnabas.storage.batch_header import BatchHeader
+from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.batches.records import HEADER_SIZE, iter_batches, iter_records
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.log import Log
-from tests.storage.test_recovery import filled_log, names_in
 from tests.support.cases import for_each
+from tests.support.logs.filled_log import filled_log, names_in
 from tests.support.logs.log_driver import (
     EXAMPLES,
     append,

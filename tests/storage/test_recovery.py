@@ -17,6 +17,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.producers.producer_snapshot import encode_snapshot
 from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.support.disks.failing_files import FailingFiles
+from tests.support.logs.filled_log import filled_log, names_in
 from tests.support.logs.log_driver import (
     EXAMPLES,
     PROPERTY,
@@ -33,28 +34,10 @@ from tests.support.logs.log_driver import (
 from tests.support.volume import first_seed
 
 
-def filled_log(directory: Path, batches: int = 12) -> Log:
-    """Several segments; the last two have a few batches each."""
-    log = open_log(directory, small_config(segment_bytes=700))
-    sequence = 0
-    for at in range(batches):
-        count = at % 3 + 1
-        append(
-            log, batch_of([b"%d-%d" % (at, n) for n in range(count)], producer=(7, 0, sequence)), leader_epoch=at // 4
-        )
-        sequence += count
-    return log
-
-
 def ends_of_batches(log: Log) -> list[tuple[int, int]]:
     """(position after each batch of the active segment, next offset)."""
     active = log.segments.active
     return [(header.position + header.size, header.last_offset + 1) for header in active.scan(0)]
-
-
-def names_in(log: Log) -> list[str]:
-    """The names of the files in the log's directory."""
-    return [path.name for path in Path(log.directory).iterdir()]
 
 
 def index_of(log: Log) -> list[tuple[list[int], list[int], list[int]]]:

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from barnabas.testing import Broker
-from tests.cli.conftest import Ran
-from tests.support.processes.commands import run_barnabas
+from tests.support.processes.commands import Ran, run_barnabas
 
 
 def _clock(*arguments: str, control: str | None = None) -> Ran:

@@ -9,8 +9,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from barnabas.testing import Broker
-from tests.cli.conftest import Ran
-from tests.support.processes.commands import run_barnabas
+from tests.support.processes.commands import Ran, run_barnabas
 
 
 def _fault(*arguments: str, control: str | None = None) -> Ran:

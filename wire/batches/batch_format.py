@@ -17,6 +17,7 @@ zig-zag varints:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
 
@@ -66,42 +67,19 @@ class ControlRecordType(IntEnum):
     KRAFT_VOTERS = 6
 
 
+@dataclass(slots=True)
 class Record:
     """One record, with the batch's base offset, base timestamp and base sequence already added.
 
     `timestamp` is milliseconds since the epoch (-1 for none); `sequence` is -1 when the producer is not idempotent.
     """
 
-    __slots__ = ("headers", "key", "offset", "sequence", "timestamp", "value")
-
-    def __init__(
-        self,
-        offset: int,
-        timestamp: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: list[Header],
-        sequence: int = NO_SEQUENCE,
-    ) -> None:
-        self.offset = offset
-        self.timestamp = timestamp
-        self.key = key
-        self.value = value
-        self.headers = headers
-        self.sequence = sequence
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Record):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return (
-            f"Record(offset={self.offset}, timestamp={self.timestamp}, key={self.key!r}, value={self.value!r}, "
-            f"headers={self.headers!r}, sequence={self.sequence})"
-        )
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[Header]
+    sequence: int = NO_SEQUENCE
 
 
 def increment_sequence(sequence: int, by: int) -> int:

@@ -9,13 +9,12 @@ from typing import TypeAlias
 from barnabas.wire.batches.batch_format import (
     HEADER_SIZE,
     MAX_INT32,
-    MIN_BATCH_LENGTH,
     NO_SEQUENCE,
     TIMESTAMP_TYPE_BIT,
     Header,
     Record,
 )
-from barnabas.wire.batches.batch_view import BatchView
+from barnabas.wire.batches.batch_header import BatchView
 from barnabas.wire.batches.compression import MAX_DECOMPRESSED_SIZE, decompress
 from barnabas.wire.batches.decompression import Source, decompressed_steps
 from barnabas.wire.errors import CorruptRecord
@@ -30,7 +29,7 @@ _PIECES_OF_A_STEP = 8
 
 def _batch_records(batch: BatchView, max_size: int) -> bytes:
     """The encoded records of a batch, decompressed."""
-    if batch.end > len(batch.buffer) or batch.batch_length < MIN_BATCH_LENGTH:
+    if batch.end > len(batch.buffer) or batch.size < HEADER_SIZE:
         left = len(batch.buffer) - batch.start
         raise CorruptRecord(f"A record batch of {batch.size} bytes with {left} bytes remaining")
     if batch.record_count < 0:

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator
 from typing import Final
 
 from barnabas.wire.batches.batch_format import TIMESTAMP_TYPE_BIT
-from barnabas.wire.batches.batch_view import BatchView
+from barnabas.wire.batches.batch_header import BatchView
 from barnabas.wire.batches.long_record import PieceReader
 from barnabas.wire.errors import CorruptRecord, ErrorCode, KafkaError
 from barnabas.wire.varint import record_varint, record_varlong

@@ -1,6 +1,6 @@
 """Record batches of magic 2: the public names of the modules that read, build and patch them.
 
-`batch_format` has the layout, `batch_view` reads headers and iterates over batches, `record_reader` reads the records
+`batch_format` has the layout, `batch_header` reads headers and walks over batches, `record_reader` reads the records
 of a batch, `batch_builder` and `control_records` build batches. Invalid bytes raise CorruptRecord (CORRUPT_MESSAGE)
 and no other exception.
 """
@@ -36,7 +36,7 @@ from barnabas.wire.batches.batch_format import (
     Record,
     increment_sequence,
 )
-from barnabas.wire.batches.batch_view import BatchView, iter_batches, set_log_append_time
+from barnabas.wire.batches.batch_header import BatchHeader, BatchView, iter_batches, set_log_append_time, walk_batches
 from barnabas.wire.batches.compression import Codec
 from barnabas.wire.batches.control_records import (
     control_batch,
@@ -72,6 +72,7 @@ __all__ = [
     "TIMESTAMP_TYPE_BIT",
     "TRANSACTIONAL_BIT",
     "BatchBuilder",
+    "BatchHeader",
     "BatchView",
     "Codec",
     "ControlRecordType",
@@ -92,4 +93,5 @@ __all__ = [
     "iter_records",
     "records_in_range",
     "set_log_append_time",
+    "walk_batches",
 ]

@@ -14,7 +14,7 @@ answers a request of an unknown version in version 0, and a client reads the res
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ProtocolError
@@ -38,30 +38,27 @@ if TYPE_CHECKING:
 MAX_CORRELATION_ID = 2**31 - 1
 
 
-class RequestReceived:
-    """A request. `version` is the response's version: 0 for an ApiVersions request of an unknown version."""
+class RequestReceived(NamedTuple):
+    """A request."""
 
-    __slots__ = ("header", "is_supported", "request", "version")
-
-    def __init__(self, header: RequestHeader, request: Message, version: int, is_supported: bool) -> None:
-        self.header = header
-        self.request = request
-        self.version = version
-        self.is_supported = is_supported  # False: an ApiVersions request to be answered with UNSUPPORTED_VERSION
+    header: RequestHeader
+    request: Message
+    version: int
+    """The response's version: 0 for an ApiVersions request of an unknown version."""
+    is_supported: bool
+    """False for an ApiVersions request that is answered with UNSUPPORTED_VERSION."""
 
     def __repr__(self) -> str:
         return f"RequestReceived({self.header!r}, {self.request!r})"
 
 
-class ResponseReceived:
-    """A response. `version` differs from the request's only for ApiVersions."""
+class ResponseReceived(NamedTuple):
+    """A response."""
 
-    __slots__ = ("correlation_id", "response", "version")
-
-    def __init__(self, correlation_id: int, response: Message, version: int) -> None:
-        self.correlation_id = correlation_id
-        self.response = response
-        self.version = version
+    correlation_id: int
+    response: Message
+    version: int
+    """It differs from the request's only for ApiVersions."""
 
     def __repr__(self) -> str:
         return f"ResponseReceived({self.correlation_id}, {self.response!r})"

@@ -47,7 +47,7 @@ class Point(NamedTuple):
 
     name: str
     attributes: Attributes
-    """Those of the resource, then those of the data point."""
+    """The attributes of the resource, then of the data point."""
     value: float
     is_monotonic: bool
     """Whether it is a count that only grows."""

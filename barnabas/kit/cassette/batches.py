@@ -19,7 +19,7 @@ from barnabas.wire.batches.batch_format import (
     NO_SEQUENCE,
     Record,
 )
-from barnabas.wire.batches.batch_view import BatchView, iter_batches
+from barnabas.wire.batches.batch_header import BatchView, iter_batches
 from barnabas.wire.batches.compression import Codec
 from barnabas.wire.batches.record_reader import iter_records
 from barnabas.wire.errors import KafkaError

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.partition import Partition
     from barnabas.kit.clusters.virtual_cluster import VirtualCluster
     from barnabas.wire.batches.batch_format import Record
-    from barnabas.wire.batches.batch_view import BatchView
+    from barnabas.wire.batches.batch_header import BatchView
 
 READ_BYTES: Final = 1024 * 1024
 STEP_RECORDS: Final = 500
@@ -108,7 +108,7 @@ class TopicReader:
             aborted = log.aborted_transactions(position, end) if self._committed else []
             step: list[Found] = []
             for batch in iter_batches(data, partial_ok=True):
-                last = batch.base_offset + batch.last_offset_delta
+                last = batch.last_offset
                 if not batch.is_control and not _is_aborted(batch, aborted):
                     step += [Found(index, record) for record in iter_records(batch) if position <= record.offset < end]
                 position = max(position, last + 1)

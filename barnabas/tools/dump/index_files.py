@@ -10,8 +10,8 @@ from typing import BinaryIO
 
 from barnabas.storage.layout import LOG_SUFFIX
 from barnabas.tools.dump.item import Item, Options, Problems, UnreadableError
-from barnabas.tools.dump.log_file import base_offset
-from barnabas.wire.batches.records import HEADER_SIZE, BatchView
+from barnabas.tools.dump.log_file import READ_AHEAD, base_offset
+from barnabas.wire.batches.records import HEADER_SIZE, BatchHeader, BatchView, walk_batches
 
 OFFSET_ENTRY = Struct(">ii")
 TIME_ENTRY = Struct(">qi")
@@ -118,12 +118,13 @@ def _scan(log: Path) -> tuple[list[int], list[int]]:
     """Last offset and greatest timestamp of each batch, from the headers."""
     last_offsets: list[int] = []
     timestamps: list[int] = []
-    position, size = 0, log.stat().st_size
     with log.open("rb") as file:
-        while (batch := _batch_at(file, position)) is not None:
-            position += batch.size
-            if batch.size < HEADER_SIZE or position > size:
-                break
-            last_offsets.append(batch.last_offset)
-            timestamps.append(batch.max_timestamp)
+
+        def read(_: int, position: int) -> bytes:
+            file.seek(position)
+            return file.read(READ_AHEAD)
+
+        for header in walk_batches(BatchHeader, b"", log.stat().st_size, 0, read):
+            last_offsets.append(header.last_offset)
+            timestamps.append(header.max_timestamp)
     return last_offsets, timestamps

@@ -12,6 +12,7 @@ from barnabas.tools.dump.item import Fields, Item, Options, Problems, Unreadable
 from barnabas.wire.batches.records import (
     HEADER_SIZE,
     LOG_OVERHEAD,
+    MAGIC,
     BatchView,
     Codec,
     ControlRecordType,
@@ -20,10 +21,12 @@ from barnabas.wire.batches.records import (
     control_record_type,
     end_txn_coordinator_epoch,
     iter_records,
+    walk_batches,
 )
 
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 BOOTSTRAP = "bootstrap.checkpoint"
+READ_AHEAD = 64 << 10
 _WITHOUT_COLON = {"SnapshotHeader", "SnapshotFooter", "KRaftVersion", "KRaftVoters"}
 
 
@@ -68,23 +71,24 @@ def base_offset(path: Path) -> int:
 
 def batches(file: BinaryIO, end: int, problems: Problems | None = None) -> Iterator[tuple[int, BatchView]]:
     """(position, batch) of the whole batches before `end`; stops at the first that is truncated or invalid."""
-    position = 0
-    while position + HEADER_SIZE <= end:
+
+    def read(least: int, position: int) -> bytes:
         file.seek(position)
-        header = file.read(HEADER_SIZE)
-        if len(header) < HEADER_SIZE:
-            return
-        batch = BatchView(header)
-        if batch.size < HEADER_SIZE or batch.magic != 2:
-            if problems is not None and any(header):
-                detail = f"  magic {batch.magic}, length {batch.batch_length} at position {position}"
-                problems.add(f"No record batch of magic 2 in {file.name}", detail)
-            return
-        if position + batch.size > end:
-            return
-        batch.buffer = header + file.read(batch.size - HEADER_SIZE)
+        return file.read(max(least, READ_AHEAD))
+
+    position = 0
+    for batch in walk_batches(BatchView, b"", end, 0, read, lambda _: True):
+        if batch.magic != MAGIC:
+            break
         yield position, batch
         position += batch.size
+    header = read(HEADER_SIZE, position)[:HEADER_SIZE]
+    if problems is None or position + HEADER_SIZE > end or len(header) < HEADER_SIZE or not any(header):
+        return
+    batch = BatchView(header)
+    if batch.size < HEADER_SIZE or batch.magic != MAGIC:
+        detail = f"  magic {batch.magic}, length {batch.size - LOG_OVERHEAD} at position {position}"
+        problems.add(f"No record batch of magic 2 in {file.name}", detail)
 
 
 class Offsets:
@@ -137,7 +141,7 @@ def batch_fields(batch: BatchView, position: int) -> Fields:
         "deleteHorizonMs": "OptionalLong.empty" if horizon is None else f"OptionalLong[{horizon}]",
         "position": position,
         TIMESTAMP_TYPES[batch.timestamp_type]: batch.max_timestamp,
-        "size": LOG_OVERHEAD + batch.batch_length,
+        "size": batch.size,
         "magic": batch.magic,
         "compresscodec": Codec(batch.codec).name.lower() if batch.codec <= Codec.ZSTD else f"unknown({batch.codec})",
         "crc": batch.crc,

@@ -11,12 +11,11 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.registry import CONTROLLER, ROUTES, Route, api
+from barnabas.broker.apis.sliced_response import encode_in_steps
 from barnabas.broker.config.keys.own import REQUEST_MAX_ELEMENTS
 from barnabas.broker.context import ForwardedContext, RequestContext
 from barnabas.broker.guarded import answer_for
-from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.broker.net.encoded_response import EncodedResponse
-from barnabas.broker.waiting import as_delayed
+from barnabas.broker.waiting import in_slices, outcome_of
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError, TooManyElements
@@ -57,38 +56,33 @@ FORWARDABLE: Final = frozenset(
 ADDRESS_BYTES: Final = (4, 16)
 
 
-@api(EnvelopeRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION)
-def envelope(ctx: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse | DelayedResponse:
-    """Answer the embedded request."""
+@api(EnvelopeRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION, send_before_close=True)
+async def envelope(ctx: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse:
+    """Answer the embedded request; its response is long to encode if it has many elements."""
     principal = _principal(request.request_principal)
     if len(request.client_host_address) not in ADDRESS_BYTES:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "The address of the client is neither IPv4 nor IPv6.")
     peer_host = str(ip_address(bytes(request.client_host_address)))
     route, embedded, inner = _embedded(ctx, bytes(request.request_data), principal, peer_host)
-    delayed = DelayedResponse(send_before_close=True)
-
-    def then(outcome: Message | Exception | None) -> None:
-        if isinstance(outcome, Exception):
-            error = answer_for(f"{route.name} v{route.api_version} in an envelope", outcome)
-            outcome = route.error_response(embedded, error)
-            if outcome is None:
-                raise error
-        delayed.complete(_envelope_of(route, inner.correlation_id, outcome))
-
+    response: Message | None
     try:
-        outcome: Message | DelayedResponse | Exception | None = as_delayed(
-            ctx.broker.loop.slices, route.handler(inner, embedded), send_before_close=True
-        )
+        response = await outcome_of(route.handler(inner, embedded))
     except ProtocolError:
         raise
     except Exception as error:
-        outcome = error
-    delayed.follow(outcome, then)
-    return delayed
+        failure = answer_for(f"{route.name} v{route.api_version} in an envelope", error)
+        response = route.error_response(embedded, failure)
+        if response is None:
+            raise failure from None
+    if response is None:
+        return EnvelopeResponse()
+    header = ResponseHeader(correlation_id=inner.correlation_id).encode(int(route.response_is_flexible))
+    chunks = (await in_slices(encode_in_steps(route, response))).chunks
+    return EnvelopeResponse(response_data=header + b"".join(map(chunk_bytes, chunks)))
 
 
 def _principal(data: bytes | None) -> KafkaPrincipal:
-    """The principal of the client; KafkaError(PRINCIPAL_DESERIALIZATION_FAILURE) if it is none."""
+    """The principal of the client; KafkaError(PRINCIPAL_DESERIALIZATION_FAILURE) if the bytes are no principal."""
     try:
         return KafkaPrincipal.from_bytes(data)
     except ProtocolError as error:
@@ -125,12 +119,3 @@ def _embedded(
         peer_host,
     )
     return route, embedded, inner
-
-
-def _envelope_of(route: Route, correlation_id: int, response: Message | None) -> EnvelopeResponse:
-    """The response with its header, as the broker sends it on to its client."""
-    if response is None:
-        return EnvelopeResponse()
-    header = ResponseHeader(correlation_id=correlation_id).encode(int(route.response_is_flexible))
-    chunks = response.chunks if type(response) is EncodedResponse else route.response_codec.build(response)
-    return EnvelopeResponse(response_data=header + b"".join(map(chunk_bytes, chunks)))

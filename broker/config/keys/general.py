@@ -36,7 +36,7 @@ AUTHORIZER_CLASS_NAME = string(
     "non-null string",
     LOW,
     "Whether ACLs decide what a principal may do: org.apache.kafka.metadata.authorizer.StandardAuthorizer, or barnabas "
-    "for short. With another class the broker does not start. Without one everybody may do everything.",
+    "for short. With another class the broker does not start. Without one every user may do everything.",
 )
 AUTO_CREATE_TOPICS_ENABLE = boolean(
     "auto.create.topics.enable", True, HIGH, "Whether a metadata request for a topic that does not exist creates it."
@@ -181,7 +181,7 @@ CONTROLLER_QUOTA_WINDOW_NUM = integer(
     11,
     "[1,...]",
     LOW,
-    "Samples kept for controller_mutation_rate: what all of them allow may be changed at once.",
+    "Samples kept for controller_mutation_rate: the amount that all samples allow may be used at once.",
 )
 CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS = integer(
     "controller.quota.window.size.seconds", 1, "[1,...]", LOW, "Time one sample covers, for controller_mutation_rate."
@@ -191,8 +191,8 @@ QUOTA_WINDOW_NUM = integer(
     11,
     "[1,...]",
     LOW,
-    "Samples kept for quotas of clients and addresses; what all but one allow may be used at once, of "
-    "max.connection.creation.rate too.",
+    "Samples kept for quotas of clients and addresses, and for max.connection.creation.rate: the amount that all "
+    "samples but one allow may be used at once.",
 )
 QUOTA_WINDOW_SIZE_SECONDS = integer(
     "quota.window.size.seconds",

@@ -21,7 +21,7 @@ LOG_CLEANER_BACKOFF_MS = long(
     15000,
     "[0,...]",
     MEDIUM,
-    "Time the cleaner sleeps when nothing needs compaction.",
+    "Time the cleaner sleeps when no log needs compaction.",
     dynamic=CLUSTER_WIDE,
 )
 LOG_CLEANER_DEDUPE_BUFFER_SIZE = long(

@@ -10,6 +10,7 @@ Source: Kafka 4.4 `GroupMetadataManager.consumerGroupHeartbeat`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from barnabas.coord.groups.assignors.by_name import CONSUMER_ASSIGNORS
@@ -36,32 +37,22 @@ if TYPE_CHECKING:
     from barnabas.wire.messages.coordinator_records import ClassicMemberMetadata
 
 
+@dataclass(slots=True, eq=False)
 class Outcome:
     """The result of one heartbeat."""
 
-    __slots__ = (
-        "before",
-        "epoch",
-        "has_fresh_metadata",
-        "is_assignment_delayed",
-        "member",
-        "needs_resolving",
-        "records",
-    )
-
-    def __init__(self, before: ConsumerMember) -> None:
-        self.before = before
-        """The member before the heartbeat."""
-        self.member = before
-        self.epoch = 0
-        """The group epoch after the heartbeat."""
-        self.is_assignment_delayed = False
-        """A new target assignment is due and is delayed by the assignment interval."""
-        self.needs_resolving = False
-        """Members subscribe to regular expressions that are not resolved."""
-        self.has_fresh_metadata = False
-        """The topics were compared with the group's metadata hash, and it still holds."""
-        self.records: list[CoordinatorRecord] = []
+    before: ConsumerMember
+    """The member before the heartbeat."""
+    member: ConsumerMember
+    epoch: int = 0
+    """The group epoch after the heartbeat."""
+    is_assignment_delayed: bool = False
+    """A new target assignment is due and is delayed by the assignment interval."""
+    needs_resolving: bool = False
+    """Members subscribe to regular expressions that are not resolved."""
+    has_fresh_metadata: bool = False
+    """The topics were compared with the group's metadata hash, and it still holds."""
+    records: list[CoordinatorRecord] = field(default_factory=list)
 
 
 class Heartbeat(Joining[ConsumerMember, Partitions]):
@@ -96,7 +87,7 @@ class Heartbeat(Joining[ConsumerMember, Partitions]):
         """All steps. `member_id` is the request's, or a new one. KafkaError when the request is refused."""
         group = self._group
         before = self._known(member_id)
-        outcome = Outcome(before)
+        outcome = Outcome(before, before)
         member = self._updated(before, context)
         is_new = before.member_id not in self._members
         has_other_topics = self._record_member(before, member)

@@ -7,6 +7,7 @@ forget it. Its outcome is reported as another event.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.wire.errors import ErrorCode
@@ -49,17 +50,15 @@ class DeleteStates(NamedTuple):
     partitions: Partitions
 
 
+@dataclass(slots=True, eq=False)
 class Initialization:
     """An `InitializeStates` that has been started and has not ended, and the heartbeats that wait for it."""
 
-    __slots__ = ("group_id", "partitions", "since", "waiting")
-
-    def __init__(self, group_id: str, partitions: Partitions, since: float) -> None:
-        self.group_id = group_id
-        self.partitions = partitions
-        self.since = since
-        """When it was started, monotonic seconds."""
-        self.waiting: list[ParkedHeartbeat] = []
+    group_id: str
+    partitions: Partitions
+    since: float
+    """When it was started, monotonic seconds."""
+    waiting: list[ParkedHeartbeat] = field(default_factory=list)
 
 
 def heartbeat_error(error: ErrorCode, message: str | None = None) -> ShareGroupHeartbeatResponse:

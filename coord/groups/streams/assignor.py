@@ -10,6 +10,7 @@ application; its threads are members. Source: the behaviour of Kafka 4.4 `Sticky
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
@@ -77,14 +78,14 @@ class _Quota:
             self._extra -= 1
 
 
+@dataclass(slots=True, eq=False)
 class _Member:
     """A member while tasks are assigned."""
 
-    def __init__(self, member_id: str, process: _Process) -> None:
-        self.member_id = member_id
-        self.process = process
-        self.active: set[Task] = set()
-        self.standby: set[Task] = set()
+    member_id: str
+    process: _Process
+    active: set[Task] = field(default_factory=set)
+    standby: set[Task] = field(default_factory=set)
 
     @property
     def count(self) -> int:
@@ -92,14 +93,14 @@ class _Member:
         return len(self.active) + len(self.standby)
 
 
+@dataclass(slots=True, eq=False)
 class _Process:
     """One instance of the application while tasks are assigned."""
 
-    def __init__(self, process_id: str, tags: Mapping[str, str]) -> None:
-        self.process_id = process_id
-        self.tags = tags
-        self.members: list[_Member] = []
-        self.tasks: set[Task] = set()
+    process_id: str
+    tags: Mapping[str, str]
+    members: list[_Member] = field(default_factory=list)
+    tasks: set[Task] = field(default_factory=set)
 
     @property
     def load(self) -> float:
@@ -236,7 +237,7 @@ def _assign_standbys(board: _Board) -> None:
 
 
 def _place_standbys(board: _Board) -> None:
-    """First processes with other tags, then those that had the task, then the least loaded."""
+    """First processes with other tags, then processes that had the task, then the least loaded."""
     lacking: list[tuple[Task, int]] = []
     for task in sorted(board.stateful, key=lambda task: (task.partition, task.subtopology), reverse=True):
         placed = _spread(board, task) if board.spec.tags else 0

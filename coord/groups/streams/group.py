@@ -8,6 +8,7 @@ to revoke it; `static_members` maps each instance id to the one member id that o
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from barnabas.coord.groups.group import STREAMS
@@ -38,18 +39,18 @@ class Configured(NamedTuple):
     over_topics: ConfiguredTopology
 
 
+@dataclass(slots=True, eq=False)
 class Passing:
     """The part of a group's state that no record contains; it is empty after loading."""
 
-    def __init__(self) -> None:
-        self.configured: Configured | None = None
-        """None: topics may have changed, it has to be computed again."""
-        self.offsets: dict[str, TaskOffsets] = {}
-        """By member."""
-        self.endpoint_epoch = 0
-        """Incremented when the tasks of a process with an endpoint change."""
-        self.shutdown_requested_by: str | None = None
-        """The member that has requested a shutdown of the application."""
+    configured: Configured | None = None
+    """None: topics may have changed, it has to be computed again."""
+    offsets: dict[str, TaskOffsets] = field(default_factory=dict)
+    """By member."""
+    endpoint_epoch: int = 0
+    """Incremented when the tasks of a process with an endpoint change."""
+    shutdown_requested_by: str | None = None
+    """The member that has requested a shutdown of the application."""
 
 
 class StreamsGroup(ModernGroup[StreamsMember, Tasks]):

@@ -10,6 +10,7 @@ Source: Kafka 4.4 `GroupMetadataManager.streamsGroupHeartbeat`.
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from barnabas.coord.groups.modern.joining import Joining
@@ -40,24 +41,24 @@ CLIENT_TAGS_STATUS_SINCE = 1
 """Versions of the heartbeat from here on have the status MISSING_CLIENT_TAGS."""
 
 
+@dataclass(slots=True, eq=False)
 class Outcome:
     """The result of one heartbeat."""
 
-    def __init__(self, before: StreamsMember, configured: Configured, offsets: TaskOffsets) -> None:
-        self.before = before
-        """The member before the heartbeat."""
-        self.configured = configured
-        self.offsets = offsets
-        """The offsets that the member has reported."""
-        self.member = before
-        self.epoch = 0
-        """The group epoch after the heartbeat."""
-        self.is_delayed = False
-        """A new target assignment is due and is delayed."""
-        self.begins_gathering = False
-        """This is the first member: tasks are assigned after the initial rebalance delay."""
-        self.statuses: list[tuple[Status, str]] = []
-        self.records: list[CoordinatorRecord] = []
+    before: StreamsMember
+    """The member before the heartbeat."""
+    member: StreamsMember
+    configured: Configured
+    offsets: TaskOffsets
+    """The offsets that the member has reported."""
+    epoch: int = 0
+    """The group epoch after the heartbeat."""
+    is_delayed: bool = False
+    """A new target assignment is due and is delayed."""
+    begins_gathering: bool = False
+    """This is the first member: tasks are assigned after the initial rebalance delay."""
+    statuses: list[tuple[Status, str]] = field(default_factory=list)
+    records: list[CoordinatorRecord] = field(default_factory=list)
 
 
 class Heartbeat(Joining[StreamsMember, Tasks]):
@@ -102,7 +103,7 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
         configured = whole.over_topics
         if configured.is_ready and self._owned is not None:
             check_owned(self._owned, configured.subtopologies)
-        outcome = Outcome(before, whole, self._reported_offsets(member.member_id))
+        outcome = Outcome(before, before, whole, self._reported_offsets(member.member_id))
         if member.topology_epoch < topology.epoch:
             detail = (
                 f"The member's topology epoch {member.topology_epoch} is behind the group's "

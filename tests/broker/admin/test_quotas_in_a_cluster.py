@@ -24,8 +24,7 @@ from barnabas.wire.messages.topics import (
     CreateTopicsResponse,
 )
 from tests.broker.fake_controller import FakeController, Member
-from tests.broker.metadata.test_controller_listener import envelope
-from tests.broker.metadata.test_forwarding import Forwarded, client_of, creation
+from tests.broker.forwarded import Forwarded, client_of, creation, envelope
 from tests.broker.scripted_nodes import Wire
 from tests.support.memory.broker import Client
 from tests.support.memory.controller import ControllerClient, MemoryController

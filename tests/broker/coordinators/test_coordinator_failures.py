@@ -16,9 +16,9 @@ from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import share_state as s
-from tests.broker.groups.test_groups_runtime import commit, fetch, find, heartbeat, join_request, member_id_of, stable
-from tests.broker.transactions.test_transactions import FEW, TransactionalClient
 from tests.support.memory.broker import Client, MemoryBroker
+from tests.support.requests.groups import commit, fetch, find, heartbeat, join_request, member_id_of, stable
+from tests.support.requests.transactions import FEW, TransactionalClient
 
 TOPIC_ID = bytes(range(16))
 

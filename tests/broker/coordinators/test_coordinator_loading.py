@@ -26,9 +26,9 @@ from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages import transactions as t
 from barnabas.wire.messages.coordinator_records import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
-from tests.broker.groups.test_groups_runtime import commit, fetch, find, heartbeat, join_request, stable
-from tests.broker.transactions.test_transactions import FEW, TransactionalClient
 from tests.support.memory.broker import Client, MemoryBroker
+from tests.support.requests.groups import commit, fetch, find, heartbeat, join_request, stable
+from tests.support.requests.transactions import FEW, TransactionalClient
 
 SESSION_S = 10.0
 

@@ -12,10 +12,10 @@ from barnabas.wire.messages import list_offsets as lo
 from barnabas.wire.messages import metadata_records as m
 from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages import transactions as t
-from tests.broker.groups.test_groups_runtime import commit, fetch, find, heartbeat, join_request, stable
-from tests.broker.transactions.test_transactions import TransactionalClient
 from tests.support.memory.broker import Client
 from tests.support.memory.cluster import MemoryCluster
+from tests.support.requests.groups import commit, fetch, find, heartbeat, join_request, stable
+from tests.support.requests.transactions import TransactionalClient
 
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 OF_GROUP = coordinator_partition("g", 2)

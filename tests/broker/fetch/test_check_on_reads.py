@@ -10,8 +10,8 @@ from barnabas.storage.damage import DamagedLog
 from barnabas.wire.batches.records import HEADER_SIZE, iter_batches
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
-from tests.broker.fetch.test_fetch import append, at, fetch, values
 from tests.support.memory.broker import MemoryBroker
+from tests.support.requests.fetch import append, at, fetch, values
 
 CHECKED = {"barnabas.log.read.check.crcs": "true"}
 VALUE = bytes(20_000)  # larger than what is sent without sendfile

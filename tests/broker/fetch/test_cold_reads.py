@@ -16,10 +16,11 @@ from barnabas.broker.net.connection import Connection
 from barnabas.storage.files import File, Files, FileSlice
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchResponse
-from tests.broker.fetch.test_fetch import append, at, fetch
-from tests.broker.fetch.test_fetch import values as records_of
 from tests.broker.turns import Turns, requests
+from tests.support.disks.cold_files import ColdFiles
 from tests.support.memory.broker import Flushes, MemoryBroker
+from tests.support.requests.fetch import append, at, fetch
+from tests.support.requests.fetch import values as records_of
 
 MB = 1 << 20
 SIZE = 5 * MB + 12345
@@ -177,41 +178,6 @@ def test_a_system_that_cannot_tell_sends_as_it_is(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(os, "preadv", refuse)
     assert page_cache.is_cached(file.fd, 0, 3)
     assert FileSlice(file, 0, 3).read_from_cache() == b"abc"
-
-
-class ColdFiles(Files):
-    """Files of which nothing is in memory until it was read in a thread; counts what the event loop has to wait for."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_in_thread = False
-        self.cached: set[tuple[str, int]] = set()
-        self.waits: list[str] = []
-
-    def _seen(self, path: str, position: int) -> None:
-        if self.is_in_thread:
-            self.cached.add((path, position))
-        elif (path, position) not in self.cached:
-            self.waits.append(f"{path.rpartition('/')[2]} at {position}")
-
-    def is_cached(self, file: File, length: int, position: int) -> bool:
-        return (file.path, position) in self.cached
-
-    def read_at(self, file: File, length: int, position: int) -> bytes:
-        self._seen(file.path, position)
-        return super().read_at(file, length, position)
-
-    def read_file(self, path: str) -> bytes:
-        self._seen(path, 0)
-        return super().read_file(path)
-
-    def run(self, flushes: Flushes) -> None:
-        """Run what was submitted, as a thread does, and its callback in the loop."""
-        work, then = flushes.held.pop(0)
-        self.is_in_thread = True
-        work()
-        self.is_in_thread = False
-        then(None)
 
 
 @pytest.fixture

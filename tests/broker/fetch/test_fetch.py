@@ -4,63 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.wire.batches.records import iter_batches, iter_records
+from barnabas.wire.batches.records import iter_batches
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import (
     FetchRequest,
     FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
     FetchRequestReplicaState,
     FetchResponse,
-    FetchResponsePartitionData,
 )
-from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 from tests.support.cases import for_each
 from tests.support.memory.broker import START_MS, Client, MemoryBroker, batch
-
-
-def append(memory: MemoryBroker, topic: str, *values: bytes, partition: int = 0) -> int:
-    """Produce one batch and return its base offset."""
-    request = ProduceRequest(
-        acks=-1,
-        timeout_ms=1000,
-        topic_data=[
-            TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=batch(*values))])
-        ],
-    )
-    answer = memory.client().ask(request, 9, ProduceResponse).responses[0].partition_responses[0]
-    assert answer.error_code == 0, answer
-    return answer.base_offset
-
-
-def fetch(
-    *partitions: FetchRequestFetchPartition, topic: str = "t", topic_id: bytes = bytes(16), **options
-) -> FetchRequest:
-    options.setdefault("max_wait_ms", 0)
-    options.setdefault("min_bytes", 1)
-    options.setdefault("session_epoch", -1)
-    return FetchRequest(
-        topics=[FetchRequestFetchTopic(topic=topic, topic_id=topic_id, partitions=list(partitions))], **options
-    )
-
-
-def at(offset: int, partition: int = 0, max_bytes: int = 1 << 20, **options) -> FetchRequestFetchPartition:
-    return FetchRequestFetchPartition(
-        partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes, **options
-    )
-
-
-def values(answer: FetchResponsePartitionData) -> list[tuple[int, bytes | None]]:
-    """Offsets and values of the whole batches in an answer."""
-    found = []
-    data = bytes(answer.records or b"")
-    while len(data) >= 12 and len(data) >= 12 + int.from_bytes(data[8:12], "big"):
-        size = 12 + int.from_bytes(data[8:12], "big")
-        for one in iter_batches(memoryview(data[:size])):
-            found += [(record.offset, record.value) for record in iter_records(one)]
-        data = data[size:]
-    return found
+from tests.support.requests.fetch import append, at, fetch, values
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from barnabas.broker.replicas.fetch_sessions import EVICTION_S, FetchPartition, 
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestForgottenTopic, FetchResponse
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
-from tests.broker.fetch.test_fetch import append, at, fetch, values
 from tests.support.memory.broker import Client, MemoryBroker
+from tests.support.requests.fetch import append, at, fetch, values
 
 
 @pytest.fixture

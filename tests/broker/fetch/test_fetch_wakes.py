@@ -10,9 +10,9 @@ import pytest
 
 from barnabas.storage.log import Log
 from barnabas.wire.messages.fetch import FetchResponse
-from tests.broker.fetch.test_fetch import append, at, fetch, values
-from tests.broker.transactions.test_transactions import FEW, TransactionalClient
 from tests.support.memory.broker import Client, MemoryBroker
+from tests.support.requests.fetch import append, at, fetch, values
+from tests.support.requests.transactions import FEW, TransactionalClient
 
 READ_COMMITTED = 1
 

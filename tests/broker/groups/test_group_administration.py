@@ -20,9 +20,9 @@ from barnabas.wire.messages.streams_groups import (
     StreamsGroupHeartbeatRequestTopology,
     StreamsGroupHeartbeatResponse,
 )
-from tests.broker.groups.test_groups_runtime import commit, find, stable
 from tests.support.cases import for_each
 from tests.support.memory.broker import Client, MemoryBroker
+from tests.support.requests.groups import commit, find, stable
 
 FEW = {
     "offsets.topic.num.partitions": "3",

@@ -35,6 +35,7 @@ from barnabas.wire.messages.topics import DeleteTopicsRequest
 from barnabas.wire.types import ONE_UUID
 from tests.support.disks.failing_files import FailingFiles
 from tests.support.memory.broker import Flushes, MemoryBroker
+from tests.support.steps import AtOnce
 
 R = TypeVar("R")
 ids = count(1)
@@ -97,7 +98,7 @@ class Node:
                 )
             ]
         )
-        response = self.commit(lambda: self.controller.local.incremental_alter_configs(request))
+        response = self.commit(lambda: AtOnce(self.controller.local).incremental_alter_configs(request))
         return response.responses[0].error_code
 
     def commit(self, validate: Callable[[], Outcome[R]]) -> R:
@@ -109,7 +110,7 @@ class Node:
         return answer
 
     def delete(self, name: str) -> None:
-        self.commit(lambda: self.controller.local.delete_topics(DeleteTopicsRequest(topic_names=[name])))
+        self.commit(lambda: AtOnce(self.controller.local).delete_topics(DeleteTopicsRequest(topic_names=[name])))
 
     def create(self, *names: str) -> None:
         errors: list[Mapping[str, KafkaError]] = []

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from barnabas.broker.apis.registry import CONTROLLER_APIS, served_versions
-from barnabas.coord.cluster.checkpoint import load_checkpoint
+from barnabas.coord.cluster.metadata_log.checkpoint import load_checkpoint
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.frame import encode_request, parse_response_header
+from barnabas.wire.frame import parse_response_header
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.cluster import (
     AllocateProducerIdsRequest,
@@ -20,7 +20,6 @@ from barnabas.wire.messages.cluster import (
     BrokerRegistrationRequest,
     BrokerRegistrationRequestFeature,
     BrokerRegistrationRequestListener,
-    EnvelopeRequest,
 )
 from barnabas.wire.messages.fetch import (
     FetchRequest,
@@ -28,7 +27,6 @@ from barnabas.wire.messages.fetch import (
     FetchRequestFetchTopic,
     FetchRequestReplicaState,
 )
-from barnabas.wire.messages.headers import DefaultPrincipalData
 from barnabas.wire.messages.log_dirs import AssignReplicasToDirsRequest
 from barnabas.wire.messages.metadata import DescribeClusterRequest
 from barnabas.wire.messages.raft import (
@@ -45,8 +43,8 @@ from barnabas.wire.messages.raft import (
 )
 from barnabas.wire.messages.replication import AlterPartitionRequest
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from barnabas.wire.schema import Message
-from barnabas.wire.types import ONE_UUID, chunk_bytes
+from barnabas.wire.types import ONE_UUID
+from tests.broker.forwarded import PRINCIPAL, envelope
 from tests.support.cases import for_each
 from tests.support.memory.controller import FEATURES, MemoryController, directory
 
@@ -424,15 +422,6 @@ def test_describe_cluster_has_the_controllers(memory: MemoryController, version:
 
 
 # Envelope
-
-
-PRINCIPAL = b"\0\0" + DefaultPrincipalData(type="User", name="ANONYMOUS").encode(0)
-
-
-def envelope(request: Message, version: int, **changes: Any) -> EnvelopeRequest:
-    frame = b"".join(map(chunk_bytes, encode_request(request, version, 77, "client")))[4:]
-    fields = {"request_data": frame, "request_principal": PRINCIPAL, "client_host_address": bytes([10, 0, 0, 9])}
-    return EnvelopeRequest(**{**fields, **changes})
 
 
 @for_each("version", range(*served_versions(ApiKey.CREATE_TOPICS)))

@@ -18,7 +18,7 @@ from barnabas.wire.messages.log_dirs import (
 )
 from barnabas.wire.messages.metadata_records import FeatureLevelRecord, PartitionChangeRecord
 from barnabas.wire.types import uuid_from_text
-from tests.broker.metadata.test_remote_channel import started, topic_records
+from tests.broker.metadata.scripted_controller import started, topic_records
 
 
 def answer(request: AssignReplicasToDirsRequest, code: ErrorCode = ErrorCode.NONE) -> AssignReplicasToDirsResponse:

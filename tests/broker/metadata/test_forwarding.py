@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-from barnabas.broker.apis.dispatcher import Dispatcher
-from barnabas.broker.apis.registry import FORWARDING
-from barnabas.broker.net.connection import Connection
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.frame import encode_response, parse_request_header
-from barnabas.wire.messages.cluster import EnvelopeRequest, EnvelopeResponse
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
@@ -22,9 +15,7 @@ from barnabas.wire.messages.metadata_records import PartitionRecord, TopicRecord
 from barnabas.wire.messages.sasl import AlterUserScramCredentialsRequest, ScramCredentialDeletion
 from barnabas.wire.messages.tokens import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from barnabas.wire.messages.topics import (
-    CreatableTopic,
     CreatableTopicResult,
-    CreateTopicsRequest,
     CreateTopicsResponse,
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -32,59 +23,10 @@ from barnabas.wire.messages.topics import (
     DeleteTopicState,
 )
 from barnabas.wire.principal import KafkaPrincipal
-from barnabas.wire.registry import message_for
-from barnabas.wire.schema import Message
-from barnabas.wire.types import chunk_bytes
-from tests.broker.fake_controller import FakeController, Member
-from tests.broker.scripted_nodes import Wire
-from tests.support.memory.broker import Client
+from tests.broker.forwarded import Forwarded, client_of, creation
 
 LOGGER = 8
 TOPIC = 2
-
-
-class Forwarded:
-    """The controller's side: unpacks envelopes and answers the requests in them."""
-
-    def __init__(self, controller: FakeController, answer: Message | ErrorCode) -> None:
-        self.answer = answer
-        self.envelopes: list[EnvelopeRequest] = []
-        self.requests: list[tuple[int, str | None, Message]] = []
-        controller.node.on(EnvelopeRequest, self._envelope)
-
-    def _envelope(self, envelope: EnvelopeRequest, _: int) -> EnvelopeResponse:
-        self.envelopes.append(envelope)
-        header, position = parse_request_header(envelope.request_data)
-        version = header.request_api_version
-        request, _end = message_for(header.request_api_key)[0].codec(version).parse(envelope.request_data, position)
-        self.requests.append((version, header.client_id, request))
-        if isinstance(self.answer, ErrorCode):
-            return EnvelopeResponse(error_code=self.answer)
-        frame = b"".join(map(chunk_bytes, encode_response(self.answer, version, header.correlation_id)))
-        return EnvelopeResponse(response_data=frame[4:])
-
-
-def client_of(wire: Wire, member: Member) -> Client:
-    memory = SimpleNamespace(
-        broker=member.broker, clock=SimpleNamespace(now=wire.time), create_topic=None, flushes=None, disk=None
-    )
-    client = Client(memory)  # type: ignore[arg-type]
-    client.connection = Connection(
-        Dispatcher(member.broker, FORWARDING).dispatch,
-        listener="PLAINTEXT",
-        peer=("10.0.0.1", 5000),
-        local=("127.0.0.1", 9092),
-        max_frame_bytes=1 << 20,
-        buffers=client.buffers,
-        on_output=client._on_output,
-        clock=lambda: wire.time,
-    )
-    return client
-
-
-def creation(name: str = "t", **fields: int) -> CreateTopicsRequest:
-    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-    return CreateTopicsRequest(topics=[topic], timeout_ms=fields.get("timeout_ms", 5000))
 
 
 def test_the_envelope_has_the_request_as_it_was_with_principal_and_address(wire, controller, member):

@@ -12,7 +12,7 @@ import pytest
 from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
-from barnabas.coord.cluster.metadata_batches import replay_batches
+from barnabas.coord.cluster.metadata_log.metadata_batches import replay_batches
 from barnabas.coord.cluster.topic_image import MIGRATING_DIRECTORY
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.configs import (
@@ -35,10 +35,10 @@ from barnabas.wire.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
-from tests.broker.groups.test_groups_runtime import find
-from tests.broker.produce.test_produce import produce, to
 from tests.support.disks.failing_files import FailingFiles
 from tests.support.memory.broker import Client, Clock, Flushes, MemoryBroker, batch
+from tests.support.requests.groups import find
+from tests.support.requests.produce import produce, to
 
 WAITS = frozenset({"sync", "sync_dir", "sync_file_system", "remove_tree", "mkdirs"})
 """What may take long on a disk."""

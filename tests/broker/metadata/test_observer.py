@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.coord.cluster.checkpoint import checkpoint_name
-from barnabas.coord.cluster.metadata_batches import build_metadata_batch
+from barnabas.coord.cluster.metadata_log.checkpoint import checkpoint_name
+from barnabas.coord.cluster.metadata_log.metadata_batches import build_metadata_batch
 from barnabas.storage.append.follower_append import append_as_follower
 from barnabas.storage.files import File, Files
 from barnabas.wire.batches.records import BatchBuilder
@@ -20,28 +20,12 @@ from barnabas.wire.messages.metadata_records import (
     BeginTransactionRecord,
     ConfigRecord,
     EndTransactionRecord,
-    PartitionRecord,
     RemoveTopicRecord,
-    TopicRecord,
 )
-from barnabas.wire.schema import Message
 from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum, Member
+from tests.broker.metadata.scripted_controller import following, topic
 from tests.broker.scripted_nodes import Wire
 from tests.support.memory.broker import START_MS
-
-
-def topic(name: str, number: int, partitions: int = 1) -> list[Message]:
-    """The records of a topic whose only replica is another broker's."""
-    topic_id = number.to_bytes(16, "big")
-    return [
-        TopicRecord(name=name, topic_id=topic_id),
-        *(
-            PartitionRecord(
-                partition_id=index, topic_id=topic_id, replicas=[9], isr=[9], leader=9, directories=[b"d" * 16]
-            )
-            for index in range(partitions)
-        ),
-    ]
 
 
 @pytest.fixture
@@ -54,13 +38,6 @@ def quorum() -> FakeQuorum:
 @pytest.fixture
 def controller(wire: Wire, quorum: FakeQuorum) -> FakeController:
     return FakeController(wire, quorum, 3000)
-
-
-def following(wire: Wire, tmp_path: Path, controller: FakeController, **sets: str) -> Member:
-    member = Member(wire, [tmp_path / "data"], controller.address, **sets)
-    member.follow()
-    wire.until(lambda: member.remote.observer.is_caught_up)
-    return member
 
 
 def test_the_first_fetch_has_the_epochs_that_kafka_accepts(wire, tmp_path, quorum, controller):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import pytest
 
 from barnabas.broker.metadata.quorum_leader import QuorumLeader
 from barnabas.broker.metadata.remote_channel import RemoteChannel
@@ -13,13 +13,12 @@ from barnabas.wire.messages.cluster import (
     EnvelopeRequest,
     EnvelopeResponse,
 )
-from barnabas.wire.messages.metadata_records import PartitionRecord, TopicRecord
 from barnabas.wire.messages.topics import (
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from tests.broker.fake_controller import FakeController, Member
+from tests.broker.metadata.scripted_controller import started, topic_records
 from tests.broker.scripted_nodes import Answers, Node, Wire
 
 # The channel
@@ -160,21 +159,6 @@ def test_an_older_epoch_says_nothing(wire):
 # What the broker itself asks
 
 
-def started(wire: Wire, tmp_path: Path, controller: FakeController, *more: Path, **sets: str) -> Member:
-    member = Member(wire, [tmp_path / "data", *more], controller.address, **sets)
-    member.start()
-    wire.advance(1)
-    return member
-
-
-def topic_records(name: str, number: int, directory: bytes = b"d" * 16) -> list:
-    topic_id = number.to_bytes(16, "big")
-    partition = PartitionRecord(
-        partition_id=0, topic_id=topic_id, replicas=[1], isr=[1], leader=1, directories=[directory]
-    )
-    return [TopicRecord(name=name, topic_id=topic_id), partition]
-
-
 def test_producer_ids_are_of_the_controllers_block_and_fetched_ahead(wire, tmp_path, controller):
     blocks = iter(range(5000, 9000, 1000))
     answer = lambda request, _: AllocateProducerIdsResponse(producer_id_start=next(blocks), producer_id_len=1000)  # noqa: E731
@@ -253,9 +237,9 @@ def test_an_envelope_has_the_request_the_principal_and_the_address(wire, tmp_pat
         (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_SERVER_ERROR),
         (ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNSUPPORTED_VERSION),
     ]:
-        outcome = _unpacked(request, 7, EnvelopeResponse(error_code=code))
-        assert isinstance(outcome, KafkaError)
-        assert outcome.code == expected
-    outcome = _unpacked(request, 7, EnvelopeResponse(response_data=b"\0\0"))
-    assert isinstance(outcome, KafkaError)
-    assert outcome.code == ErrorCode.UNKNOWN_SERVER_ERROR
+        with pytest.raises(KafkaError) as refused:
+            _unpacked(request, 7, EnvelopeResponse(error_code=code))
+        assert refused.value.code == expected
+    with pytest.raises(KafkaError) as refused:
+        _unpacked(request, 7, EnvelopeResponse(response_data=b"\0\0"))
+    assert refused.value.code == ErrorCode.UNKNOWN_SERVER_ERROR

@@ -23,9 +23,9 @@ from barnabas.wire.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
-from tests.broker.fetch.test_fetch import append, at, fetch, values
-from tests.broker.produce.test_produce import answers, produce, to
 from tests.support.memory.broker import Client, MemoryBroker, batch
+from tests.support.requests.fetch import append, at, fetch, values
+from tests.support.requests.produce import answers, produce, to
 from tests.support.requests.quotas import alter
 
 ONE = {"client-id": "one"}

@@ -8,34 +8,13 @@ from barnabas.broker.steps import run_in_place
 from barnabas.wire.batches.records import BatchBuilder, Codec
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.produce import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    PartitionProduceData,
     PartitionProduceResponse,
-    ProduceRequest,
     ProduceResponse,
-    TopicProduceData,
 )
 from tests.support.cases import for_each
 from tests.support.logs.raw_batches import raw_batch, record
 from tests.support.memory.broker import START_MS, Client, MemoryBroker, batch
-
-
-def produce(*data: PartitionProduceData, topic: str = "t", topic_id: bytes = bytes(16), **options) -> ProduceRequest:
-    options.setdefault("acks", -1)
-    return ProduceRequest(
-        timeout_ms=1000,
-        topic_data=[TopicProduceData(name=topic, topic_id=topic_id, partition_data=list(data))],
-        **options,
-    )
-
-
-def to(partition: int, records: bytes | None) -> PartitionProduceData:
-    return PartitionProduceData(index=partition, records=records)
-
-
-def answers(response: ProduceResponse) -> list[PartitionProduceResponse]:
-    return response.responses[0].partition_responses
+from tests.support.requests.produce import answers, init, produce, to
 
 
 @pytest.fixture
@@ -232,10 +211,6 @@ def test_clients_may_not_write_to_internal_topics(memory: MemoryBroker) -> None:
     assert answer.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     (answer,) = answers(memory.client(client_id="__admin_client").ask(request, 9, ProduceResponse))
     assert answer.error_code == 0
-
-
-def init(client: Client, version: int = 4, **options) -> InitProducerIdResponse:
-    return client.ask(InitProducerIdRequest(**{"transactional_id": None, **options}), version, InitProducerIdResponse)
 
 
 @for_each("version", range(6))

@@ -10,8 +10,8 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.wire.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.wire.types import chunk_bytes
-from tests.broker.produce.test_produce import answers, produce, to
 from tests.support.memory.broker import Client, MemoryBroker, batch
+from tests.support.requests.produce import answers, produce, to
 
 MANY = FEW_ELEMENTS + 150
 

@@ -10,9 +10,9 @@ from barnabas.storage import layout
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.wire.types import uuid_from_text
-from tests.broker.fetch.test_fetch import append
 from tests.broker.moving import Moving
 from tests.support.memory.broker import batch
+from tests.support.requests.fetch import append
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -20,11 +20,11 @@ from barnabas.wire.messages.log_dirs import (
     AlterReplicaLogDirTopic,
 )
 from barnabas.wire.messages.produce import ProduceResponse
-from tests.broker.fetch.test_fetch import append
 from tests.broker.moving import Moving
-from tests.broker.produce.test_produce import answers, produce, to
 from tests.support.logs.cleaning_driver import clean, close_segment, put
 from tests.support.memory.broker import batch
+from tests.support.requests.fetch import append
+from tests.support.requests.produce import answers, produce, to
 
 ALWAYS = {"barnabas.log.sync": "always"}
 

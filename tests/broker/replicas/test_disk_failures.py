@@ -37,13 +37,13 @@ from barnabas.wire.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
-from tests.broker.fetch.test_fetch import at, fetch, values
-from tests.broker.groups.test_groups_runtime import commit, find
-from tests.broker.groups.test_groups_runtime import fetch as fetch_committed
-from tests.broker.produce.test_produce import answers, produce, to
 from tests.support.cases import for_each
 from tests.support.disks.failing_files import FailingFiles
 from tests.support.memory.broker import Client, MemoryBroker, batch
+from tests.support.requests.fetch import at, fetch, values
+from tests.support.requests.groups import commit, find
+from tests.support.requests.groups import fetch as fetch_committed
+from tests.support.requests.produce import answers, produce, to
 
 ALWAYS = {"barnabas.log.sync": "always", "offsets.topic.num.partitions": "1"}
 

@@ -32,12 +32,12 @@ from barnabas.wire.messages.offsets import (
 )
 from barnabas.wire.messages.produce import ProduceResponse
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
-from tests.broker.fetch.test_fetch import at, fetch, values
-from tests.broker.groups.test_groups_runtime import commit, find, join_request, member_id_of, sync_request
-from tests.broker.groups.test_groups_runtime import fetch as fetch_committed
-from tests.broker.produce.test_produce import answers, init, produce, to
 from tests.support.disks.failing_files import FailingFiles
 from tests.support.memory.broker import Client, MemoryBroker, batch
+from tests.support.requests.fetch import at, fetch, values
+from tests.support.requests.groups import commit, find, join_request, member_id_of, sync_request
+from tests.support.requests.groups import fetch as fetch_committed
+from tests.support.requests.produce import answers, init, produce, to
 
 ALWAYS = {"barnabas.log.sync": "always", "offsets.topic.num.partitions": "1"}
 

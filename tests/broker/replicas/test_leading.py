@@ -9,7 +9,6 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 from barnabas.wire.messages.metadata_records import ConfigRecord
 from barnabas.wire.messages.produce import ProduceResponse
-from tests.broker.fetch.test_fetch import at, fetch, values
 from tests.broker.replicas.replicated_broker import (
     EPOCHS,
     LAG_S,
@@ -21,6 +20,7 @@ from tests.broker.replicas.replicated_broker import (
     produce_request,
     the_partition,
 )
+from tests.support.requests.fetch import at, fetch, values
 
 
 class TestHighWatermark:

@@ -43,8 +43,8 @@ from barnabas.wire.messages.transactions import (
     DescribeProducersRequestTopicRequest,
     DescribeProducersResponse,
 )
-from tests.broker.fetch.test_fetch import append, at, fetch, values
 from tests.support.memory.broker import Client, MemoryBroker, batch
+from tests.support.requests.fetch import append, at, fetch, values
 
 WHY = "the disk has lost a part of it"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,6 @@ from barnabas.wire.messages.topics import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from tests.broker.fetch.test_fetch import at, fetch, values
 from tests.broker.replicas.replicated_broker import (
     ME,
     SECOND,
@@ -34,6 +34,7 @@ from tests.broker.replicas.replicated_broker import (
     the_partition,
 )
 from tests.support.memory.broker import Client
+from tests.support.requests.fetch import at, fetch, values
 
 
 class TestProduce:
@@ -327,6 +328,19 @@ class TestDeleteRecords:
         self.delete(client, 1)
         memory.advance(1.1)
         assert self.outcomes(client) == [(ErrorCode.REQUEST_TIMED_OUT, 0)]
+
+    def test_a_loss_of_the_leadership_while_the_log_starts_are_written_ends_it(
+        self, memory, partition, second, third, monkeypatch
+    ) -> None:
+        self.commit(memory, second, third)
+        client = memory.client()
+        held: list[Any] = []
+        monkeypatch.setattr(memory.broker.partitions, "persist_log_starts", held.append)
+        self.delete(client, 1)
+        memory.change(leader=SECOND)
+        assert self.outcomes(client) == []
+        held.pop()(True)
+        assert self.outcomes(client) == [(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)]
 
     def test_a_loss_of_the_leadership_ends_it(self, memory, partition, second, third) -> None:
         self.commit(memory, second, third)

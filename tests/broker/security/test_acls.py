@@ -28,22 +28,13 @@ from barnabas.wire.messages.headers import ResponseHeader
 from barnabas.wire.principal import KafkaPrincipal
 from barnabas.wire.registry import message_for
 from barnabas.wire.types import chunk_bytes
+from tests.broker.security.acl_requests import ALICE, ANY, as_alice, create, delete
 from tests.support.cases import for_each
 from tests.support.memory.broker import Client, MemoryBroker
 from tests.support.memory.controller import MemoryController
 from tests.support.requests.access_cases import acl_creation
 
-ALICE = KafkaPrincipal("User", "alice")
 SETS = {"authorizer.class.name": "barnabas", "super.users": "User:ANONYMOUS"}
-ANY = {
-    "resource_type_filter": 1,
-    "resource_name_filter": None,
-    "pattern_type_filter": 1,
-    "principal_filter": None,
-    "host_filter": None,
-    "operation": 1,
-    "permission_type": 1,
-}
 
 
 @pytest.fixture
@@ -51,11 +42,6 @@ def memory(tmp_path: Path) -> Iterator[MemoryBroker]:
     memory = MemoryBroker(tmp_path, SETS)
     yield memory
     memory.close()
-
-
-def create(client: Client, *creations: a.AclCreation) -> list[tuple[int, str | None]]:
-    answer = client.ask(a.CreateAclsRequest(creations=list(creations)), 3, a.CreateAclsResponse)
-    return [(result.error_code, result.error_message) for result in answer.results]
 
 
 def described(client: Client, **chosen: Any) -> set[tuple[str, int, str, str, int]]:
@@ -67,21 +53,6 @@ def described(client: Client, **chosen: Any) -> set[tuple[str, int, str, str, in
         for resource in answer.resources
         for acl in resource.acls
     }
-
-
-def delete(client: Client, **chosen: Any) -> a.DeleteAclsFilterResult:
-    request = a.DeleteAclsRequest(filters=[a.DeleteAclsFilter(**{**ANY, **chosen})])
-    client.send(request, 3)
-    client.memory.advance(0.1)  # its response is encoded in steps
-    (answer,) = client.answers()
-    assert isinstance(answer, a.DeleteAclsResponse)
-    return answer.filter_results[0]
-
-
-def as_alice(memory: MemoryBroker) -> Client:
-    client = memory.client()
-    client.connection.principal = ALICE
-    return client
 
 
 def topic_error(client: Client, name: str) -> int:

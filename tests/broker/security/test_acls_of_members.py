@@ -13,7 +13,7 @@ from barnabas.wire.messages.groups import DescribeGroupsRequest
 from barnabas.wire.messages.metadata_records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from barnabas.wire.principal import KafkaPrincipal
 from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum, Member
-from tests.broker.metadata.test_forwarding import Forwarded, client_of
+from tests.broker.forwarded import Forwarded, client_of
 from tests.broker.scripted_nodes import Wire
 from tests.support.requests.access_cases import acl_creation
 

@@ -15,7 +15,7 @@ from barnabas.wire.messages import configs as cf
 from barnabas.wire.messages import fetch as f
 from barnabas.wire.messages import produce as p
 from barnabas.wire.principal import KafkaPrincipal
-from tests.broker.security.test_acls import as_alice, create, delete
+from tests.broker.security.acl_requests import as_alice, create, delete
 from tests.support.memory.broker import START_MS, Client, MemoryBroker
 from tests.support.requests import frames
 from tests.support.requests.access_cases import acl_creation

@@ -20,23 +20,16 @@ from barnabas.coord.security.claims import ClaimRules, TokenRefused, identity_of
 from barnabas.coord.security.exchange import AuthenticationFailed, InvalidCredentials
 from barnabas.coord.security.oauthbearer import OAuthBearerExchange, parse_initial, unsecured_claims
 from barnabas.wire.configdef import ConfigError
-from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 from tests.support.cases import for_each
-from tests.support.memory.broker import START_MS, Client
-from tests.support.memory.secure_broker import SecureBroker, authenticate, fails, handshake
+from tests.support.memory.broker import START_MS
+from tests.support.memory.secure_broker import SecureBroker, authenticate, fails
+from tests.support.security.token_checks import INVALID, KEYS, URL, accepted, dial, message, refused
 from tests.support.security.token_issuer import AUDIENCE, ISSUER, claims, jwk, signed, unsecured, write_jwks
 
 NOW = START_MS // 1000
-URL = "sasl.oauthbearer.jwks.endpoint.url"
-INVALID = '{"status":"invalid_token"}'
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
 JAAS = "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config"
-KEYS = {
-    "sasl.enabled.mechanisms": "OAUTHBEARER",
-    "sasl.oauthbearer.expected.issuer": ISSUER,
-    "sasl.oauthbearer.expected.audience": f"other,{AUDIENCE}",
-}
 
 
 def broker(tmp_path: Path, *keys: dict[str, Any], **sets: str) -> SecureBroker:
@@ -49,34 +42,6 @@ def secure(tmp_path: Path) -> Iterator[SecureBroker]:
     made = broker(tmp_path)
     yield made
     made.close()
-
-
-def message(token: str, authorization_id: str = "", extensions: str = "") -> bytes:
-    header = f"a={authorization_id}" if authorization_id else ""
-    return f"n,{header},\x01auth=Bearer {token}\x01{extensions}\x01".encode()
-
-
-def dial(secure: SecureBroker) -> Client:
-    client = secure.dial()
-    assert handshake(client, "OAUTHBEARER").error_code == 0
-    return client
-
-
-def accepted(secure: SecureBroker, token: str) -> Client:
-    client = dial(secure)
-    answer = authenticate(client, message(token))
-    assert (answer.error_code, bytes(answer.auth_bytes)) == (0, b""), answer
-    return client
-
-
-def refused(secure: SecureBroker, token: str, error: str = INVALID) -> None:
-    """A token is answered with the reason, and the client's answer to that with the failure."""
-    client = dial(secure)
-    answer = authenticate(client, message(token))
-    assert (answer.error_code, bytes(answer.auth_bytes).decode()) == (0, error)
-    assert client.connection.authenticator is not None
-    failed = fails(client, b"\x01")
-    assert (failed.error_code, failed.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, error)
 
 
 def test_a_token_lets_its_bearer_in_until_it_expires(secure: SecureBroker) -> None:

@@ -20,8 +20,8 @@ from barnabas.wire.messages.topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from tests.broker.fetch.test_fetch import append, at, fetch, values
 from tests.support.memory.broker import MemoryBroker
+from tests.support.requests.fetch import append, at, fetch, values
 
 PARTITIONS = 30
 

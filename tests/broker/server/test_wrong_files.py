@@ -18,10 +18,10 @@ from barnabas.storage.checking.check import check_directory
 from barnabas.storage.checking.repair import Repair
 from barnabas.storage.files import Files, ReadOnlyFiles
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
-from tests.broker.fetch.test_fetch import append
 from tests.broker.wrong_files import TOPICS, VALUES, Outcome, copied, make_data, small_files, wrong_ways
 from tests.support.cases import for_each
 from tests.support.memory.broker import MemoryBroker
+from tests.support.requests.fetch import append
 from tests.support.volume import first_seed, how_many
 
 SEED = first_seed()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.wire.errors import ErrorCode
-from tests.broker.fetch.test_cold_reads import ColdFiles
 from tests.broker.share_member import Member, Queue, acquired, partitions_of
+from tests.support.disks.cold_files import ColdFiles
 
 RECORDS = 20
 """Records of the first segment, in a batch each."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from barnabas.storage.batch_content import IN_PLACE_UNITS
-from tests.broker.transactions.test_transactions import FEW, TransactionalClient, latest
 from tests.support.memory.broker import MemoryBroker
+from tests.support.requests.transactions import FEW, TransactionalClient, latest
 
 
 @pytest.fixture

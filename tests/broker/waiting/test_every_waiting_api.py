@@ -20,11 +20,11 @@ from barnabas.wire.messages import streams_groups as st
 from barnabas.wire.messages import transactions as t
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.schema import Message
-from tests.broker.fetch.test_fetch import at, fetch
-from tests.broker.groups.test_groups_runtime import commit, find, join_request, member_id_of, stable
-from tests.broker.transactions.test_transactions import FEW, TransactionalClient, marker
 from tests.support.cases import for_each
 from tests.support.memory.broker import Client, MemoryBroker, batch
+from tests.support.requests.fetch import at, fetch
+from tests.support.requests.groups import commit, find, join_request, member_id_of, stable
+from tests.support.requests.transactions import FEW, TransactionalClient, marker
 
 MEMBER = "A" * 22
 SETS = {**FEW, "share.coordinator.state.topic.num.partitions": "3", "barnabas.log.sync": "always"}

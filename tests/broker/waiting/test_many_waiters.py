@@ -16,8 +16,8 @@ from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.schema import Message
-from tests.broker.fetch.test_fetch import at, fetch
 from tests.support.memory.broker import Client, Clock, MemoryBroker, batch
+from tests.support.requests.fetch import at, fetch
 
 MANY = 200
 LOOK_S = 0.0001

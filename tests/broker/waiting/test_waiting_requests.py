@@ -23,10 +23,10 @@ from barnabas.wire.messages.configs import (
 )
 from barnabas.wire.messages.fetch import FetchRequestFetchPartition, FetchResponse
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from tests.broker.fetch.test_fetch import append, at, fetch, values
 from tests.broker.share_member import ACCEPT, Member, Queue, partitions_of
 from tests.support.disks.failing_files import FailingFiles
 from tests.support.memory.broker import Client, MemoryBroker, batch
+from tests.support.requests.fetch import append, at, fetch, values
 
 
 def _parked(memory: MemoryBroker, *partitions: FetchRequestFetchPartition, **options: Any) -> Client:

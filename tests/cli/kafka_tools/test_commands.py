@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from barnabas.cli.kafka_tools.registry import MISSING
-from tests.cli.conftest import COMMAND, run_command
+from tests.support.processes.commands import COMMAND, run_command
 
 
 def test_a_tool_is_found_with_the_ending_of_its_script(broker):

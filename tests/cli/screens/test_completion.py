@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import run_command
+from tests.support.processes.commands import run_command
 from tests.support.processes.terminal import Terminal
 
 SHELLS = {

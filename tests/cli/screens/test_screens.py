@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.terminal.layout import cell_width
-from tests.cli.conftest import clean_environment
 from tests.cli.screens.many import END
 from tests.support.cases import for_each
+from tests.support.processes.commands import clean_environment
 from tests.support.processes.server import BarnabasServer
 from tests.support.processes.terminal import Terminal
 

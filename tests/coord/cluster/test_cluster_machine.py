@@ -14,9 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
-from barnabas.coord.cluster.image_diff import image_diff_steps
-from barnabas.coord.cluster.partition_change import RECOVERING
-from barnabas.coord.cluster.replay import replay_record
+from barnabas.coord.cluster.metadata_log.image_diff import image_diff_steps
+from barnabas.coord.cluster.metadata_log.replay import replay_record
+from barnabas.coord.cluster.partitions.partition_change import RECOVERING
 from barnabas.coord.cluster.topic_image import NO_LEADER, PartitionImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import UnregisterBrokerRequest
@@ -30,7 +30,7 @@ from barnabas.wire.messages.topics import (
 )
 from barnabas.wire.schema import Message
 from barnabas.wire.steps import result_of
-from tests.support.brokers_of_controller import SESSION_S, Brokers
+from tests.support.controller.brokers import SESSION_S, Brokers
 from tests.support.volume import how_many
 
 IDS = (1, 2, 3, 4)

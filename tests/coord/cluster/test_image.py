@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.coord.cluster.checkpoint import build_checkpoint, load_checkpoint
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
-from barnabas.coord.cluster.image_records import image_records
-from barnabas.coord.cluster.metadata_serde import RECORD_TYPES
+from barnabas.coord.cluster.metadata_log.checkpoint import build_checkpoint, load_checkpoint
+from barnabas.coord.cluster.metadata_log.image_records import image_records
+from barnabas.coord.cluster.metadata_log.metadata_serde import RECORD_TYPES
+from barnabas.coord.cluster.metadata_log.replay import replay_record
 from barnabas.coord.cluster.node_records import allocate_producer_ids, election_records
-from barnabas.coord.cluster.replay import replay_record
 from barnabas.coord.cluster.topic_image import (
     LOST_DIRECTORY,
     MIGRATING_DIRECTORY,
@@ -29,8 +29,8 @@ from barnabas.wire.messages.configs import (
 )
 from barnabas.wire.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.schema import Message
-from tests.coord.cluster.worlds import World, same
 from tests.support.cases import for_each
+from tests.support.controller.worlds import World, same
 from tests.support.volume import how_many
 
 EXAMPLES = how_many("BARNABAS_EXAMPLES", 20)

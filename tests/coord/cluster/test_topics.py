@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from barnabas.coord.cluster.changes.topic_changes import TopicDefaults
 from barnabas.coord.cluster.local_controller import ITEMS_PER_STEP
-from barnabas.coord.cluster.topic_changes import TopicDefaults
 from barnabas.coord.cluster.topic_image import TopicImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import (
@@ -26,8 +26,8 @@ from barnabas.wire.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
 )
-from tests.coord.cluster.worlds import World
 from tests.support.cases import for_each
+from tests.support.controller.worlds import World
 from tests.support.steps import counted
 
 

@@ -40,11 +40,11 @@ from barnabas.wire.messages.topics import (
     DeleteTopicsResponse,
 )
 from barnabas.wire.messages.transactions import EndTxnRequest, EndTxnResponse
-from tests.broker.produce.test_produce import produce, to
 from tests.crash.faults.facts import Facts, Place, Sent, Transaction, read_once
 from tests.crash.faults.session import Session
 from tests.crash.faults.sharing import ShareMember
 from tests.support.disks.broken import require
+from tests.support.requests.produce import produce, to
 
 RETRIED = frozenset(
     {

@@ -14,7 +14,7 @@ from pathlib import Path
 import pexpect
 import pyte
 
-from tests.cli.conftest import clean_environment
+from tests.support.processes.commands import clean_environment
 
 HANGS_S = 60
 LINES = 50

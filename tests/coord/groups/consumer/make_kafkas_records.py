@@ -21,8 +21,8 @@ from confluent_kafka import Consumer, TopicPartition
 
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
-from tests.broker.groups.test_consumer_groups import beat, describe, given, join
 from tests.support.processes.kafka import KafkaServer
+from tests.support.requests.consumer_groups import beat, describe, given, join
 from tests.support.requests.raw_client import RawClient
 
 CONFIG = {

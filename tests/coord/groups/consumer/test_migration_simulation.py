@@ -21,7 +21,7 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 from tests.coord.groups.cluster_driver import Cluster, topic_id
 from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver
-from tests.coord.groups.consumer.test_migration import EAGER, assignment, read, subscription
+from tests.coord.groups.consumer.migrating import EAGER, assignment, read, subscription
 from tests.support.volume import for_each_seed, seeds
 
 SEEDS = seeds("BARNABAS_SEEDS", 15)

@@ -18,15 +18,8 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 from tests.coord.groups.cluster_driver import Cluster
 from tests.coord.groups.consumer.consumer_driver import ConsumerDriver, given
-from tests.coord.groups.consumer.test_consumer_simulation import ConsumerWanderer
-from tests.coord.groups.consumer.test_migration import (
-    EAGER,
-    assignment,
-    classic_group,
-    new_driver,
-    read,
-    subscription,
-)
+from tests.coord.groups.consumer.migrating import EAGER, assignment, classic_group, new_driver, read, subscription
+from tests.coord.groups.consumer.wanderer import ConsumerWanderer
 from tests.support.volume import for_each_seed, seeds
 
 SEEDS = seeds("BARNABAS_EXAMPLES", 10)
