@@ -3,6 +3,8 @@
 A start imports only what it needs. But an import opens files, and a request must not fail because no descriptor is left
 for that. A step imports one module whose own imports are done before, so that it is short: the longest ones define the
 messages of an API family. What a module imports, in functions too, are the names of modules of ours in its code.
+
+It costs half a second of CPU once, and 11 MB.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Clients send gauges and sums; histograms and summaries are skipped. Reading is a
 read in steps: it gives a data point, or None for a field on the way to one. The cost of an item is bounded, to
 about half a millisecond: the fields of a data point are few, and its texts are cut to `MAX_TEXT` characters.
 
+Why not the library for OTLP: it brings protobuf, which reads a message in one piece.
+
 Source: opentelemetry-proto 1.x, `metrics.proto`, `common.proto` and `resource.proto`.
 """
 
@@ -151,8 +153,8 @@ def _attributes(data: bytes, start: int, end: int, number: int) -> Attributes:
     """The KeyValues with this field number."""
     return tuple(
         _attribute(data, first, last)
-        for found, kind, first, last in _few(data, start, end)
-        if found == number and kind == BYTES
+        for field_number, kind, first, last in _few(data, start, end)
+        if field_number == number and kind == BYTES
     )
 
 
