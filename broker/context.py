@@ -245,7 +245,7 @@ class Broker:
         for follower in self.on_quotas:
             call_guarded("Applying changed quotas", follower)
 
-    def endpoints(self, ctx: RequestContext) -> list[tuple[int, str, int, str | None]]:
+    def endpoints(self, ctx: RequestContext, *, with_fenced: bool = False) -> list[tuple[int, str, int, str | None]]:
         """(node id, host, port, rack) of the live brokers, as advertised to clients of this connection's listener.
 
         For this broker without advertised.listeners that is the address that the client has connected to. Brokers that
@@ -258,7 +258,9 @@ class Broker:
         if self.image.brokers.keys() <= {self.node_id}:
             return [own]
         found = []
-        for broker in self.image.live_brokers():
+        for _, broker in sorted(self.image.brokers.items()):
+            if broker.fenced and not with_fenced:
+                continue
             if broker.id == self.node_id:
                 found.append(own)
                 continue

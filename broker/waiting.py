@@ -72,11 +72,12 @@ class Committing(Protocol):
 class Future(Generic[T]):
     """The result of something that calls back; it is awaited once, or not at all."""
 
-    __slots__ = ("_outcome", "_task")
+    __slots__ = ("_outcome", "task")
 
     def __init__(self) -> None:
         self._outcome: Any = _PENDING
-        self._task: Task | None = None
+        self.task: Task | None = None
+        """What awaits it, for the driver."""
 
     @property
     def is_done(self) -> bool:
@@ -87,8 +88,9 @@ class Future(Generic[T]):
         """Set the result, or the exception; what awaits it goes on before this returns. Later calls do nothing."""
         if self._outcome is _PENDING:
             self._outcome = outcome
-            task, self._task = self._task, None
+            task = self.task
             if task is not None:
+                self.task = None
                 task.go_on()
 
     def __await__(self) -> Generator[Future[T] | None, None, T]:
@@ -102,10 +104,6 @@ class Future(Generic[T]):
             finally:
                 del outcome  # the exception refers to this frame
         return outcome  # type: ignore[no-any-return]
-
-    def waits(self, task: Task) -> None:
-        """`task` goes on when there is a result."""
-        self._task = task
 
 
 @coroutine
@@ -146,7 +144,7 @@ class Task:
         if future is None:
             self._pause()
         else:
-            future.waits(self)
+            future.task = self
 
     def go_on(self) -> None:
         """Run the coroutine up to its next wait."""
@@ -163,6 +161,8 @@ class Task:
             future = work.send(None)
         except StopIteration as end:
             self._end(end.value)
+        except KafkaError as error:
+            self._end(kept(error))
         except Exception as error:
             self._end(error)
         else:
@@ -171,7 +171,7 @@ class Task:
             elif future is None:
                 return True
             else:
-                future.waits(self)
+                future.task = self
         return False
 
     def cancel(self) -> None:
@@ -186,8 +186,9 @@ class Task:
         self._slices.add(self)
 
     def _end(self, outcome: Any) -> None:
-        then, self._coroutine, self._then = self._then, None, _ignore
-        then(kept(outcome) if isinstance(outcome, KafkaError) else outcome)
+        then = self._then
+        self._coroutine, self._then = None, _ignore
+        then(outcome)
 
 
 def _ignore(outcome: object) -> None:

@@ -9,6 +9,7 @@ fails, `Result.failed(error, at)` gives the replies to send instead. Time advanc
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
@@ -41,9 +42,14 @@ class Reply(NamedTuple):
     """The response to one ticket."""
 
     ticket: Ticket
-    message: Struct
+    message: Struct | Callable[[], Struct]
+    """The response, or what makes it: thousands are made when each is sent, not all of them in one event."""
     on_error: Callable[[ErrorCode], Struct] | None = None
     """Makes the response to send when the records cannot be appended; None: send `message` in that case too."""
+
+    def made(self) -> Struct:
+        """The response."""
+        return self.message() if callable(self.message) else self.message
 
 
 class Result:
@@ -58,8 +64,13 @@ class Result:
         self.replies: list[Reply] = []
         self._undo: list[Callable[[Moment], Result]] = []
 
-    def reply(self, ticket: Ticket, message: Struct, on_error: Callable[[ErrorCode], Struct] | None = None) -> None:
-        """Send `message` for `ticket` once the records are in the log."""
+    def reply(
+        self,
+        ticket: Ticket,
+        message: Struct | Callable[[], Struct],
+        on_error: Callable[[ErrorCode], Struct] | None = None,
+    ) -> None:
+        """Send `message`, or what it returns then, for `ticket` once the records are in the log."""
         self.replies.append(Reply(ticket, message, on_error))
 
     def on_failure(self, undo: Callable[[Moment], Result]) -> None:
@@ -77,7 +88,7 @@ class Result:
         """The same replies, each as the response for `error`, and no records."""
         instead = Result()
         for ticket, message, on_error in self.replies:
-            instead.reply(ticket, message if on_error is None else on_error(error))
+            instead.reply(ticket, message if on_error is None else partial(on_error, error))
         return instead
 
     def merge(self, other: Result) -> None:

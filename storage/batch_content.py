@@ -1,7 +1,7 @@
 """Validates the records of a produced batch, in place or in steps (rules L10, L11, L13).
 
-Nearly all batches are checked in place. A batch that takes more than the request's `Budget` raises `UnfinishedCheck`,
-which has the rest of the work as steps. Sources: Kafka's `LogValidator`, `DefaultRecordBatch`, `DefaultRecord`.
+Nearly all batches are checked in place. For a batch that takes more than the request's `Budget`, `UnfinishedCheck` has
+the rest of the work as steps. Sources: Kafka's `LogValidator`, `DefaultRecordBatch`, `DefaultRecord`.
 """
 
 from __future__ import annotations
@@ -68,11 +68,12 @@ class Budget:
         self.left = left
 
 
-class UnfinishedCheck(Exception):  # noqa: N818 (no error: there is more to do)
-    """The validation of a batch exceeds the budget: the rest is done in steps, and the batch is appended after that."""
+class UnfinishedCheck:
+    """The rest of the validation of a batch that exceeds the budget: done in steps, before the batch is appended."""
+
+    __slots__ = ("_source", "steps")
 
     def __init__(self, source: Source, steps: Generator[None, None, None]) -> None:
-        super().__init__("The validation of a batch is not finished")
         self._source = source
         self.steps = steps
         """Does the rest, in steps of at most about a millisecond; raises KafkaError if the batch is invalid."""
@@ -100,13 +101,14 @@ def check_size(header: BatchHeader) -> None:
 
 def check_records(
     records: memoryview, header: BatchHeader, limits: ContentLimits, now_ms: int, budget: Budget | None
-) -> None:
-    """Check the records of the only batch in `records`; without a budget all at once.
+) -> UnfinishedCheck | None:
+    """Check the records of the only batch in `records`; what remains to be done if that takes more than `budget`.
 
-    Raises KafkaError, RecordValidationError with the records that are invalid, or UnfinishedCheck.
+    Without a budget all is done. KafkaError if the batch is invalid, RecordValidationError with the records that are.
     """
     earliest, latest = -UNLIMITED, UNLIMITED
     is_late = False
+    codec = header.attributes & CODEC_MASK
     if limits.message_timestamp_type == "CreateTime":
         if header.attributes & TIMESTAMP_TYPE_BIT:
             raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "A producer may not set the timestamp type LogAppendTime")
@@ -119,18 +121,19 @@ def check_records(
     if needs_keys or is_late or earliest != -UNLIMITED:
         level = FULL
     elif level == HEADER:
-        return
+        return None
+    if (
+        not codec
+        and not is_late
+        and _is_valid_at_a_glance(records, header, level, budget, earliest, latest, needs_keys)
+    ):
+        return None
     if needs_keys and header.record_count > MOST_RECORDS_TO_COMPACT:
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
             f"The record batch has {header.record_count} records; in a compacted topic {MOST_RECORDS_TO_COMPACT} are "
             f"allowed",
         )
-    codec = header.attributes & CODEC_MASK
-    if not codec and not is_late:
-        is_safe = earliest <= header.base_timestamp - SHORT_DELTA and header.base_timestamp + SHORT_DELTA <= latest
-        if _is_valid_at_a_glance(records, header, level, budget, needs_keys=needs_keys, is_safe=is_safe):
-            return
     check = RecordCheck(
         header.record_count,
         header.base_timestamp,
@@ -142,46 +145,55 @@ def check_records(
     )
     source = Source(records[HEADER_SIZE:])
     pieces = decompressed_steps(codec, source, MAX_DECOMPRESSED_SIZE if codec else UNLIMITED)
-    _run(_steps(check, pieces, header.max_timestamp if is_late else None), check, source, budget)
+    return _run(_steps(check, pieces, header.max_timestamp if is_late else None), check, source, budget)
 
 
 def _is_valid_at_a_glance(
-    records: memoryview, header: BatchHeader, level: str, budget: Budget | None, *, needs_keys: bool, is_safe: bool
+    records: memoryview,
+    header: BatchHeader,
+    level: str,
+    budget: Budget | None,
+    earliest: int,
+    latest: int,
+    needs_keys: bool,
 ) -> bool:
-    """Whether the records of an uncompressed batch are valid; False if that takes a closer look.
-
-    `is_safe`: short timestamp deltas are within the limits.
-    """
+    """Whether the records of an uncompressed batch are valid; False if that takes a closer look."""
     count, size = header.record_count, header.size - HEADER_SIZE
     if level == LENGTHS:
         units = count // HOPS_PER_UNIT + size // BYTES_PER_UNIT
-        can = count <= _MOST_HOPS and size <= _MOST_BYTES
+        if count > _MOST_HOPS or size > _MOST_BYTES:
+            return False
     else:
         units = count + size // BYTES_PER_UNIT
-        can = count <= PLAIN_RECORDS and is_safe
-    if not can:
-        return False
+        # Short timestamp deltas must be within the limits.
+        is_safe = earliest <= header.base_timestamp - SHORT_DELTA and header.base_timestamp + SHORT_DELTA <= latest
+        if count > PLAIN_RECORDS or not is_safe:
+            return False
     if budget is not None:
         if budget.left <= 0:
             return False
         budget.left -= units
-    if level == LENGTHS and size >= _LONG_RECORD * count:
-        return lengths_fit(records[HEADER_SIZE:], count)
-    data = bytes(records[HEADER_SIZE:])  # reading single bytes of a view takes longer
-    return lengths_fit(data, count) if level == LENGTHS else is_plain(data, count, needs_keys=needs_keys)
+    data = records[HEADER_SIZE:]
+    if level == LENGTHS:
+        # Reading single bytes of a view takes longer than of a copy, which costs too much for long records.
+        return lengths_fit(data if size >= _LONG_RECORD * count else bytes(data), count)
+    return is_plain(bytes(data), count, needs_keys=needs_keys)
 
 
-def _run(steps: Generator[None, None, None], check: RecordCheck, source: Source, budget: Budget | None) -> None:
-    """Do the steps that the budget allows; UnfinishedCheck if there are more."""
+def _run(
+    steps: Generator[None, None, None], check: RecordCheck, source: Source, budget: Budget | None
+) -> UnfinishedCheck | None:
+    """Do the steps that the budget allows; the rest if there are more."""
     left = UNLIMITED if budget is None else budget.left - (IN_PLACE_UNITS - OPENED_UNITS)
     if left <= 0:
-        raise UnfinishedCheck(source, steps)
+        return UnfinishedCheck(source, steps)
     for _ in steps:
         if budget is not None and check.units > left:
             budget.left = 0
-            raise UnfinishedCheck(source, steps)
+            return UnfinishedCheck(source, steps)
     if budget is not None:
         budget.left -= check.units
+    return None
 
 
 def _steps(check: RecordCheck, pieces: Iterator[bytes], late: int | None) -> Generator[None, None, None]:

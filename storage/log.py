@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, TypeVar
 from barnabas.storage.append.batch_check import Origin, check_batches
 from barnabas.storage.append.flush_job import FlushJob
 from barnabas.storage.append.offset_assignment import AppendInfo, assign_offsets
-from barnabas.storage.batch_content import Budget
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import Files
 from barnabas.storage.local_log import LocalLog
@@ -152,17 +151,18 @@ class Log(LocalLog):
         now_ms: int,
         now: float,
         origin: Origin = "client",
-        budget: Budget | None = None,
-        is_validated: bool = False,
+        headers: list[BatchHeader] | None = None,
     ) -> AppendInfo:
         """Append record batches: check them, assign offsets in place, write them with one write.
 
         `records` must be writable and must not be used by others during the call. `now_ms` is the wall clock for
-        timestamps, `now` the monotonic clock in seconds for rolling. Raises KafkaError with Kafka's code for invalid
-        batches, KAFKA_STORAGE_ERROR when the disk failed, UnfinishedCheck (see there); the log is unchanged then.
+        timestamps, `now` the monotonic clock in seconds for rolling; `headers` are those of batches that have been
+        checked. Raises KafkaError with Kafka's code for invalid batches, KAFKA_STORAGE_ERROR when the disk failed; the
+        log is unchanged then.
         """
         config = self.config
-        headers = check_batches(records, config, origin, now_ms, budget, is_validated=is_validated)
+        if headers is None:
+            headers = check_batches(records, config, origin, now_ms)
         offset = self.log_end_offset
         markers: list[_Marker] = []
         for header in headers:
@@ -222,7 +222,9 @@ class Log(LocalLog):
         """
         config = self.config
         segment = self.segments.active
-        max_timestamp = max([header.max_timestamp for header in headers])
+        max_timestamp = headers[0].max_timestamp
+        if len(headers) > 1:
+            max_timestamp = max([header.max_timestamp for header in headers])
         try:
             if should_roll(segment, config, len(records), last_offset, max_timestamp, now):
                 segment = self.roll(now)

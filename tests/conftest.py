@@ -14,7 +14,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,16 +21,9 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from tests.support.processes.kafka import KafkaServer  # noqa: E402 - needs the path above
-from tests.support.processes.killer import SETTINGS as KILLED_SETTINGS  # noqa: E402
-from tests.support.processes.killer import Killer  # noqa: E402
-from tests.support.processes.rotator import Rotator  # noqa: E402
-from tests.support.processes.security import Combination, combination  # noqa: E402
-from tests.support.processes.served_cluster import BarnabasCluster  # noqa: E402 - needs the path above
-from tests.support.processes.server import BarnabasServer, Server  # noqa: E402
-
-if TYPE_CHECKING:
-    from tests.support.processes.secured_broker import SecuredBroker
+from tests.support.processes.brokers_of_run import LIVE, Brokers, StartBroker, killer_of  # noqa: E402
+from tests.support.processes.security import combination  # noqa: E402
+from tests.support.processes.server import Server  # noqa: E402
 
 pytest_plugins = [
     "tests.parallel", "tests.marks",
@@ -39,10 +31,7 @@ pytest_plugins = [
     "tests.support.failures", "tests.support.volume",
 ]  # fmt: skip
 
-_live: dict[str, Server] = {}
 _counter = itertools.count(1)
-
-StartBroker = Callable[..., Server]
 
 
 def pytest_configure() -> None:
@@ -54,21 +43,11 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _killer(config: pytest.Config) -> Killer | None:
-    """What kills brokers during this run (`compat/run NAME --brokers 3 --kill-every 20`), or None."""
-    return next((one for one in config.pluginmanager.get_plugins() if isinstance(one, Killer)), None)
-
-
-def _rotator(config: pytest.Config) -> Rotator | None:
-    """What replaces certificates during this run (`compat/run NAME --secure SSL --rotate 2`), or None."""
-    return next((one for one in config.pluginmanager.get_plugins() if isinstance(one, Rotator)), None)
-
-
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip the tests that this run cannot have."""
     if (mark := item.get_closest_marker("plaintext")) and item.config.getoption("--secure") is not None:
         pytest.skip(f"needs a listener without security: {mark.args[0]}")
-    if (mark := item.get_closest_marker("uninterrupted")) and _killer(item.config) is not None:
+    if (mark := item.get_closest_marker("uninterrupted")) and killer_of(item.config) is not None:
         pytest.skip(f"needs an uninterrupted cluster: {mark.args[0]}")
 
 
@@ -106,66 +85,7 @@ def against(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def is_under_kills(request: pytest.FixtureRequest) -> bool:
     """Whether brokers are killed while the tests run (`compat/run NAME --brokers 3 --kill-every 20`)."""
-    return _killer(request.config) is not None
-
-
-class Brokers:
-    """Starts the brokers of this run: of one kind, single or clusters, which brokers may be killed of."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self.kind = str(config.getoption("--against"))
-        self._count = int(config.getoption("--brokers"))
-        self._controllers = str(config.getoption("--controllers"))
-        self._killer = _killer(config)
-        self._rotator = _rotator(config)
-        self._secure: Combination | None = config.getoption("--secure")
-        self._secured: dict[Server, SecuredBroker] = {}
-        if self._secure is not None and self._count > 1:
-            raise pytest.UsageError("--secure is for one broker")
-
-    def start(self, data_dir: Path, keys: Mapping[str, str]) -> Server:
-        """A started broker, or cluster."""
-        server: Server
-        if self._secure is not None:
-            return self._start_secured(self._secure, data_dir, keys)
-        if self.kind == "kafka":
-            server = KafkaServer(data_dir, config=dict(keys))
-        elif self._count > 1:
-            own = {**KILLED_SETTINGS, **keys} if self._killer is not None else dict(keys)
-            options = ("--controllers", self._controllers)
-            server = BarnabasCluster(data_dir, brokers=self._count, config=own, options=options)
-        else:
-            server = BarnabasServer(data_dir, config=dict(keys))
-        _live[self._name(data_dir)] = server
-        server.start()
-        if self._killer is not None and isinstance(server, BarnabasCluster):
-            self._killer.take(server)
-        return server
-
-    def _start_secured(self, secure: Combination, data_dir: Path, keys: Mapping[str, str]) -> Server:
-        from tests.support.processes.secured_broker import SecuredBroker
-
-        secured = SecuredBroker(self.kind, data_dir, keys, secure)
-        _live[self._name(data_dir)] = secured.server
-        secured.start()
-        if self._rotator is not None and secure.has_tls:
-            self._rotator.take(secured)
-            self._secured[secured.server] = secured
-        return secured.server
-
-    def stop(self, server: Server) -> None:
-        """Stop it. AssertionError if one of its brokers was killed and has not come back."""
-        try:
-            if self._rotator is not None and server in self._secured:
-                self._rotator.leave(self._secured.pop(server))
-            if self._killer is not None and isinstance(server, BarnabasCluster):
-                self._killer.leave(server)
-        finally:
-            server.stop()
-            _live.pop(self._name(server.data_dir), None)
-
-    def _name(self, data_dir: Path) -> str:
-        return f"{self.kind} in {data_dir}"
+    return killer_of(request.config) is not None
 
 
 @pytest.fixture(scope="session")
@@ -215,5 +135,5 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
     if report.failed:
-        for name, server in _live.items():
+        for name, server in LIVE.items():
             report.sections.append((f"log of {name}", server.log()[-8000:]))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.parallel import EACH_ALONE, LONGEST_FIRST, OWN_PROCESSES, SESSIONS, group_of
-from tests.structure.imports import ROOT
 from tests.support.cases import for_each
+from tests.support.source import ROOT
 
 
 @for_each(

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.structure.named_tests import NAMED_TEST, ROOT, exists
-from tests.structure.statements import statements
 from tests.support.cases import for_each
+from tests.support.source import statements
 
 PAGE = (ROOT / "docs" / "contributing" / "rules.md").read_text(encoding="utf-8")
 RULE = re.compile(r"^\*\*([RLITG]\d+)\. .*?(?=^\*\*|^## |\Z)", re.MULTILINE | re.DOTALL)

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import ast
 import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from tests.structure.__main__ import FILE as PICTURE
-from tests.structure.imports import PACKAGES, ROOT, Graph, circles, import_graph, python_files
 from tests.structure.picture import Picture
 from tests.structure.rooms import against_the_direction, room_edges
-from tests.structure.statements import statements
+from tests.support.source import PACKAGES, ROOT, Graph, circles, import_graph, python_files, statements
 
 MEDIAN_LINES = 150
 FILE_LINES = 600
@@ -30,6 +31,21 @@ LONG_FUNCTIONS: dict[str, str] = {}
 CIRCULAR_IMPORTS: dict[str, tuple[str, tuple[str, ...]]] = {}
 """Imported module: the reason, and the modules whose import of it closes a circle. Without these there is no circle."""
 
+
+MORE_THAN_SUPPORT: dict[str, tuple[tuple[str, ...], str]] = {
+    "tests": (("tests.structure",), "what checks the source as a whole is one room, with the tests beside it"),
+    "tests.bench": (("bench",), "tests the benchmark"),
+    "tests.checker": (("compat.checker", "compat.exactly_once"), "tests the checker, and a client's history"),
+    "tests.clients": (("compat",), "runs the suites, and their programs in Java and Go"),
+    "tests.cluster": (
+        ("compat.checker", "compat.exactly_once", "compat.kafka_streams"),
+        "its loads are the clients of the suites, and the checker reads their histories",
+    ),
+    "tests.coord": (("compat.kafka",), "compares with Kafka's own classes"),
+    "tests.costs": (("tests.mutants",), "plants the mutants that make requests dearer"),
+    "tests.soak": (("tests.hostile", "tests.mutants"), "its parts name every flood and every mutant"),
+}
+"""Rooms of tests that import more than the product, `tests.support` and themselves: which modules, and why."""
 
 AGAINST_THE_DIRECTION: dict[tuple[str, str], str] = {}
 """(importing package, imported package), with the reason: without these imports no package imports one above it."""
@@ -134,6 +150,58 @@ def test_every_module_is_in_the_graph_once() -> None:
 
 def test_no_package_imports_one_above_it() -> None:
     assert against_the_direction(*room_edges()).keys() == AGAINST_THE_DIRECTION.keys()
+
+
+def room_of(module: str) -> str:
+    """`tests.broker` for `tests.broker.fetch.test_fetch`; `tests` for what is in no folder below it; `bench`."""
+    parts = module.split(".")
+    return ".".join(parts[:2]) if parts[0] == "tests" and len(parts) > 2 else parts[0]
+
+
+def is_below(module: str, packages: Iterable[str]) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def imports_of_tests() -> Iterator[tuple[str, str]]:
+    """(module, imported module) for every import of `tests`, `bench` and `compat` in one of them."""
+    names = ("tests", "bench", "compat")
+    modules = {path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in sources()}
+    for module, path in modules.items():
+        if not path.startswith(tuple(f"{name}/" for name in names)):
+            continue
+        for node in statements(ast.parse(sources()[path])):
+            if isinstance(node, ast.Import):
+                imported = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                package = module.split(".")[: -node.level] if node.level else []
+                base = ".".join([*package, node.module] if node.module else package)
+                imported = [
+                    f"{base}.{alias.name}" if f"{base}.{alias.name}" in modules else base for alias in node.names
+                ]
+            else:
+                continue
+            yield from ((module, name) for name in imported if name.split(".")[0] in names)
+
+
+def test_tests_import_their_room_support_and_the_product() -> None:
+    used: dict[str, set[str]] = defaultdict(set)
+    others = []
+    for module, imported in imports_of_tests():
+        room = room_of(module)
+        allowed, _ = MORE_THAN_SUPPORT.get(room, ((), ""))
+        if is_below(imported, ("tests.support",)) or room_of(imported) == room:
+            continue
+        used[room] |= {package for package in allowed if is_below(imported, (package,))}
+        if not is_below(imported, allowed):
+            others.append(f"{module} imports {imported}")
+    assert others == []
+    assert {room: sorted(packages) for room, packages in used.items()} == {
+        room: sorted(packages) for room, (packages, _) in MORE_THAN_SUPPORT.items()
+    }, "no longer needed"
+
+
+def test_no_module_imports_a_test_module() -> None:
+    assert [pair for pair in imports_of_tests() if pair[1].rpartition(".")[2].startswith("test_")] == []
 
 
 def test_the_picture_of_the_imports_is_fresh() -> None:

@@ -23,7 +23,7 @@ from barnabas.cli.connect.settings import (
     setting_name,
     setting_with_source,
 )
-from barnabas.cli.help_pages import Group
+from barnabas.cli.groups import Group
 from barnabas.cli.options.parameters import key_values, output_option, yes_option
 from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import os
+import random
+import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from barnabas.broker.config.keys.own import METRICS_LISTENER
@@ -17,10 +19,55 @@ from barnabas.supervise import kafka_controllers, plan
 from barnabas.supervise.node import Body, Lifeline, fork
 from barnabas.supervise.options import KAFKA, OURS, ClusterOptions
 from barnabas.supervise.plan import Controller, PlanError
-from barnabas.supervise.ports import free_port, node_ports
 from barnabas.supervise.recovery import check_metadata, find_again
 from barnabas.supervise.state import FILE, ClusterState, NoCluster, NodeState, Unreadable, read_all
 from barnabas.terminal.notes import note
+
+# --- ports: those after the first one, or free ones
+RANGE = range(20_000, 32_000)
+"""Below the ephemeral ports: a node that is started again must find its port free, and an outgoing connection of
+another process could have taken an ephemeral one meanwhile."""
+LAST = 65_535
+
+
+def free_port(host: str, taken: Collection[int] = ()) -> int:
+    """A port that nothing listens on now; any free one if the range is used up."""
+    for port in random.sample(RANGE, 200):
+        if port not in taken and is_free(host, port):
+            return port
+    with socket.socket(_family(host)) as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
+def node_ports(host: str, first: int, count: int) -> list[int]:
+    """The ports of `count` brokers: `first` and those after it, or free ones if it is 0. ValueError above 65535."""
+    if first:
+        if first + count - 1 > LAST:
+            raise ValueError(f"{count} brokers from port {first} on would need ports above {LAST}")
+        return list(range(first, first + count))
+    ports: list[int] = []
+    for _ in range(count):
+        ports.append(free_port(host, ports))
+    return ports
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def is_free(host: str, port: int) -> bool:
+    """Whether a port can be listened on now."""
+    with socket.socket(_family(host)) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+# --- the nodes
 
 LOOPBACK = "127.0.0.1"
 

@@ -6,22 +6,23 @@ test uses; it is gone after the test.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.testing.access import Access
-from barnabas.testing.clock import AsyncClock, Clock
-from barnabas.testing.durations import Amount, seconds_of
+from barnabas.testing.clock import Amount, AsyncClock, Clock, seconds_of
+from barnabas.testing.errors import BrokerError, RefusedError
 from barnabas.testing.faults import AsyncFaults, AsyncHeld, Faults, Held
 from barnabas.testing.finding import Finding, rules_of
 from barnabas.testing.forms import Async, Sync, in_thread, operation
-from barnabas.testing.group import AsyncGroup, Group
-from barnabas.testing.report import what_is_there
-from barnabas.testing.requests import Request, request_of
+from barnabas.testing.group import AsyncGroup, Group, state_of
+from barnabas.testing.records import record_of
 from barnabas.testing.seed_files import Seed, partitions_of, read_seed
-from barnabas.testing.snapshot import AsyncSnapshot, Snapshot, SnapshotOperations
 from barnabas.testing.topic import AsyncTopic, Topic
 
 if TYPE_CHECKING:
@@ -30,8 +31,122 @@ if TYPE_CHECKING:
 
     from barnabas.testing.link import Link
 
+
 __tracebackhide__ = True
 """For pytest: a failure is shown where the test made it."""
+
+# --- snapshots: all that a cluster has, to return to, to begin another cluster with, or to keep
+
+
+class SnapshotOperations:
+    """What can be done with a snapshot. It is there until it is removed, or the broker's process ends."""
+
+    def __init__(self, link: Link, number: int) -> None:
+        self._link = link
+        self.number = number
+
+    @operation
+    def save(self, path: str | Path) -> Path:
+        """Save it as a new directory, for `barnabas serve --data-dir`; the directory."""
+        absolute = Path(path).absolute()
+        self._link.perform("save_snapshot", {"snapshot": self.number, "path": str(absolute)})
+        return absolute
+
+    @operation
+    def remove(self) -> None:
+        """Remove it with its files."""
+        self._link.perform("remove_snapshot", {"snapshot": self.number})
+
+
+class Snapshot(SnapshotOperations, Sync):
+    """A snapshot, for plain tests."""
+
+
+class AsyncSnapshot(SnapshotOperations, Async):
+    """A snapshot, for tests in asyncio, trio and anyio."""
+
+
+# --- requests of clients
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request of a client. `time` is in seconds since 1970, `took` in seconds; None while it is not answered."""
+
+    api: str
+    """As Kafka calls it: Produce, JoinGroup."""
+    version: int
+    client_id: str | None
+    connection: int
+    """The connections of a cluster are numbered."""
+    topics: tuple[str, ...]
+    """What it names."""
+    groups: tuple[str, ...]
+    transactional_ids: tuple[str, ...]
+    errors: tuple[tuple[str, str], ...]
+    """Where an error is (`orders-0`; empty: the whole response) and its name."""
+    outcome: str
+    """answered, unanswered (acks=0), closed (the connection) or waits."""
+    took: float | None = field(compare=False)
+    time: float = field(compare=False)
+    number: int = field(compare=False)
+    """In the order of their arrival."""
+    details: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """What else is recorded of this API: records and acks of Produce, offsets of OffsetCommit …"""
+
+    @property
+    def error(self) -> str | None:
+        """The first error, None if there was none."""
+        return self.errors[0][1] if self.errors else None
+
+
+def request_of(values: Mapping[str, Any]) -> Request:
+    """A request from the control channel's JSON."""
+    lists = ("topics", "groups", "transactional_ids")
+    texts = {name: tuple(values[name]) for name in lists}
+    errors = tuple((where, name) for where, name in values["errors"])
+    rest: dict[str, Any] = {name: value for name, value in values.items() if name not in {*lists, "errors"}}
+    return Request(**(rest | texts), errors=errors)
+
+
+# --- the report of a failed test: the last records of its cluster's topics, and its groups
+
+MOST: Final = 5
+"""Topics and groups that are shown."""
+LAST: Final = 3
+"""Records of a partition that are shown."""
+
+
+def what_is_there(link: Link) -> str:
+    """The last records of the topics, and the groups; "" if there are none, or the cluster is closed."""
+    try:
+        return "\n".join([*_topics(link), *_groups(link)])
+    except (BrokerError, RefusedError):
+        return ""  # the failure of the test is of more interest
+
+
+def _topics(link: Link) -> Iterator[str]:
+    topics = link.topics()
+    for name in topics[:MOST]:
+        partitions = link.perform("topic", {"topic": name})["partitions"]
+        there = sum(one["high_watermark"] - one["start"] for one in partitions)
+        yield f"{name}: {len(partitions)} partition{'s'[: len(partitions) > 1]}, {there} offsets"
+        positions = {str(one["partition"]): max(one["start"], one["high_watermark"] - LAST) for one in partitions}
+        records = link.perform("records", {"topic": name, "positions": positions})["records"]
+        yield from (f"  {record_of(one)}" for one in records[-LAST * MOST :])
+    if len(topics) > MOST:
+        yield f"and {len(topics) - MOST} more topics"
+
+
+def _groups(link: Link) -> Iterator[str]:
+    groups = [one["group"] for one in link.perform("groups")["groups"]]
+    for name in groups[:MOST]:
+        yield f"Group {name}: {state_of(link.perform('group', {'group': name}))}"
+    if len(groups) > MOST:
+        yield f"and {len(groups) - MOST} more groups"
+
+
+# --- the cluster
 
 
 class End:
@@ -301,3 +416,23 @@ class AsyncCluster(ClusterOperations, Async):
     def clock(self) -> AsyncClock:
         """The clock of this cluster."""
         return AsyncClock(self._link)
+
+
+# --- the cluster of a failed test, kept as a directory
+
+LONGEST = 150
+"""Characters of a directory's name."""
+
+
+def keep(kafka: Cluster, folder: Path, test: str) -> str:
+    """Save the cluster as `folder`/NAME of the test, in place of what an earlier run has left there; what to say."""
+    path = folder / re.sub(r"[^\w.-]+", "-", test).strip("-")[-LONGEST:]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        rmtree(path, ignore_errors=True)
+        snapshot = kafka.snapshot()
+        snapshot.save(path)
+        snapshot.remove()
+    except (BrokerError, RefusedError, OSError) as error:
+        return f"It could not be kept: {error}"
+    return f"It is kept: barnabas serve --data-dir {path}"

@@ -16,12 +16,12 @@ from barnabas.testing.settings import Settings, declare, settings_of
 if TYPE_CHECKING:
     from barnabas.testing.access import Access
     from barnabas.testing.broker import Broker
-    from barnabas.testing.cassettes import CassetteOfTest
-    from barnabas.testing.clients import AiokafkaClients, ConfluentClients, KafkaPythonClients
     from barnabas.testing.cluster import AsyncCluster, Cluster
     from barnabas.testing.finding import Finding
+    from barnabas.testing.fixtures.cassettes import CassetteOfTest
+    from barnabas.testing.fixtures.clients import AiokafkaClients, ConfluentClients, KafkaPythonClients
+    from barnabas.testing.fixtures.sharing import Sharing
     from barnabas.testing.seed_files import Seed
-    from barnabas.testing.sharing import Sharing
 
 _SHARING: pytest.StashKey[Sharing] = pytest.StashKey()
 _BROKER: pytest.StashKey[Broker] = pytest.StashKey()
@@ -54,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Of pytest-xdist, in its controller: invite a worker to the broker of the run."""
-    from barnabas.testing.sharing import Sharing
+    from barnabas.testing.fixtures.sharing import Sharing
 
     config: pytest.Config = node.config
     if _SHARING not in config.stash:
@@ -95,7 +95,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
             return report  # type: ignore[return-value]
         report.sections += [(f"Barnabas: {title}", text) for title, text in kafka.report().items()]
         if (folder := item.config.stash[_SETTINGS].keep_on_failure) is not None:
-            from barnabas.testing.keeping import keep
+            from barnabas.testing.cluster import keep
 
             report.sections.append(("Barnabas: the cluster", keep(kafka, item.config.rootpath / folder, item.nodeid)))
     return report  # type: ignore[return-value]
@@ -139,7 +139,7 @@ def barnabas_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
 def _shared_broker(config: pytest.Config, invitation: Sequence[Any]) -> Broker:
     """The broker of a run with several workers. BrokerError if it could not be started."""
     from barnabas.testing.errors import BrokerError
-    from barnabas.testing.sharing import ask
+    from barnabas.testing.fixtures.sharing import ask
 
     shared = ask(tuple(invitation))
     if "error" in shared:
@@ -193,7 +193,7 @@ def kafka(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Iterator[C
 def _cassette(request: pytest.FixtureRequest, name: str | bool | None, timing: str) -> CassetteOfTest | None:
     if name is None or name is False:
         return None
-    from barnabas.testing.cassettes import CassetteOfTest, name_of_test
+    from barnabas.testing.fixtures.cassettes import CassetteOfTest, name_of_test
 
     text = name_of_test(request.path, request.node.nodeid.partition("::")[2]) if name is True else name
     return CassetteOfTest(request.path, text, request.config.stash[_SETTINGS].record_mode, timing)
@@ -291,7 +291,7 @@ def kafka_spark() -> Iterator[Any]:
 def confluent(kafka_access: Access) -> Iterator[ConfluentClients]:
     """Clients of confluent-kafka for the test's cluster, closed after the test."""
     _needs("confluent_kafka", "confluent-kafka")
-    from barnabas.testing.clients import ConfluentClients
+    from barnabas.testing.fixtures.clients import ConfluentClients
 
     with ConfluentClients(kafka_access) as clients:
         yield clients
@@ -301,7 +301,7 @@ def confluent(kafka_access: Access) -> Iterator[ConfluentClients]:
 def kafka_python(kafka_access: Access) -> Iterator[KafkaPythonClients]:
     """Clients of kafka-python for the test's cluster, closed after the test."""
     _needs("kafka", "kafka-python")
-    from barnabas.testing.clients import KafkaPythonClients
+    from barnabas.testing.fixtures.clients import KafkaPythonClients
 
     with KafkaPythonClients(kafka_access) as clients:
         yield clients
@@ -311,6 +311,6 @@ def kafka_python(kafka_access: Access) -> Iterator[KafkaPythonClients]:
 def aio(kafka_access: Access) -> AiokafkaClients:
     """Clients of aiokafka for the test's cluster; each is started and closed by `async with`."""
     _needs("aiokafka", "aiokafka")
-    from barnabas.testing.clients import AiokafkaClients
+    from barnabas.testing.fixtures.clients import AiokafkaClients
 
     return AiokafkaClients(kafka_access)

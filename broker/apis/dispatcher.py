@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from barnabas.broker.context import Broker
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.delayed_response import Outcome
-    from barnabas.broker.waiting import Future
+    from barnabas.broker.waiting import Waiting
     from barnabas.wire.types import Chunk
 
 logger = logging.getLogger("kafka.network.Processor")
@@ -111,8 +111,7 @@ class Dispatcher:
             request_logger.debug("%s:%d %s %s v%d", *peer, client_id, route.name, api_version)
         if request is None:
             large = LargeRequest(route, context, self._max_elements)
-            coroutine = large.serve(frame, position)
-            _run(coroutine, coroutine.send(None), route, large, context)
+            _begin(large.serve(frame, position), route, large, context)
         else:
             _serve(route, request, context)
 
@@ -154,50 +153,41 @@ def _serve(route: Route, request: Message, context: RequestContext) -> None:
     """Call the handler, and send its response unless it waits or has none."""
     try:
         outcome: Any = route.handler(context, request)
-        if type(outcome) is CoroutineType:
-            try:
-                waits_for = outcome.send(None)
-            except StopIteration as end:
-                outcome = end.value
-            else:
-                _run(outcome, waits_for, route, request, context)
-                return
+        kind = type(outcome)
+        if kind is CoroutineType:
+            outcome = _begin(outcome, route, request, context)
+        elif kind is DelayedResponse:
+            _wait(outcome, context)
+            outcome.attach(partial(_deliver, route, request, context))
+            return
+        if outcome is None:
+            if context.connection.delayed is None:
+                _unanswered(context)
+        elif context.usage is None:
+            _respond(context.connection, route, context.correlation_id, outcome)
+        else:
+            _send(route, context, outcome)
     except KafkaError as error:
         _respond_with_error(route, request, context, error)
     except ProtocolError:
         raise
     except Exception as error:
         _respond_to_failure(route, request, context, error)
-    else:
-        if isinstance(outcome, DelayedResponse):
-            _wait(outcome, context)
-            outcome.attach(partial(_deliver, route, request, context))
-        else:
-            _finish(route, request, context, outcome)
 
 
-def _finish(route: Route, request: Message, context: RequestContext, response: Message | None) -> None:
-    """Send a response; None: the request has none."""
-    if response is not None:
-        _try_to_respond(route, request, context, response)
-    elif context.usage is not None:
-        _unanswered(context)
-
-
-def _run(
-    coroutine: Any,
-    waits_for: Future[Any] | None,
-    route: Route,
-    request: Message | LargeRequest,
-    context: RequestContext,
-) -> None:
-    """The connection waits for a coroutine, which awaits `waits_for`."""
-    slices = context.broker.loop.slices
-    task = Task(coroutine, slices, partial(_ended, route, request, context))
-    has_effect = isinstance(request, LargeRequest) and route.api_key is not ApiKey.FETCH
-    task.send_before_close = route.send_before_close or has_effect
+def _begin(
+    coroutine: Waiting[Message | None], route: Route, request: Message | LargeRequest, context: RequestContext
+) -> Message | None:
+    """Run the first part of a coroutine, and return its response; or None, when the connection waits for it."""
+    try:
+        waits_for = coroutine.send(None)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    task = Task(coroutine, context.broker.loop.slices, partial(_deliver, route, request, context))
+    task.send_before_close = route.send_before_close or (type(request) is LargeRequest and request.has_effect)
     _wait(task, context)
     task.waits(waits_for)
+    return None
 
 
 def _wait(waiting: Task | DelayedResponse, context: RequestContext) -> None:
@@ -207,52 +197,42 @@ def _wait(waiting: Task | DelayedResponse, context: RequestContext) -> None:
     context.connection.delayed = waiting
 
 
-def _ended(route: Route, request: Message | LargeRequest, context: RequestContext, outcome: Outcome) -> None:
-    """A coroutine that has waited has ended: send its response, which is encoded in steps if it has paused."""
-    if isinstance(request, LargeRequest):
-        request = request.request  # parsed meanwhile
-    deliver = partial(_deliver, route, request, context)
-    task = context.connection.delayed
-    assert isinstance(task, Task)
-    if task.has_paused and isinstance(outcome, Message) and not isinstance(outcome, EncodedResponse):
-        encoding = Task(encode_in_steps(route, outcome), context.broker.loop.slices, deliver)
-        encoding.send_before_close = task.send_before_close
-        context.connection.delayed = encoding
-        encoding.waits(None)
-    else:
-        deliver(outcome)
-
-
-def _deliver(route: Route, request: Message, context: RequestContext, outcome: Outcome) -> None:
-    """Send the outcome of a delayed response; None: the request has no response."""
+def _deliver(route: Route, request: Message | LargeRequest, context: RequestContext, outcome: Outcome) -> None:
+    """Send the outcome of what has waited; None: there is no response. That of a task that has paused is long."""
     connection = context.connection
-    if connection.delayed is None:
+    waited = connection.delayed
+    if waited is None:
         if isinstance(outcome, Exception) and not isinstance(outcome, KafkaError):
             log_failure(f"{route.name} v{route.api_version} of a client that has disconnected", outcome)
+        return
+    if waited.has_paused and isinstance(outcome, Message) and type(outcome) is not EncodedResponse:
+        deliver = partial(_deliver, route, request, context)
+        encoding = Task(encode_in_steps(route, outcome), context.broker.loop.slices, deliver)
+        encoding.send_before_close = waited.send_before_close
+        connection.delayed = encoding
+        encoding.waits(None)
         return
     connection.delayed = None
     connection.last_active = connection.clock()  # idle time counts from the response
     if context.usage is not None:
         context.usage.resume()
-    if isinstance(outcome, Exception):
-        _respond_to_failure(route, request, context, outcome)
-    else:
-        _finish(route, request, context, outcome)
+    try:
+        if isinstance(outcome, Exception):
+            _respond_to_failure(route, request, context, outcome)
+        elif outcome is None:
+            _unanswered(context)
+        elif context.usage is None:
+            _respond(connection, route, context.correlation_id, outcome)
+        else:
+            _send(route, context, outcome)
+    except Exception as error:  # it cannot be encoded, or the small parts of log files in it not be read
+        _respond_to_failure(route, request, context, error)
     connection.on_output(connection)
 
 
-def _try_to_respond(route: Route, request: Message, context: RequestContext, response: Message) -> None:
-    """Send a response, or an error when it cannot be encoded, or the small parts of log files in it not be read."""
-    try:
-        if context.usage is None:
-            _respond(context.connection, route, context.correlation_id, response)
-        else:
-            _send(route, context, response)
-    except Exception as error:
-        _respond_to_failure(route, request, context, error)
-
-
-def _respond_to_failure(route: Route, request: Message, context: RequestContext, error: Exception) -> None:
+def _respond_to_failure(
+    route: Route, request: Message | LargeRequest, context: RequestContext, error: Exception
+) -> None:
     """Log an exception unless it is a KafkaError, and send its error.
 
     A ProtocolError closes the connection, and so does an error that cannot be sent.
@@ -283,6 +263,8 @@ def _send(route: Route, context: RequestContext, response: Message) -> None:
 
 def _unanswered(context: RequestContext) -> None:
     """A request without a response is done; throttle its client if it has used up a quota."""
+    if context.usage is None:
+        return
     from barnabas.broker.apis.metering import unanswered
 
     unanswered(context)
@@ -309,7 +291,11 @@ def _respond(connection: Connection, route: Route, correlation_id: int, response
     connection.out_bytes += size + 4
 
 
-def _respond_with_error(route: Route, request: Message, context: RequestContext, error: KafkaError) -> None:
+def _respond_with_error(
+    route: Route, request: Message | LargeRequest, context: RequestContext, error: KafkaError
+) -> None:
+    if isinstance(request, LargeRequest):
+        request = request.request  # parsed meanwhile
     response = route.error_response(request, error)
     if response is None:
         raise ProtocolError(f"{route.name} failed with {error.code.name}, which its response cannot carry")

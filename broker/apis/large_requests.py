@@ -32,6 +32,7 @@ class LargeRequest:
         self._route = route
         self._context = context
         self._max_elements = max_elements
+        self.has_effect = route.api_key is not ApiKey.FETCH
 
     async def serve(self, frame: memoryview, position: int) -> Message | None:
         """Serve the request of a frame, which is copied; `position` is that after the client id.

@@ -88,7 +88,7 @@ async def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataRes
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node_id, host=host, port=port, rack=rack)
-            for node_id, host, port, rack in view.brokers
+            for node_id, host, port, rack in view.brokers or ctx.broker.endpoints(ctx, with_fenced=True)
         ],
         cluster_id=ctx.broker.cluster_id,
         controller_id=ctx.broker.any_live_broker(),

@@ -1,54 +1,350 @@
-"""Produce (0).
+"""Produce (0): appends a batch to each partition, and answers when the acknowledgements are there (R12-R14).
 
-v5 log start offset; v8 record errors and messages (KIP-467); v13 topic ids (KIP-516). An error is reported for its
-partition only. With acks=0 there is no response, so an error closes the connection (R13). The records are appended in
-`produce_append`; what a transactional produce checks first is in `transactional_produce`.
+v5 log start offset; v8 record errors (KIP-467); v10 new leaders (KIP-951); v12 adds partitions to the transaction
+(KIP-890); v13 topic ids (KIP-516). Source: Kafka's `KafkaApis.handleProduceRequest`, `ReplicaManager`.
+
+In order: access; the partitions without data of the transaction are added to it, or verified; each batch is appended;
+batches that take long to validate are validated between the turns and appended after that; the response waits for
+acknowledgements (`replicas.acknowledgement`), also that to a duplicate, for those of the original batch. An error is
+that of its partition. With acks=0 there is no response, so an error closes the connection (R13).
+
+Nearly every request is answered by `produce` and `_append`, which wait for nothing. Invariants: records are copied out
+of the frame before the first wait; what was read before a wait is read again after it: leader, epoch, ISR, topic id,
+access, transaction. So a step appends its batches in one turn, just after their partitions were verified.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from barnabas.broker.apis.produce_access import check_access
-from barnabas.broker.apis.produce_append import append_all
-from barnabas.broker.apis.produce_response import failed
-from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.access import check_transactional_id, refused_as_named
+from barnabas.broker.apis.current_leaders import MOVED, endpoints_of
+from barnabas.broker.apis.produce_response import (
+    NO_LEADER,
+    Unacknowledged,
+    acknowledged,
+    answers_of,
+    close_after_failure,
+    failed,
+    is_acknowledged,
+    moved,
+    rejected,
+    whole_request_failed,
+)
+from barnabas.broker.apis.registry import HandlerOutcome, api
+from barnabas.broker.apis.sliced_response import FEW_ELEMENTS
+from barnabas.broker.apis.transaction_verification import add_or_verify, client_error, unverified
+from barnabas.broker.config.keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
+from barnabas.broker.waiting import in_slices, pause
+from barnabas.coord.security.acls import Operation
+from barnabas.storage.batch_content import Budget, RecordValidationError, UnfinishedCheck
+from barnabas.wire.batches.records import TRANSACTIONAL_BIT
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.produce import ProduceRequest, ProduceResponse, TopicProduceResponse
+from barnabas.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceResponseNodeEndpoint,
+    TopicProduceData,
+    TopicProduceResponse,
+)
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.net.delayed_response import DelayedResponse
+    from barnabas.broker.replicas.partition import Partition
     from barnabas.coord.transactions.transaction import TopicPartition
 
-_NO_ERRORS: Mapping[TopicPartition, KafkaError] = {}
+    Refused = Mapping[TopicPartition, KafkaError]
+
+FIRST_VERSION_WITH_LEADERS: Final = 10
+FIRST_VERSION_WITH_ABORTABLE: Final = 11
+FIRST_VERSION_THAT_ADDS: Final = 12
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
+ADMIN_CLIENT_ID: Final = "__admin_client"
+NO_TRANSACTIONAL_ID: Final = "The records are transactional, but the request has no transactional id."
+SEVERAL_PRODUCERS: Final = "The batches of one request have different producers."
+NOT_IN_TRANSACTION: Final = "The partition could not be found in the transaction."
+PARTITIONS_OF_A_STEP: Final = 100  # each takes up to ten microseconds
+
+_NONE_REFUSED: Final[Refused] = {}
+_WRITE: Final = int(Operation.WRITE)  # a plain number is found faster
+_ATTRIBUTES_AT: Final = 22  # the low byte of a batch's attributes
 
 
-def _whole_request_failed(request: ProduceRequest, error: KafkaError) -> ProduceResponse | None:
-    if request.acks == 0:
-        return None
-    return ProduceResponse(
-        responses=[
-            TopicProduceResponse(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partition_responses=[failed(data.index, error) for data in topic.partition_data],
-            )
-            for topic in request.topic_data
-        ]
-    )
+class _Late(NamedTuple):
+    """A batch whose validation is not finished, and the answer in whose place that of its append will be."""
+
+    partition: Partition
+    topic: TopicProduceData
+    data: PartitionProduceData
+    check: UnfinishedCheck
+    placeholder: PartitionProduceResponse
 
 
-@api(ProduceRequest, on_error=_whole_request_failed)
-def produce(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | DelayedResponse | None:
+class _Progress(Budget):
+    """How far a request is: what may still be validated in place, and what it has to wait for, which is rare."""
+
+    late: list[_Late] | None = None
+    leaders: set[int] | None = None  # of partitions that are led elsewhere
+    unacknowledged: list[Unacknowledged] | None = None
+
+
+@api(ProduceRequest, on_error=whole_request_failed, send_before_close=True)
+def produce(ctx: RequestContext, request: ProduceRequest) -> HandlerOutcome:
     """Append the batch of each partition."""
     if request.acks not in (-1, 0, 1):
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
     if ctx.broker.authorizer is not None:
-        check_access(ctx, request)
-    if request.transactional_id is not None:
-        from barnabas.broker.apis.transactional_produce import produce_in_transaction
+        _check_access(ctx, request)
+    elements = len(request.topic_data)
+    for topic in request.topic_data:
+        elements += len(topic.partition_data)
+    if request.transactional_id is not None or elements > FEW_ELEMENTS:
+        return _produce_in_steps(ctx, request)
+    progress = _Progress()
+    responses = []
+    for topic in request.topic_data:
+        answers = []
+        for data in topic.partition_data:
+            answers.append(_append(ctx, request, topic, data, _NONE_REFUSED, progress))  # noqa: PERF401 - dearer for one
+        responses.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
+    response = ProduceResponse(responses=responses)
+    if request.acks and not (progress.unacknowledged or progress.late or progress.leaders):
+        return response
+    return _finish(ctx, request, response, progress)
 
-        return produce_in_transaction(ctx, request)
-    return append_all(ctx, request, _NO_ERRORS)
+
+async def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+    """With a transactional id, or to many partitions: some of them at a time, each verified just before its append."""
+    progress = _Progress()
+    response = ProduceResponse(responses=[])
+    items = []
+    for topic in request.topic_data:
+        answers = answers_of(response, topic)
+        items += [(topic, data, answers) for data in topic.partition_data]
+    producers = _unverified(ctx, request, items)
+    if len(set(producers.values())) > 1:
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, SEVERAL_PRODUCERS)
+    has_steps = len(items) > PARTITIONS_OF_A_STEP
+    if producers or has_steps:
+        _keep_records(request, None)
+    for start in range(0, len(items), PARTITIONS_OF_A_STEP):
+        step = items[start : start + PARTITIONS_OF_A_STEP]
+        if start:
+            await pause()
+        if has_steps:
+            producers = _unverified(ctx, request, step)
+        refused = await _verified(ctx, request, producers) if producers else _NONE_REFUSED
+        if start or producers:
+            _check_access_again(ctx, request)
+        for topic, data, answers in step:
+            answers.append(_append(ctx, request, topic, data, refused, progress))
+    return await _finish(ctx, request, response, progress)
+
+
+async def _finish(
+    ctx: RequestContext, request: ProduceRequest, response: ProduceResponse, progress: _Progress
+) -> ProduceResponse | None:
+    """What follows the appends: batches that take long, the addresses of new leaders, the acknowledgements."""
+    if progress.late:
+        await _append_late(ctx, request, response, progress, progress.late)
+    if progress.leaders:
+        response.node_endpoints = endpoints_of(ctx, progress.leaders, ProduceResponseNodeEndpoint)
+    if request.acks == 0:
+        close_after_failure(ctx, response)
+        return None
+    if progress.unacknowledged:
+        await acknowledged(ctx, request, progress.unacknowledged)
+    return response
+
+
+# ---- one batch
+
+
+def _append(
+    ctx: RequestContext,
+    request: ProduceRequest,
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    refused: Refused,
+    progress: _Progress,
+    validated: Partition | None = None,
+) -> PartitionProduceResponse:
+    """Append the batch of one partition; its answer. `validated` is the partition for which it was validated."""
+    try:
+        partition = _find(ctx, topic, data.index)
+        if request.acks == -1:
+            partition.check_in_sync_replicas()
+        records: memoryview = data.records  # type: ignore[assignment]
+        if records is None:
+            raise KafkaError(ErrorCode.INVALID_RECORD, "The request has no records for this partition.")
+        if request.transactional_id is None and _is_transactional(records):
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_TRANSACTIONAL_ID)
+        if refused or validated is not None:
+            _check_waited(partition, refused, validated)
+        info = partition.append_produced(records, ctx.now, progress, is_validated=validated is not None)
+    except RecordValidationError as error:
+        return rejected(data.index, error, partition)
+    except KafkaError as error:
+        if error.code not in MOVED or ctx.api_version < FIRST_VERSION_WITH_LEADERS:
+            return failed(data.index, error)
+        progress.leaders = progress.leaders or set()
+        return moved(ctx, topic, data.index, error, progress.leaders)
+    if isinstance(info, UnfinishedCheck):
+        placeholder = PartitionProduceResponse(index=data.index, current_leader=NO_LEADER)
+        progress.late = progress.late or []
+        progress.late.append(_Late(partition, topic, data, info, placeholder))
+        return placeholder
+    answer = PartitionProduceResponse(
+        index=data.index,
+        base_offset=info.first_offset,
+        log_append_time_ms=info.log_append_time_ms,
+        log_start_offset=info.log_start_offset,
+        current_leader=NO_LEADER,
+    )
+    if info.last_offset >= partition.log.high_watermark and not is_acknowledged(partition, request, info.last_offset):
+        progress.unacknowledged = progress.unacknowledged or []
+        progress.unacknowledged.append((partition, info.last_offset, answer))
+    return answer
+
+
+def _find(ctx: RequestContext, topic: TopicProduceData, index: int) -> Partition:
+    """The partition to append to. KafkaError if it is not served here, internal, or may not be written to."""
+    partitions = ctx.broker.partitions
+    if ctx.refused_topics and _named(ctx, topic) in ctx.refused_topics:
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        partition = partitions.get_leader_by_id(topic.topic_id, index)
+    else:
+        partition = partitions.get_leader(topic.name, index)
+    if partition.is_internal and ctx.client_id != ADMIN_CLIENT_ID:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Clients may not write to {partition.topic}.")
+    return partition
+
+
+def _check_waited(partition: Partition, refused: Refused, validated: Partition | None) -> None:
+    """KafkaError if the batch may not be appended after what the request has waited for."""
+    if (error := refused.get((partition.topic, partition.index))) is not None:
+        raise error
+    if validated is not None and (partition is not validated or partition.is_closed):
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # it has moved away and back, or was created again
+
+
+def _is_transactional(records: memoryview) -> bool:
+    """Whether the batch is transactional; a request has one batch per partition."""
+    return len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL_BIT != 0
+
+
+# ---- batches that take long
+
+
+async def _append_late(
+    ctx: RequestContext, request: ProduceRequest, response: ProduceResponse, progress: _Progress, batches: list[_Late]
+) -> None:
+    """Validate the batches that take long, between the turns; then append all that are valid in one turn.
+
+    The connection's next request waits, so batches stay in order, also with acks=0.
+    """
+    _keep_records(request, {id(late.data): late.check for late in batches})
+    answers: dict[int, PartitionProduceResponse] = {}
+    valid = []
+    for late in batches:
+        await pause()
+        try:
+            await in_slices(late.check.steps)
+            valid.append(late)
+        except RecordValidationError as error:
+            answers[id(late.placeholder)] = rejected(late.data.index, error, late.partition)
+        except KafkaError as error:
+            answers[id(late.placeholder)] = failed(late.data.index, error)
+    producers = _unverified(ctx, request, [(late.topic, late.data, None) for late in valid])
+    refused = await _verified(ctx, request, producers) if producers else _NONE_REFUSED
+    _check_access_again(ctx, request)
+    ctx.now = ctx.broker.loop.now()
+    for partition, topic, data, _, placeholder in valid:
+        answers[id(placeholder)] = _append(ctx, request, topic, data, refused, progress, partition)
+    for topic_response in response.responses:
+        responses = topic_response.partition_responses
+        topic_response.partition_responses = [answers.get(id(answer), answer) for answer in responses]
+
+
+def _keep_records(request: ProduceRequest, late: Mapping[int, UnfinishedCheck] | None) -> None:
+    """Copy the records out of the frame, whose memory is used again; of `late`, by the id of the data, only those."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            check = None if late is None else late.get(id(data))
+            if late is not None and check is None:
+                data.records = None
+            elif data.records is not None:
+                data.records = memoryview(bytearray(data.records))  # type: ignore[arg-type]
+                if check is not None:
+                    check.move_to(data.records)
+
+
+# ---- access
+
+
+def _check_access(ctx: RequestContext, request: ProduceRequest) -> None:
+    """Find the topics that may not be written to; KafkaError if the transactional id of the records may not be used."""
+    topics = request.topic_data
+    if request.transactional_id is not None and any(
+        records is not None and _is_transactional(records)  # type: ignore[arg-type]
+        for records in (data.records for topic in topics for data in topic.partition_data)
+    ):
+        check_transactional_id(ctx, Operation.WRITE, request.transactional_id)
+    if len(topics) == 1:  # as most have: a small request should not be dearer than without an authorizer
+        granted = ctx.connection.granted_topics.get(_WRITE)  # of the client: Produce is never forwarded
+        if granted is not None and _named(ctx, topics[0]) in granted:
+            return
+    ctx.refused_topics = refused_as_named(ctx, Operation.WRITE, [_named(ctx, topic) for topic in topics])
+
+
+def _check_access_again(ctx: RequestContext, request: ProduceRequest) -> None:
+    """After a wait: ACLs may have changed. Those that were refused stay so, and are logged once."""
+    if ctx.broker.authorizer is not None:
+        refused = ctx.refused_topics
+        named = [name for topic in request.topic_data if (name := _named(ctx, topic)) not in refused]
+        ctx.refused_topics = {*refused, *refused_as_named(ctx, Operation.WRITE, named)}
+
+
+def _named(ctx: RequestContext, topic: TopicProduceData) -> bytes | str:
+    return topic.topic_id if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS else topic.name
+
+
+# ---- transactions
+
+
+def _unverified(
+    ctx: RequestContext,
+    request: ProduceRequest,
+    items: Iterable[tuple[TopicProduceData, PartitionProduceData, list[PartitionProduceResponse] | None]],
+) -> Mapping[TopicPartition, tuple[int, int]]:
+    """The partitions that must be added to the transaction or verified, with producer id and epoch of their batches."""
+    adds = ctx.api_version >= FIRST_VERSION_THAT_ADDS
+    if request.transactional_id is None or not (adds or ctx.broker.config[TRANSACTION_PARTITION_VERIFICATION_ENABLE]):
+        return {}
+    batches = []
+    for topic, data, _ in items:
+        try:
+            batches.append((_find(ctx, topic, data.index), data.records))
+        except KafkaError:
+            continue  # refused when it is appended
+    return unverified(batches)  # type: ignore[arg-type]
+
+
+async def _verified(
+    ctx: RequestContext, request: ProduceRequest, producers: Mapping[TopicPartition, tuple[int, int]]
+) -> Refused:
+    """Add these partitions to the transaction, or verify that it has them; the errors of those that are not."""
+    adds, knows = ctx.api_version >= FIRST_VERSION_THAT_ADDS, ctx.api_version >= FIRST_VERSION_WITH_ABORTABLE
+    producer, *others = set(producers.values())
+    if others:
+        return dict.fromkeys(producers, KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, SEVERAL_PRODUCERS))
+    codes = await add_or_verify(ctx.broker, request.transactional_id or "", producer, list(producers), adds=adds)
+    retriable = ErrorCode.NOT_ENOUGH_REPLICAS  # older clients retry without a metadata request first
+    return {
+        partition: KafkaError(client_error(code, retriable, adds=adds, knows_abortable=knows), NOT_IN_TRANSACTION)
+        for partition, code in codes.items()
+    }

@@ -1,125 +1,70 @@
-"""The response to a Produce request, and what it waits for.
+"""The answers of partitions to a Produce, and the acknowledgements that they wait for (R12-R14).
 
-Acks=-1 is answered when the records are committed: immediately, after the flush that the topic's flush policy requires,
-or when the followers have them (R12). Acks=1 waits for the leader's part of that only (Kafka with flush.messages=1 also
-flushes before both). The answer to a duplicate batch waits for the original batch. With acks=0 there is no response
-(R13).
+With acks=-1 the records must be committed: immediately, after the flush that the topic's flush policy requires, or when
+the followers have them. With acks=1 the leader must have them, flushed if the policy asks for that (Kafka with
+flush.messages=1 also flushes before both). With acks=0 there is no response. Source: Kafka's `DelayedProduce`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.storage.batch_content import Budget, RecordValidationError, UnfinishedCheck
+from barnabas.broker.apis.current_leaders import leader_of
+from barnabas.broker.waiting import Future, until
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import (
     BatchIndexAndErrorMessage,
-    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     ProduceResponseLeaderIdAndEpoch,
+    TopicProduceData,
+    TopicProduceResponse,
 )
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.broker.replicas.partition import Partition
-    from barnabas.coord.transactions.transaction import TopicPartition
+    from barnabas.storage.batch_content import RecordValidationError
 
 logger = logging.getLogger("kafka.server.KafkaApis")
 
-NOT_COMMITTED = "The records were appended, but could not be flushed to disk."
-NO_LEADER = ProduceResponseLeaderIdAndEpoch()  # shared by all responses: never modified
+NOT_COMMITTED: Final = "The records were appended, but could not be flushed to disk."
+NO_LEADER: Final = ProduceResponseLeaderIdAndEpoch()  # shared by all responses: never modified
 
-Errors: TypeAlias = "Mapping[TopicPartition, KafkaError]"
-Verify: TypeAlias = "Callable[[Sequence[LateAppend], Callable[[Errors], None], DelayedResponse], None]"
-"""Checks batches that are about to be appended, and calls its second argument with the errors of those that may not;
-the third is the response that waits for it."""
-
-Uncommitted: TypeAlias = "tuple[Partition, int, PartitionProduceResponse]"
+Unacknowledged: TypeAlias = "tuple[Partition, int, PartitionProduceResponse]"
+"""A batch in the log that the response waits for: its partition, its last offset and its answer."""
 
 
-class Appends(Budget):
-    """The appends of one request: the budget of their validation, and those that are not done or not committed."""
-
-    __slots__ = ("late", "leaders", "uncommitted")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.leaders: Collection[int] = ()  # of partitions that are led elsewhere
-        self.uncommitted: list[Uncommitted] = []
-        self.late: list[LateAppend] = []
-
-
-class LateAppend(NamedTuple):
-    """A batch whose validation is not finished, and the response of its partition, to be filled in."""
-
-    partition: Partition
-    data: PartitionProduceData
-    check: UnfinishedCheck
-    answer: PartitionProduceResponse
-
-
-def respond(
-    ctx: RequestContext, request: ProduceRequest, response: ProduceResponse, appends: Appends
-) -> ProduceResponse | DelayedResponse | None:
-    """The response when all batches have been appended or refused."""
+def whole_request_failed(request: ProduceRequest, error: KafkaError) -> ProduceResponse | None:
+    """The response for an error of the whole request, which is that of each partition."""
     if request.acks == 0:
-        for topic in response.responses:
-            for answer in topic.partition_responses:
-                if answer.error_code:
-                    _close_unacknowledged(ctx, answer)
-                    return None
         return None
-    uncommitted = appends.uncommitted
-    if not uncommitted:
-        return response
-    for partition, _, _ in uncommitted:
-        if partition.leading is not None:
-            from barnabas.broker.apis.replicated_produce import ReplicatedProduce
-
-            return ReplicatedProduce(ctx, request, response, uncommitted).delayed
-    return DelayedProduce(response, uncommitted).delayed
+    response = ProduceResponse(responses=[])
+    for topic in request.topic_data:
+        answers_of(response, topic).extend([failed(data.index, error) for data in topic.partition_data])
+    return response
 
 
-def is_stored(partition: Partition, request: ProduceRequest, last_offset: int) -> bool:
-    """Whether acks=1 is satisfied although the record is not committed: the leader has it, followers may not (R13)."""
-    return request.acks == 1 and partition.leading is not None and last_offset < partition.leading.own_end
-
-
-class DelayedProduce:
-    """A response that waits until all records of the request are committed."""
-
-    __slots__ = ("_left", "_response", "delayed")
-
-    def __init__(self, response: ProduceResponse, uncommitted: list[Uncommitted]) -> None:
-        self.delayed = DelayedResponse(send_before_close=True)
-        self._response = response
-        self._left = len(uncommitted)
-        for partition, last_offset, answer in uncommitted:
-            partition.when_committed(last_offset, self.delayed.guard(partial(self._decided, answer)))
-
-    def _decided(self, answer: PartitionProduceResponse, error: ErrorCode) -> None:
-        if error:
-            answer.error_code, answer.base_offset, answer.error_message = int(error), -1, NOT_COMMITTED
-        self._left -= 1
-        if not self._left:
-            self.delayed.resolve(self._response)
+def answers_of(response: ProduceResponse, topic: TopicProduceData) -> list[PartitionProduceResponse]:
+    """A topic of the response, which has no answers yet."""
+    answers: list[PartitionProduceResponse] = []
+    added = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
+    response.responses.append(added)
+    return answers
 
 
 def failed(index: int, error: KafkaError) -> PartitionProduceResponse:
-    """The response of a partition whose batch was not appended."""
+    """The answer of a partition whose batch was not appended."""
     return PartitionProduceResponse(
         index=index, error_code=int(error.code), base_offset=-1, error_message=error.message, current_leader=NO_LEADER
     )
 
 
 def rejected(index: int, error: RecordValidationError, partition: Partition) -> PartitionProduceResponse:
-    """The response for a batch with invalid records, which it lists (KIP-467)."""
+    """The answer for a batch with invalid records, which it lists (KIP-467)."""
     answer = failed(index, error)
     answer.log_start_offset = partition.log.log_start_offset
     answer.record_errors = [
@@ -129,11 +74,76 @@ def rejected(index: int, error: RecordValidationError, partition: Partition) -> 
     return answer
 
 
-def _close_unacknowledged(ctx: RequestContext, failure: PartitionProduceResponse) -> None:
-    """Close the connection: with acks=0 the client gets no other sign of the error (R13)."""
-    logger.info(
-        "Closing the connection from %s: a produce request with acks=0 failed with %s",
-        ctx.client_host,
-        ErrorCode(failure.error_code).name,
-    )
-    ctx.connection.is_closing = True
+def moved(
+    ctx: RequestContext, topic: TopicProduceData, index: int, error: KafkaError, leaders: set[int]
+) -> PartitionProduceResponse:
+    """The answer of a partition that is led by another broker, which is added to `leaders` (KIP-951)."""
+    answer = failed(index, error)
+    leader, epoch = leader_of(ctx.broker, topic.name, topic.topic_id, index)
+    answer.current_leader = ProduceResponseLeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+    leaders.add(leader)
+    return answer
+
+
+def close_after_failure(ctx: RequestContext, response: ProduceResponse) -> None:
+    """Close the connection if a batch was refused: with acks=0 the client gets no other sign of it (R13)."""
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code:
+                text = "Closing the connection from %s: a produce request with acks=0 failed with %s"
+                logger.info(text, ctx.client_host, ErrorCode(answer.error_code).name)
+                ctx.connection.is_closing = True
+                return
+
+
+# ---- acknowledgements
+
+
+def is_acknowledged(partition: Partition, request: ProduceRequest, last_offset: int) -> bool:
+    """Whether acks=1 is satisfied although the record is not committed: the leader has it, followers may not (R13)."""
+    return request.acks == 1 and partition.leading is not None and last_offset < partition.leading.own_end
+
+
+async def acknowledged(ctx: RequestContext, request: ProduceRequest, batches: list[Unacknowledged]) -> None:
+    """Wait for batches, and set the errors of those that are not acknowledged.
+
+    Followers may stay away, so the request's timeout applies where there are any. While the ISR is smaller than
+    min.insync.replicas the high watermark does not move, so nothing is acknowledged (R7);
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND is for records that were committed when it had become too small.
+    """
+    loop, by_all = ctx.broker.loop, request.acks == -1
+    deadline: float | None = None
+    waits = []
+    for partition, last_offset, answer in batches:
+        if deadline is None and partition.leading is not None:
+            deadline = loop.now() + max(0, request.timeout_ms) / 1000
+        future: Future[ErrorCode] = Future()
+        then = partial(_decided, future, partition, by_all)
+        waits.append((partition, answer, future, then))
+        (partition.when_committed if by_all else partition.when_stored)(last_offset, then)
+    forgets = True
+    try:
+        for _, answer, future, _ in waits:
+            if deadline is None:
+                code = await future
+            else:
+                code = await until(loop.timers, deadline, future, ErrorCode.REQUEST_TIMED_OUT)
+            if code:
+                _set_error(answer, code, NOT_COMMITTED if deadline is None else None)
+        forgets = deadline is not None
+    finally:
+        if forgets:
+            for partition, _, _, then in waits:
+                partition.forget(then)
+
+
+def _decided(future: Future[ErrorCode], partition: Partition, by_all: bool, code: ErrorCode) -> None:
+    if not code and by_all and partition.leading is not None and partition.leading.is_short_of_replicas:
+        code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    future.complete(code)
+
+
+def _set_error(answer: PartitionProduceResponse, code: ErrorCode, message: str | None) -> None:
+    answer.error_code = int(code)
+    if code not in (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
+        answer.base_offset, answer.error_message = -1, message

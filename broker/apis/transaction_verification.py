@@ -8,7 +8,7 @@ needed once a partition has data of the transaction: its end is the marker.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.broker.config.keys.general import (
@@ -17,6 +17,8 @@ from barnabas.broker.config.keys.general import (
 )
 from barnabas.broker.waiting import Future, sleep_until
 from barnabas.storage.producers.producer_entry import NO_OFFSET
+from barnabas.wire.batches.batch_header import BatchHeader
+from barnabas.wire.batches.records import HEADER_SIZE, TRANSACTIONAL_BIT
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -103,14 +105,33 @@ def _ask_coordinator(
     return future
 
 
+def unverified(batches: Iterable[tuple[Partition, memoryview | None]]) -> dict[TopicPartition, tuple[int, int]]:
+    """The partitions of transactional batches without data of the transaction: the producer id and epoch of each."""
+    producers: dict[TopicPartition, tuple[int, int]] = {}
+    for partition, records in batches:
+        if records is not None and len(records) >= HEADER_SIZE:
+            header = BatchHeader(records, 0, 0)
+            if header.attributes & TRANSACTIONAL_BIT:
+                producer_id, epoch = header.producer_id, header.producer_epoch
+                if not has_open_transaction(partition, producer_id, epoch):
+                    producers[partition.topic, partition.index] = (producer_id, epoch)
+    return producers
+
+
 def has_open_transaction(partition: Partition, producer_id: int, producer_epoch: int) -> bool:
     """Whether the partition already has data of the producer's current transaction."""
     entry = partition.log.producers.producers.get(producer_id)
     return entry is not None and entry.current_txn_first_offset != NO_OFFSET and entry.producer_epoch == producer_epoch
 
 
-def client_error(code: ErrorCode, *, knows_abortable: bool) -> ErrorCode:
-    """The error in a form that the client knows: `knows_abortable` if its version has TRANSACTION_ABORTABLE."""
+def client_error(code: ErrorCode, retriable: ErrorCode, *, adds: bool, knows_abortable: bool) -> ErrorCode:
+    """The error in a form that the client knows: `knows_abortable` if its version has TRANSACTION_ABORTABLE.
+
+    `retriable` is what it is told if another attempt may succeed: clients of versions before those that add partitions
+    do not know CONCURRENT_TRANSACTIONS here.
+    """
+    if code in NO_COORDINATOR or (code == ErrorCode.CONCURRENT_TRANSACTIONS and not adds):
+        return retriable
     if code == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if code == ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:

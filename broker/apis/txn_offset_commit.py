@@ -14,7 +14,6 @@ from barnabas.broker.apis.offset_commit import joined, refuse_missing
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.transaction_verification import (
-    NO_COORDINATOR,
     add_or_verify,
     client_error,
     has_open_transaction,
@@ -73,7 +72,9 @@ async def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest
         adds = ctx.api_version >= FIRST_OFFSETS_THAT_ADD
         errors = await add_or_verify(ctx.broker, request.transactional_id, producer, partitions, adds=adds)
         for code in errors.values():
-            raise KafkaError(_offsets_error(code, ctx.api_version))
+            # The error is about the transaction's coordinator, which the client has not asked.
+            retriable, knows = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ctx.api_version >= FIRST_OFFSETS_WITH_ABORTABLE
+            raise KafkaError(client_error(code, retriable, adds=adds, knows_abortable=knows))
         deleted = _refuse(ctx, request, commit)  # again: topics may have been deleted, ACLs may have changed
         if not commit.topics and deleted is not None:
             return _as_response(joined(refused, deleted))
@@ -107,13 +108,6 @@ def _unverified(
     adds = ctx.api_version >= FIRST_OFFSETS_THAT_ADD
     must_check = adds or broker.config[TRANSACTION_PARTITION_VERIFICATION_ENABLE]
     return [(GROUP_METADATA_TOPIC, index)] if must_check and not has_open_transaction(partition, *producer) else []
-
-
-def _offsets_error(code: ErrorCode, api_version: int) -> ErrorCode:
-    must_wait = code == ErrorCode.CONCURRENT_TRANSACTIONS and api_version < FIRST_OFFSETS_THAT_ADD
-    if code in NO_COORDINATOR or must_wait:
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # a retry: the error is about the transaction's coordinator
-    return client_error(code, knows_abortable=api_version >= FIRST_OFFSETS_WITH_ABORTABLE)
 
 
 def _as_commit(request: TxnOffsetCommitRequest) -> OffsetCommitRequest:

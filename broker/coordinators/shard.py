@@ -77,12 +77,20 @@ def release_replies(result: Result, loop: Loop) -> None:
     if len(result.replies) > FEW:
         do_in_pieces(loop, deque(result.replies), _answer, _ignore)
         return
-    for ticket, message, _ in result.replies:
-        call_guarded(ANSWERING, ticket, message)  # type: ignore[arg-type]
+    for reply in result.replies:
+        ticket, message, _ = reply
+        if callable(message):
+            _answer(reply)
+        else:
+            call_guarded(ANSWERING, ticket, message)  # type: ignore[arg-type]  # every ticket is such a function
 
 
 def _answer(reply: Reply) -> None:
-    call_guarded(ANSWERING, reply.ticket, reply.message)  # type: ignore[arg-type]  # every ticket is such a function
+    call_guarded(ANSWERING, _make_and_send, reply)
+
+
+def _make_and_send(reply: Reply) -> None:
+    reply.ticket(reply.made())  # type: ignore[operator]
 
 
 def _ignore() -> None:

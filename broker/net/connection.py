@@ -50,6 +50,8 @@ class Authenticator(Protocol):
 class Waiting(Protocol):
     """What the dispatched request waits for: a coroutine of its handler, or the end of a throttle time."""
 
+    has_paused: bool
+    """Whether it was long, and so is its response."""
     send_before_close: bool
     """Whether a broker that stops sends the response before it closes the connection."""
 

@@ -30,6 +30,8 @@ class DelayedResponse:
 
     __slots__ = ("_deliver", "_outcome", "is_done", "on_cancel", "send_before_close")
 
+    has_paused = False
+
     def __init__(self, on_cancel: Callable[[], None] | None = None, *, send_before_close: bool = False) -> None:
         """`on_cancel` releases what the response waits for. It is called if the connection closes before there is a
         response, and if a guarded function has failed.

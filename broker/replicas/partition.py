@@ -22,6 +22,8 @@ from barnabas.broker.replicas.offset_waits import OffsetWaits
 from barnabas.broker.waking import FEW, Waking
 from barnabas.coord.cluster.topic_image import NO_LEADER
 from barnabas.coord.topic_names import INTERNAL_TOPICS
+from barnabas.storage.append.batch_check import check_client_batch
+from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.configdef import LONG_MAX
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from barnabas.coord.cluster.topic_image import PartitionImage
     from barnabas.storage.append.batch_check import Origin
     from barnabas.storage.append.offset_assignment import AppendInfo
-    from barnabas.storage.batch_content import Budget
+    from barnabas.storage.batch_content import Budget, UnfinishedCheck
     from barnabas.storage.log import Log
 
 
@@ -276,32 +278,35 @@ class Partition:
             self.committed_bytes.truncated(self.log.log_end_offset)
         self._wake_all()
 
-    def append(
-        self,
-        records: memoryview,
-        now: float,
-        *,
-        origin: Origin = "client",
-        budget: Budget | None = None,
-        is_validated: bool = False,
-    ) -> AppendInfo:
+    def append_produced(
+        self, records: memoryview, now: float, budget: Budget, *, is_validated: bool = False
+    ) -> AppendInfo | UnfinishedCheck:
+        """Append the batch of a Produce, as `append`; or return what is left of its validation.
+
+        That is done if validating the records takes more than `budget`: call this again with `is_validated` when the
+        rest of the validation has been done.
+        """
+        now_ms = self._loop.now_ms()
+        header = check_client_batch(records, self.log.config, now_ms, budget, is_validated=is_validated)
+        if type(header) is BatchHeader:
+            return self._append(records, now, now_ms, "client", [header])
+        return header  # type: ignore[return-value]
+
+    def append(self, records: memoryview, now: float, *, origin: Origin = "client") -> AppendInfo:
         """Append a client's or a coordinator's batches. KafkaError when they are invalid or cannot be written.
 
-        Raises UnfinishedCheck when validating the records takes more than `budget`: call this again with `is_validated`
-        when the rest of the validation has been done. `records` is patched in place (base offset, leader epoch) and not
-        kept. The batches are committed when this returns, unless the flush policy asks for a flush first: see
-        `when_committed`.
+        `records` is patched in place (base offset, leader epoch) and not kept. The batches are committed when this
+        returns, unless the flush policy asks for a flush first: see `when_committed`.
         """
+        return self._append(records, now, self._loop.now_ms(), origin, None)
+
+    def _append(
+        self, records: memoryview, now: float, now_ms: int, origin: Origin, headers: list[BatchHeader] | None
+    ) -> AppendInfo:
         log = self.log
         try:
             info = log.append_as_leader(
-                records,
-                leader_epoch=self.leader_epoch,
-                now_ms=self._loop.now_ms(),
-                now=now,
-                origin=origin,
-                budget=budget,
-                is_validated=is_validated,
+                records, leader_epoch=self.leader_epoch, now_ms=now_ms, now=now, origin=origin, headers=headers
             )
         except KafkaError as error:
             self.report_failure("write", error.__cause__)
@@ -492,6 +497,8 @@ class Partition:
 
         min.insync.replicas is capped at the number of replicas (Kafka's `effectiveMinIsr`).
         """
+        if len(self.isr) >= len(self.replicas):
+            return  # nearly always
         required = self.min_in_sync
         if len(self.isr) < required:
             raise KafkaError(

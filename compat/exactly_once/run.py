@@ -108,10 +108,13 @@ class Run:
         self.silence_s: float | None = None
         """After how long a client that writes nothing counts as hung, and is replaced as one that was killed.
 
+        As long as others make steps it may have nothing to do: all of its partitions may be read to their ends.
+
         librdkafka 2.16 gives the handle of a broker up that was down for a moment; a commit that waits for this very
         handle waits for ever.
         """
         self.hung = 0
+        self._steps_seen, self._step_at = 0, time.monotonic()
         self.driver = Writer(folder / "driver.jsonl", "driver")
         self.source, self.target = f"in-{seed}", f"out-{seed}"
         settings = {
@@ -174,9 +177,15 @@ class Run:
         """RuntimeError when a client has ended by itself. One that hangs is replaced, if `silence_s` says so."""
         for slot in self.slots.values():
             slot.check()
-            if self.silence_s is not None and slot.role != "write" and slot.silent_s() > self.silence_s:
-                self.hung += 1
-                self._kill_client(slot)
+        if self.silence_s is None:
+            return
+        if self.progress.update() > self._steps_seen:
+            self._steps_seen, self._step_at = self.progress.count, time.monotonic()
+        if time.monotonic() - self._step_at > self.silence_s:
+            for slot in self.slots.values():
+                if slot.role != "write" and slot.silent_s() > self.silence_s:
+                    self.hung += 1
+                    self._kill_client(slot)
 
     def _stop_clients(self) -> None:
         for slot in self.slots.values():

@@ -49,7 +49,7 @@ from barnabas.wire.messages.topics import (
 )
 from barnabas.wire.schema import Message
 from barnabas.wire.steps import result_of
-from tests.support.brokers_of_controller import SESSION_S, Brokers
+from tests.support.controller.brokers import SESSION_S, Brokers
 
 IDS: Final = (1, 2, 3, 4)
 NAMES: Final = ("orders", "others", "unclean", "__consumer_offsets")

@@ -29,17 +29,17 @@ Every command that talks to a broker has `-b/--bootstrap HOST:PORT` (or `BARNABA
 [command-line.md](../command-line.md) says how they take TLS and SASL."""
 
 SIDE_BY_SIDE = """\
-`-b` and `--bootstrap-server` are left out. Kafka's tools are those of its `bin` directory; those of this page are also
+`-b` and `--bootstrap-server` are left out. Kafka's tools are in its `bin` directory; the tools of this page are also
 commands of Barnabas: `barnabas kafka-topics --bootstrap-server HOST:PORT --list` (or `python -m barnabas kafka-topics`,
-or with the ending `.sh`). rpk is described from its documentation: it could not be built here, so it was not run
+or with the ending `.sh`). rpk is described from its documentation: it could not be built, so it was not run
 against Barnabas. kcat and Kafka's tools are part of the tests."""
 
 KAFKA_TOOLS = """\
-Options, output and exit codes are those of Kafka's tools 4.3.1, the newest that are published. The transcripts in
+Options, output and exit codes are the same as of Kafka's tools 4.3.1, the newest published version. The transcripts in
 `tests/data/kafka-tools` are recorded from Kafka's tools against Barnabas (those of users, ACLs and tokens against
 Apache Kafka with TLS and an authorizer), and each command must print the same. The
 exit code after a failure is 1 as there, also after a mistake in the options; some failures of kafka-consumer-groups
-and kafka-share-groups are printed with exit code 0, as there. What differs:
+and kafka-share-groups are printed with exit code 0, as there. The differences:
 
 - after a mistake in the options, one sentence and a hint at `--help` replace the list of options;
 - a broker that does not answer is an error at once, not after a minute;

@@ -91,7 +91,7 @@ def configuration() -> str:
             parts += [f"## {_title(area)}", _purpose(area), _key_list(used)]
     parts += ["## Topics", _key_list(key for key in TOPIC_KEYS.values() if key.used)]
     parts += ["## Group configs", _GROUPS_HEAD, _group_list()]
-    parts += ["## Security and limits", _SECURITY_HEAD, _table(("area", "keys", "what they do here"), security_rows())]
+    parts += ["## Security and limits", _SECURITY_HEAD, _table(("area", "keys", "effect"), security_rows())]
     parts += ["## Kafka's keys without effect", _UNUSED_HEAD]
     parts += [f"**{_title(area)}:** {_names(_keys_of(area))}" for area in AREAS]
     parts.append(f"**Topics:** {_names(TOPIC_KEYS.values())}")
@@ -117,11 +117,11 @@ _GROUPS_HEAD = """\
 the broker's value. A value must be within the broker's bounds; if the bounds change later, it is limited to them."""
 
 _SECURITY_HEAD = """\
-What protects a broker from its clients, and what does not: every key about limits, connections, TLS, SASL,
-authorization and quotas. A listener of PLAINTEXT asks nobody who they are: everybody is `User:ANONYMOUS` there, who
-without an authorizer ([access.md](access.md)) may do everything. How TLS and SASL are set up is in
-[operations.md](../operations.md#tls). Their keys may have the prefix `listener.name.<listener>.`, in lower case.
-A data directory that Barnabas makes has the mode 0700, its files 0600, whatever the umask is."""
+These are all keys about limits, connections, TLS, SASL, authorization and quotas. On a listener with PLAINTEXT every
+client is `User:ANONYMOUS`, who may do everything without an authorizer ([access.md](access.md)).
+[operations.md](../operations.md#tls) describes TLS and SASL. Their keys may have the prefix
+`listener.name.<listener>.`, in lower case. A data directory that Barnabas makes has the mode 0700, its files 0600,
+independent of the umask."""
 
 _UNUSED_HEAD = "Setting one of these has no effect and logs a warning."
 
@@ -192,13 +192,13 @@ _COMPATIBILITY_HEAD = """\
 Compared with Apache Kafka 4.4.0. A served API is served in all versions, except those that Kafka marks as unstable.
 ApiVersions offers exactly these, with one exception: it names Produce from version 0 on, as Kafka 4 does, since older
 librdkafka does not produce compressed records otherwise (KAFKA-18659). A request of the versions 0 to 2 closes the
-connection. GetTelemetrySubscriptions and PushTelemetry are always answered, and offered where
-`barnabas.metrics.listener` is set: Kafka offers them where a plug-in receives the metrics."""
+connection. GetTelemetrySubscriptions and PushTelemetry are always answered, but offered only if
+`barnabas.metrics.listener` is set: Kafka offers them only if a plug-in receives the metrics."""
 
 
 _OF_CONTROLLERS = """\
 A process with the role of the controller serves these on the listeners of `controller.listener.names`, to brokers of
-Barnabas and of Kafka and to tools with `--bootstrap-controller`. Fetch is of the metadata log, from version 12 on."""
+Barnabas and of Kafka and to tools with `--bootstrap-controller`. Fetch reads the metadata log, from version 12 on."""
 
 
 def _served_row(key: ApiKey) -> tuple[str, str, str, str]:

@@ -1,7 +1,7 @@
-"""The config keys that limit what clients can do to a broker, and what each does here: a table of a generated page.
+"""The config keys that limit clients, by area: a table of a generated page.
 
-Every key under a prefix is in the table, so a new one cannot be forgotten. Of a key that Barnabas acts on the table has
-its documentation; of the others, what happens if it is set.
+Every key under a prefix is in the table, so a new one cannot be forgotten. The table says what happens if a key is set
+that has no effect in Barnabas; the other keys are described in the sections of the page.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Area(NamedTuple):
     prefixes: tuple[str, ...]
     """The beginnings of the names, or whole names."""
     otherwise: str
-    """What happens if a key of the area is set that Barnabas does not act on."""
+    """What happens if a key of the area is set that has no effect."""
 
 
 AREAS: Final = (
@@ -125,15 +125,15 @@ AREAS: Final = (
 
 
 def rows() -> Iterator[tuple[str, str, str]]:
-    """(area, keys, what they do): a row for each key that Barnabas acts on, and one for the others of an area."""
+    """(area, keys, effect): a row for the keys with an effect of an area, and one for the others."""
     for area in AREAS:
         keys = [key for name, key in sorted(BROKER_KEYS.items()) if name.startswith(area.prefixes)]
-        for key in keys:
-            if key.used:
-                yield area.title, _name(key), key.doc
+        used = [_name(key) for key in keys if key.used]
+        if used:
+            yield area.title, ", ".join(used), "described above"
         idle = [_name(key) for key in keys if not key.used]
         if idle:
-            yield area.title, ", ".join(idle), f"Not acted on: {area.otherwise}."
+            yield area.title, ", ".join(idle), f"none: {area.otherwise}"
 
 
 def _name(key: ConfigKey[Any]) -> str:

@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-from barnabas.storage.batch_content import Budget, ContentLimits, check_records, check_size
+from barnabas.storage.batch_content import (
+    SMALLEST_RECORD,
+    Budget,
+    ContentLimits,
+    UnfinishedCheck,
+    check_records,
+    check_size,
+)
 from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.batches.crc import crc32c
 from barnabas.wire.batches.records import CODEC_MASK, CONTROL_BIT, CRC_START, HEADER_SIZE, MAGIC, MAGIC_OFFSET, Codec
@@ -18,6 +25,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 Origin = Literal["client", "coordinator", "replication"]
 """The source of an append: clients are checked fully, coordinators may write control batches, leaders are trusted."""
 
+_CODEC_AND_CONTROL = CODEC_MASK | CONTROL_BIT
 _LAST_CODEC = int(max(Codec))  # computed once: iterating over an enum costs as much as all other checks
 
 
@@ -62,44 +70,66 @@ def _raise_too_short(records: memoryview, position: int) -> None:
     )
 
 
-def check_batches(
+def check_batches(records: memoryview, limits: BatchLimits, origin: Origin, now_ms: int) -> list[BatchHeader]:
+    """Validate the batches in `records`; their headers. KafkaError with Kafka's code for the first problem."""
+    if origin == "client":
+        header = check_client_batch(records, limits, now_ms)
+        assert isinstance(header, BatchHeader)  # without a budget all is checked
+        return [header]
+    headers = split_batches(records)
+    for header in headers:  # only batches from clients are untrusted
+        _check_whole(records, header, limits)
+        check_size(header)
+    return headers
+
+
+def check_client_batch(
     records: memoryview,
     limits: BatchLimits,
-    origin: Origin,
     now_ms: int,
     budget: Budget | None = None,
     *,
     is_validated: bool = False,
-) -> list[BatchHeader]:
-    """Validate the batches in `records`; their headers. KafkaError with Kafka's code for the first problem.
+) -> BatchHeader | UnfinishedCheck:
+    """Validate the only batch in `records`, which a client has sent; its header. KafkaError as of `check_batches`.
 
-    Raises UnfinishedCheck when the records of a client's batch take more than `budget`; call it again with
-    `is_validated` when the rest has been done.
+    What is left of the validation is returned if its records take more than `budget`; call this again with
+    `is_validated` when that has been done.
     """
-    headers = split_batches(records)
-    if origin == "client":
-        if len(headers) != 1:
-            raise KafkaError(
-                ErrorCode.INVALID_RECORD,
-                f"A produce request must contain one record batch per partition, not {len(headers)}",
-            )
-        _check_client_batch(headers[0])
-    for header in headers:
-        if header.size > limits.max_message_bytes:
-            raise KafkaError(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"The record batch has {header.size} bytes, more than max.message.bytes of {limits.max_message_bytes}",
-            )
-        at = header.position
-        if crc32c(records[at + CRC_START : at + header.size]) != header.crc:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "The CRC of the record batch does not match its bytes")
+    size = len(records)
+    if size < HEADER_SIZE:
+        split_batches(records)  # which raises its error
+    header = BatchHeader(records, 0, 0)
+    if header.magic != MAGIC or header.size != size:
+        headers = split_batches(records)
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"A produce request must contain one record batch per partition, not {len(headers)}",
+        )
+    if header.base_offset or header.attributes & _CODEC_AND_CONTROL > _LAST_CODEC or header.producer_id >= 0:
+        _check_client_fields(header)
+    _check_whole(records, header, limits)
+    count = header.record_count
+    if count != header.last_offset + 1 or count <= 0 or count * SMALLEST_RECORD > size - HEADER_SIZE:
         check_size(header)
-        if origin == "client" and not is_validated:  # only batches from clients are untrusted
-            check_records(records, header, limits, now_ms, budget)
-    return headers
+    if is_validated:
+        return header
+    return check_records(records, header, limits, now_ms, budget) or header
 
 
-def _check_client_batch(header: BatchHeader) -> None:
+def _check_whole(records: memoryview, header: BatchHeader, limits: BatchLimits) -> None:
+    """Check the size and the CRC of a batch."""
+    if header.size > limits.max_message_bytes:
+        raise KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"The record batch has {header.size} bytes, more than max.message.bytes of {limits.max_message_bytes}",
+        )
+    at = header.position
+    if crc32c(records[at + CRC_START : at + header.size]) != header.crc:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "The CRC of the record batch does not match its bytes")
+
+
+def _check_client_fields(header: BatchHeader) -> None:
     if header.base_offset != 0:
         raise KafkaError(
             ErrorCode.INVALID_RECORD, f"The base offset of a produced record batch must be 0, not {header.base_offset}"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
-from barnabas.client.groups.assignors import assign_range, assign_round_robin
+from barnabas.client.groups.member import assign_range, assign_round_robin
 from tests.support.processes.commands import COMMAND
 from tests.support.waiting import wait_for
 

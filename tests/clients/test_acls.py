@@ -10,8 +10,8 @@ from functools import partial
 
 import pytest
 
-from tests.conftest import StartBroker
 from tests.support.jvm.kafka_tools import Tools
+from tests.support.processes.brokers_of_run import StartBroker
 from tests.support.processes.server import Server
 
 confluent_kafka = pytest.importorskip("confluent_kafka")

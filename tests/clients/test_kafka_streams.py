@@ -10,8 +10,8 @@ import pytest
 
 from compat.kafka_streams.application import DEADLINE_S, Application
 from tests.clients.exchange import Directory
-from tests.conftest import Brokers
 from tests.support.jvm.kafka_tools import run_tool
+from tests.support.processes.brokers_of_run import Brokers
 from tests.support.waiting import wait_for
 
 SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**32))))

@@ -15,9 +15,8 @@ from barnabas.cli.serve.cluster import cluster_options
 from barnabas.cli.serve.run import UsageError, parser
 from barnabas.supervise import drains, plan, state
 from barnabas.supervise.balance import Assignment, Impossible, Placed, drain, rebalance
-from barnabas.supervise.members import Members
+from barnabas.supervise.members import Members, node_ports
 from barnabas.supervise.options import ClusterOptions
-from barnabas.supervise.ports import node_ports
 from tests.support.cases import for_each
 
 CONTROLLERS = [plan.Controller(3000, "127.0.0.1", 29093)]

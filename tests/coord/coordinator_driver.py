@@ -33,9 +33,9 @@ class CoordinatorDriver:
             assert not result.records
         for key, value in result.records:
             self.append(key, value)
-        for ticket, message, _ in result.replies:
-            assert ticket not in self.answers, "answered twice"
-            self.answers[ticket] = message
+        for reply in result.replies:
+            assert reply.ticket not in self.answers, "answered twice"
+            self.answers[reply.ticket] = reply.made()
         return result
 
     def advance(self, seconds):

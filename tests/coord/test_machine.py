@@ -20,7 +20,7 @@ def test_a_failed_result_replies_with_the_error():
 
     result.on_failure(undo)
     instead = result.failed(ErrorCode.NOT_COORDINATOR, AT)
-    assert [(ticket, message) for ticket, message, _ in instead.replies] == [
+    assert [(reply.ticket, reply.made()) for reply in instead.replies] == [
         ("plain", "answer"),
         ("erring", "error 16"),
         ("undone", 0),

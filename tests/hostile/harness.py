@@ -24,13 +24,13 @@ from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.processes.warm_server import WarmServer
+from tests.support.requests.absurd_values import HEALTHY_TOPIC
 from tests.support.requests.raw_client import RawClient
 
 STALL_LIMIT_S = 0.250
 """How long a healthy client may wait, in CPU seconds of the broker."""
 MEMORY_LIMIT = 300 << 20
 """The peak of the broker's resident memory during an attack, bytes."""
-HEALTHY_TOPIC = "healthy"
 CLIENT_ID = "healthy"
 WAIT_S = 60.0
 CALM_PAUSE_S = 0.1

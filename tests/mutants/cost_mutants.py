@@ -18,8 +18,8 @@ COSTS = (
     Mutant(
         "access-checked-without-an-authorizer",
         "broker/apis/produce.py",
-        "    if ctx.broker.authorizer is not None:\n        check_access(ctx, request)\n",
-        "    check_access(ctx, request)\n",
+        "    if ctx.broker.authorizer is not None:\n        _check_access(ctx, request)\n",
+        "    _check_access(ctx, request)\n",
         _TEST,
     ),
     Mutant(

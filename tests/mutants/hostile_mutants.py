@@ -145,8 +145,8 @@ HOSTILE = (
     Mutant(
         "last-record-skipped-by-its-length",
         "wire/batches/record_lengths.py",
-        " and plain_record_end(data, pos, count - 1) == len(data)\n",
-        " and pos <= len(data)\n",
+        "    return plain_record_end(data, last, count - 1) == len(data)\n",
+        "    return last <= len(data)\n",
         "tests/broker/produce/test_produce_validation.py::test_nonsense_is_refused_and_leaves_no_trace",
     ),
     Mutant(
@@ -165,18 +165,19 @@ HOSTILE = (
     ),
     Mutant(
         "transaction-not-verified-again-after-slices",
-        "broker/apis/produce_late.py",
-        "    if verify is None:\n",
-        "    if True:\n",
+        "broker/apis/produce.py",
+        "    producers = _unverified(ctx, request, [(late.topic, late.data, None) for late in valid])\n",
+        "    producers = {}\n",
         "tests/broker/transactions/test_large_transactional_batches.py::"
         "test_a_transaction_that_ends_during_the_validation_of_a_batch_does_not_get_it",
     ),
     Mutant(
         "acks-0-behind-a-large-batch-not-in-order",
-        "broker/apis/produce_late.py",
-        "    return respond_in_steps(ctx, _steps(ctx, request, response, appends, verify))\n",
-        "    outcome = respond_in_steps(ctx, _steps(ctx, request, response, appends, verify))\n"
-        "    return outcome if request.acks else None\n",
+        "broker/apis/produce.py",
+        "    return _finish(ctx, request, response, progress)\n",
+        "    from barnabas.broker.waiting import start\n\n"
+        "    work = _finish(ctx, request, response, progress)\n"
+        "    return work if request.acks else start(work, ctx.broker.loop.slices, lambda _: None) and None\n",
         "tests/broker/produce/test_produce_validation.py::test_acks_0_stays_in_order_too",
     ),
     Mutant(

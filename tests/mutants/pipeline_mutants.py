@@ -67,7 +67,7 @@ PIPELINE = (
     ),
     Mutant(
         "files-of-other-runs-counted",
-        "barnabas/spark/report/files.py",
+        "barnabas/spark/report/report.py",
         ' if entry["modificationTime"] >= since_ms]',
         "]",
         f"{_REPORT}::test_files_are_counted_from_the_log_of_files",

@@ -183,9 +183,9 @@ REPLICATION = (
     ),
     Mutant(
         "produce-waits-for-ever",
-        "broker/apis/replicated_produce.py",
-        "            answer.error_code = int(ErrorCode.REQUEST_TIMED_OUT)\n        self._finish()\n",
-        "            answer.error_code = int(ErrorCode.REQUEST_TIMED_OUT)\n",
+        "broker/apis/produce_response.py",
+        "                code = await until(loop.timers, deadline, future, ErrorCode.REQUEST_TIMED_OUT)\n",
+        "                code = await future\n",
         _R + "TestProduce::test_an_isr_that_shrinks_below_the_minimum_times_out",
     ),
     Mutant(

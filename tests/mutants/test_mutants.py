@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tests.mutants.all import MUTANTS
 from tests.mutants.mutant import ROOT, Mutant
-from tests.structure.statements import statements
 from tests.support.cases import for_each
+from tests.support.source import statements
 
 
 @for_each("mutant", MUTANTS, ids=lambda mutant: mutant.name)

@@ -106,11 +106,9 @@ TRANSACTIONS = (
     ),
     Mutant(
         "write-without-its-partition-in-the-transaction",
-        "broker/apis/transactional_produce.py",
-        "            if not has_open_transaction(partition, header.producer_id, header.producer_epoch):\n",
-        "            if partition.index > 0 and not has_open_transaction(\n"
-        "                partition, header.producer_id, header.producer_epoch\n"
-        "            ):\n",
+        "broker/apis/transaction_verification.py",
+        "                if not has_open_transaction(partition, producer_id, epoch):\n",
+        "                if partition.index > 0 and not has_open_transaction(partition, producer_id, epoch):\n",
         _RUNS,
     ),
     Mutant(

@@ -24,8 +24,8 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 WIDTH: Final = 100
 REACHED: Final = (
     *("clock:AsyncClock", "clock:Clock", "faults:AsyncFaults", "faults:AsyncHeld", "faults:AsyncRule", "faults:Faults"),
-    *("faults:Held", "faults:Rule", "requests:Request", "snapshot:AsyncSnapshot", "snapshot:Snapshot", "cluster:End"),
-    *("clients:AiokafkaClients", "clients:ConfluentClients", "clients:KafkaPythonClients"),
+    *("faults:Held", "faults:Rule", "cluster:Request", "cluster:AsyncSnapshot", "cluster:Snapshot", "cluster:End"),
+    *("fixtures.clients:AiokafkaClients", "fixtures.clients:ConfluentClients", "fixtures.clients:KafkaPythonClients"),
 )
 """Classes of objects that a test gets from a cluster or from a fixture; it does not import them."""
 

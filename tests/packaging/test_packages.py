@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 import barnabas
-from tests.structure.imports import PACKAGES
 from tests.support.archives import unpack
 from tests.support.processes.server import ROOT
+from tests.support.source import PACKAGES
 from tests.support.trees import Environment, InstalledServer, copy_tree
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(300)]

@@ -6,26 +6,17 @@ Anchors are those that GitHub makes of headings. Links to other machines are not
 from __future__ import annotations
 
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from tests.support.blocks import ROOT, markdown_files
 from tests.support.cases import for_each
 
-ROOT = Path(__file__).resolve().parents[2]
 _ANCHOR = re.compile(r'<a (?:id|name)="([^"]+)">')
-
-
-def _markdown_files() -> list[str]:
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
-    listed = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False).stdout.split()
-    found = listed or [str(path.relative_to(ROOT)) for path in ROOT.glob("[!.]*/**/*.md")]
-    return sorted(name for name in found if (ROOT / name).exists())
 
 
 def _tokens(text: str) -> Iterator[Token]:
@@ -74,13 +65,13 @@ def broken_links(name: str, text: str) -> list[str]:
     return broken
 
 
-@for_each("name", _markdown_files())
+@for_each("name", markdown_files())
 def test_links_lead_to_files_and_headings(name: str) -> None:
     assert broken_links(name, (ROOT / name).read_text(encoding="utf-8")) == []
 
 
 def test_all_pages_are_looked_at() -> None:
-    assert {"README.md", "docs/operations.md", "compat/README.md"} <= set(_markdown_files())
+    assert {"README.md", "docs/operations.md", "compat/README.md"} <= set(markdown_files())
 
 
 def test_a_broken_link_is_found() -> None:

@@ -6,7 +6,7 @@ Blocks of code, tables, and lines that are one link or one piece of code may be 
 from __future__ import annotations
 
 from scripts.pages.prose import format_page, paragraph, sentences
-from tests.pages.test_links import ROOT, _markdown_files
+from tests.support.blocks import ROOT, markdown_files
 from tests.support.cases import for_each
 
 COLUMNS = 3
@@ -26,7 +26,7 @@ def cells_with_sentences(page: str) -> list[str]:
     ]
 
 
-@for_each("name", [name for name in _markdown_files() if name not in OTHERWISE])
+@for_each("name", [name for name in markdown_files() if name not in OTHERWISE])
 def test_a_page_has_one_sentence_a_line(name: str) -> None:
     page = (ROOT / name).read_text(encoding="utf-8")
     assert page == format_page(page), f"run `python -m scripts.pages.prose {name}`"

@@ -18,8 +18,8 @@ from barnabas.spark.job import BatchCounts
 from barnabas.spark.jobs import find_job
 from barnabas.spark.jobs.restore import ArchiveToRead, RestoreConfig
 from barnabas.spark.progress import Batch, Totals, read_batch
-from barnabas.spark.report.files import files_since
 from barnabas.spark.report.numbers import column_texts
+from barnabas.spark.report.report import files_since
 from barnabas.spark.report.screen import COLUMNS, NARROW, Screen
 from barnabas.spark.run import Run
 from barnabas.spark.settings.config import JobConfig

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.spark.report.files import files_since
+from barnabas.spark.report.report import files_since
 from tests.pipeline.runs import consume, header, produce, run_here
 
 ETL = """

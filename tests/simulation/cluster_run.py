@@ -11,8 +11,9 @@ from barnabas.wire.messages import topics as tp
 from tests.simulation.cluster_checks import check_images
 from tests.simulation.cluster_node import RESTART_S
 from tests.simulation.cluster_world import REPLICAS, ClusterWorld
-from tests.simulation.consumer import Reader, Records
+from tests.simulation.consumer import Reader
 from tests.simulation.process import Process, Steps
+from tests.support.requests.fetch import Records
 
 if TYPE_CHECKING:
     from barnabas.wire.schema import Message

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.wire.batches.records import ControlRecordType, control_record_type, iter_batches, iter_records
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import fetch as f
 from barnabas.wire.messages import offsets as o
+from tests.support.requests.fetch import Records, committed_records
 
 if TYPE_CHECKING:
     from tests.simulation.process import Process, Steps
@@ -18,9 +18,6 @@ RETRIABLE = frozenset(
     {E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR, E.UNSTABLE_OFFSET_COMMIT}
 )
 _NOT_SERVED = frozenset({E.NOT_LEADER_OR_FOLLOWER, E.UNKNOWN_TOPIC_OR_PARTITION, E.KAFKA_STORAGE_ERROR})
-
-Records = list[tuple[int, bytes]]
-"""Offsets and values."""
 
 
 class Reader:
@@ -64,24 +61,6 @@ class Reader:
                 advanced[partition] = positions[partition]
                 values += [value for _, value in records]
         return advanced, values
-
-
-def committed_records(position: int, found: f.FetchResponsePartitionData) -> tuple[int, Records]:
-    """The next position, and the records of a response without those of aborted transactions."""
-    aborted = sorted(found.aborted_transactions or (), key=lambda one: one.first_offset)
-    ongoing: set[int] = set()
-    records: Records = []
-    for batch in iter_batches(bytes(found.records or b""), partial_ok=True):
-        while aborted and aborted[0].first_offset <= batch.last_offset:
-            ongoing.add(aborted.pop(0).producer_id)
-        if batch.is_control:
-            (marker,) = iter_records(batch)
-            if control_record_type(marker) == ControlRecordType.ABORT:
-                ongoing.discard(batch.producer_id)
-        elif not (batch.is_transactional and batch.producer_id in ongoing):
-            records += [(one.offset, one.value or b"") for one in iter_records(batch) if one.offset >= position]
-        position = max(position, batch.next_offset)
-    return position, records
 
 
 def committed_offsets(process: Process, group: str, topic: str, partitions: list[int]) -> Steps[dict[int, int] | None]:

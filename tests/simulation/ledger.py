@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from tests.simulation.consumer import Records
+    from tests.support.requests.fetch import Records
 
 
 @dataclass

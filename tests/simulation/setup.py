@@ -13,14 +13,14 @@ from barnabas.wire.messages import fetch as f
 from barnabas.wire.messages import topics as tp
 from barnabas.wire.registry import message_for
 from barnabas.wire.types import chunk_bytes
-from tests.simulation.consumer import committed_records
+from tests.support.requests.fetch import committed_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from barnabas.wire.schema import Message
-    from tests.simulation.consumer import Records
     from tests.simulation.world import World
+    from tests.support.requests.fetch import Records
 
 
 def ask_directly(world: World, request: Message, version: int) -> Any:

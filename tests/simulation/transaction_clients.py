@@ -13,9 +13,9 @@ from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, P
 from tests.simulation.writer import TRANSACTIONS, Writer, think_time_s
 
 if TYPE_CHECKING:
-    from tests.simulation.consumer import Records
     from tests.simulation.process import Process, Steps
     from tests.simulation.processes import Processes
+    from tests.support.requests.fetch import Records
 
 IN, OUT = "in", "out"
 PARTITIONS = 2

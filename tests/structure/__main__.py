@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from tests.structure.imports import ROOT
 from tests.structure.picture import Picture
+from tests.support.source import ROOT
 
 FILE = ROOT / "docs" / "structure.svg"
 

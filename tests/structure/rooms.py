@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.structure.imports import Graph, circles, import_graph
+from tests.support.source import Graph, circles, import_graph
 
 SPLIT = ("broker", "coord", "kit", "tools")
 """Packages whose own packages are rooms; the other packages in `barnabas` are one room each."""

@@ -20,7 +20,9 @@ block without a marker is a mistake. `<!-- test: setup` and further lines are a 
 from __future__ import annotations
 
 import re
+import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -97,3 +99,14 @@ def _block(name: str, token: Token, marker: tuple[int, str, str] | None) -> Bloc
     if how in ("skip", "soak", "targets") and len(argument.split()) < 3:
         raise PageError(f"{name}:{line}: the marker {how!r} needs a reason, not {argument!r}")
     return Block(name, line, language, token.content, how, argument)
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def markdown_files() -> list[str]:
+    """The paths of all pages, from the root."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
+    listed = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False).stdout.split()
+    found = listed or [str(path.relative_to(ROOT)) for path in ROOT.glob("[!.]*/**/*.md")]
+    return sorted(name for name in found if (ROOT / name).exists())

@@ -17,7 +17,7 @@ from tests.support.processes.forking import ForkServer
 
 FORKS = ForkServer(
     *("pytest", *(f"_pytest.{name}" for name in default_plugins)),
-    *("barnabas.testing.broker", "barnabas.testing.clients", "barnabas.testing.cluster"),
+    *("barnabas.testing.broker", "barnabas.testing.fixtures.clients", "barnabas.testing.cluster"),
     *("confluent_kafka.admin", "kafka", "aiokafka"),
 )
 ARGUMENTS = ("-q", "-p", "no:cacheprovider", "-W", "ignore")

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from barnabas.testing import Broker, Cluster, RefusedError
-from barnabas.testing.clients import AiokafkaClients, ConfluentClients, KafkaPythonClients
+from barnabas.testing.fixtures.clients import AiokafkaClients, ConfluentClients, KafkaPythonClients
 from barnabas.testing.process import BrokerProcess
 from tests.support.processes.commands import run_barnabas
 

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 
 from barnabas.testing import Broker, Cluster, RefusedError
-from barnabas.testing.durations import seconds_of
+from barnabas.testing.clock import seconds_of
 from tests.support.cases import for_each
 from tests.support.processes.commands import run_barnabas
 

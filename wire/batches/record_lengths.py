@@ -19,6 +19,8 @@ HOPS_PER_UNIT: Final = 4
 _SMALLEST_LENGTH = 12  # zig-zag: attributes, two deltas, two lengths and the header count are six bytes
 _LONGEST_RUN = 1024
 _RETRY_AFTER = 16
+_ONE_BYTE_DELTAS, _TWO_BYTE_DELTAS = 64, 8128
+"""How many records have an offset delta of one byte, and of two."""
 
 
 def hop(data: bytes | memoryview, pos: int, most: int) -> tuple[int, int]:
@@ -73,33 +75,78 @@ def lengths_fit(data: bytes | memoryview, count: int) -> bool:
     pos = plain_record_end(data, 0, 0)
     if count == 1 or not pos:
         return pos == len(data)
-    if pos * count == len(data) and _have_same_length(data, pos, count):
-        return plain_record_end(data, pos * (count - 1), count - 1) == len(data)
-    pos, hops = hop(data, pos, count - 2)
-    return hops == count - 2 and plain_record_end(data, pos, count - 1) == len(data)
+    last = _start_of_last_equal(data, pos, count)
+    if not last:
+        last, hops = hop(data, pos, count - 2)
+        if hops != count - 2:
+            return False
+    return plain_record_end(data, last, count - 1) == len(data)
 
 
-def _have_same_length(data: bytes | memoryview, size: int, count: int) -> bool:
-    """Whether `data` is `count` records of `size` bytes by their lengths, of one or two bytes; False if not sure."""
+def _start_of_last_equal(data: bytes | memoryview, size: int, count: int) -> int:
+    """Where the last of `count` records starts that differ by their offset deltas only; 0 if that is not sure.
+
+    The first one has `size` bytes; from the delta 64 on, which has one byte more, each has `size + 1`. Producers send
+    such batches of records of one size. The lengths of one or two bytes of all records are compared at once.
+    """
+    end = len(data)
     first, second = data[0], data[1]
-    if bytes(data[::size]) != bytes((first,)) * count:
-        return False
-    return first < 0x80 or (second < 0x80 and bytes(data[1::size]) == bytes((second,)) * count)
+    if first > 0x7F < second or count > _ONE_BYTE_DELTAS + _TWO_BYTE_DELTAS:
+        return 0
+    longer = count - _ONE_BYTE_DELTAS
+    start = end if longer <= 0 else size * _ONE_BYTE_DELTAS
+    if start + longer * (size + 1) != end if longer > 0 else size * count != end:
+        return 0
+    shorter = min(count, _ONE_BYTE_DELTAS)
+    if bytes(data[:start:size]) != bytes((first,)) * shorter:
+        return 0
+    if first > 0x7F and bytes(data[1:start:size]) != bytes((second,)) * shorter:
+        return 0
+    if longer <= 0:
+        return end - size
+    if first & 0x7F == 0x7E:
+        return 0  # the length of the longer ones has other bytes
+    if bytes(data[start :: size + 1]) != bytes((first + 2,)) * longer:
+        return 0
+    if first > 0x7F and bytes(data[start + 1 :: size + 1]) != bytes((second,)) * longer:
+        return 0
+    return end - size - 1
 
 
 def plain_record_end(data: bytes | memoryview, start: int, index: int) -> int:
-    """Where the record with offset delta `index` at `start` ends; 0 if it is not valid, or has headers."""
+    """Where the record with offset delta `index` at `start` ends; 0 if it is not valid, or has headers.
+
+    Numbers of one byte, and lengths of two, are decoded here: a call for each costs more than all of it.
+    """
     try:
-        length, pos = record_varint(data, start)
+        length, second = data[start : start + 2]
+        if length < 0x80:
+            pos = start + 1
+        elif second < 0x80:
+            length, pos = length & 0x7F | second << 7, start + 2
+        else:
+            length, pos = record_varint(data, start)
         stop = pos + (length >> 1)
-        pos = pos + 2 if data[pos + 1] < 0x80 else record_varlong(data, pos + 1)[1]
-        delta, pos = record_varint(data, pos)
+        _, timestamp, delta, size = data[pos : pos + 4]  # attributes, and the key's size
+        if timestamp | delta | size < 0x80:
+            pos += 4
+        else:
+            pos = pos + 2 if timestamp < 0x80 else record_varlong(data, pos + 1)[1]
+            delta, pos = record_varint(data, pos)
+            size, pos = record_varint(data, pos)
         if length & 1 or delta != index << 1:
             return 0
-        for _ in range(2):
+        if not size & 1:
+            pos += size >> 1
+        size, second = data[pos : pos + 2]  # of the value
+        if size < 0x80:
+            pos += 1
+        elif second < 0x80:
+            size, pos = size & 0x7F | second << 7, pos + 2
+        else:
             size, pos = record_varint(data, pos)
-            if not size & 1:
-                pos += size >> 1
+        if not size & 1:
+            pos += size >> 1
         return stop if pos + 1 == stop and not data[pos] else 0
-    except (IndexError, CorruptRecord):  # the caller looks closer
+    except (IndexError, ValueError, CorruptRecord):  # the caller looks closer
         return 0

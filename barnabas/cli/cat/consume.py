@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import sys
 from collections.abc import Callable, Iterator
 from time import monotonic
@@ -12,17 +13,71 @@ import click
 
 from barnabas.cli.cat.options import Options
 from barnabas.cli.cat.properties import choice
-from barnabas.cli.cat.unpack import parse_serdes
 from barnabas.cli.options.escapes import compile_format, printable
 from barnabas.cli.options.offset_spec import OffsetSpec, resolve_offset_specs
 from barnabas.cli.records.record_json import shown_json
-from barnabas.client.errors import NotFound
+from barnabas.client.errors import ClientError, NotFound
 from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, list_offsets
 from barnabas.client.reader import Position, Reader
 from barnabas.wire.batches.records import Record
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
+
+# --- kcat's deserializers (-s): a pack string such as `>iq` or `hs` turns bytes into text
+
+NUMBERS = "bBhHiIqQ"
+LETTERS = f"<>{NUMBERS}cs$"
+
+
+class Unpacker:
+    """One pack string. Numbers are printed in decimal, one after the other, as kcat does."""
+
+    def __init__(self, pack: str) -> None:
+        wrong = next((letter for letter in pack if letter not in LETTERS), None)
+        if not pack or wrong is not None:
+            what = f"has {wrong!r}" if wrong is not None else "is empty"
+            raise click.BadParameter(f"the pack string {pack!r} {what}; there are {LETTERS}", param_hint="-s")
+        self.pack = pack
+
+    def __call__(self, data: bytes) -> bytes:
+        """The text of `data`. ClientError if it does not fit."""
+        order, at, out = ">", 0, b""
+        for letter in self.pack:
+            if letter in "<>":
+                order = letter
+            elif letter == "$":
+                if at < len(data):
+                    raise ClientError(
+                        f"expected the end of the value, but {len(data) - at} bytes remain (-s {self.pack})"
+                    )
+            elif letter == "s":
+                out, at = out + data[at:], len(data)
+            else:
+                size = 1 if letter == "c" else struct.calcsize(order + letter)
+                if at + size > len(data):
+                    left = len(data) - at
+                    raise ClientError(f"{letter} needs {size} bytes, but {left} remain (-s {self.pack})")
+                piece, at = data[at : at + size], at + size
+                out += piece if letter == "c" else b"%d" % struct.unpack(order + letter, piece)[0]
+        return out
+
+
+def parse_serdes(texts: tuple[str, ...]) -> tuple[Unpacker | None, Unpacker | None]:
+    """The unpackers of key and value."""
+    key: Unpacker | None = None
+    value: Unpacker | None = None
+    for text in texts:
+        if text.startswith("key="):
+            key = Unpacker(text[4:])
+        elif text.startswith("value="):
+            value = Unpacker(text[6:])
+        else:
+            key = value = Unpacker(text)
+    return key, value
+
+
+# --- messages
 
 TopicPartition = tuple[str, int]
 Render = Callable[[TopicPartition, Record], bytes]

@@ -10,7 +10,7 @@ import click
 
 from barnabas.cli.completion.install import INSTALLED, Places
 from barnabas.cli.completion.shells import SHELLS, script
-from barnabas.cli.help_pages import Group
+from barnabas.cli.groups import Group
 from barnabas.terminal.notes import note
 
 

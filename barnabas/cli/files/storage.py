@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.help_pages import Group
+from barnabas.cli.groups import Group
 from barnabas.cli.options.parameters import output_option
+from barnabas.coord.cluster.image import UnknownMetadataError
+from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.storage import layout
 from barnabas.storage.directories.foreign import partition_in, refuse_cluster
 from barnabas.storage.directories.meta_properties import DataDirMismatch
 from barnabas.storage.files import File, Files, ReadOnlyFiles
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import Row, is_document, show, show_rows
+from barnabas.tools.dump.metadata_image import read_image
+from barnabas.wire.errors import KafkaError, ProtocolError
+from barnabas.wire.types import ONE_UUID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +28,25 @@ if TYPE_CHECKING:
     from barnabas.storage.checking.findings import DirectoryReport, Finding, PartitionReport
     from barnabas.storage.checking.repair import Loss
     from barnabas.storage.layout import TopicPartition
+
+# --- the topic ids of the metadata
+
+
+def read_topic_ids(paths: Iterable[str]) -> dict[str, bytes] | None:
+    """Topic -> id from the metadata log in one of the directories; None without a log that can be replayed."""
+    files = ReadOnlyFiles()
+    for path in paths:
+        directory = f"{path}/{layout.partition_dir_name(CLUSTER_METADATA_TOPIC, 0)}"
+        if files.exists(directory):
+            try:
+                image = read_image(files, directory)
+            except (OSError, KafkaError, ProtocolError, UnknownMetadataError):
+                return None  # the check of the metadata log itself says what is wrong
+            return {topic.name: topic.topic_id for topic in image.topics.values()} | {CLUSTER_METADATA_TOPIC: ONE_UUID}
+    return None
+
+
+# --- the commands
 
 DAMAGED = 1
 WITHOUT = {
@@ -55,7 +80,6 @@ def check(data_dirs: tuple[str, ...], output: str) -> int:
     broker corrects, like a torn tail after a power failure, are notices. If a broker is running, data that is being
     written may look torn.
     """
-    from barnabas.cli.files.topic_ids import read_topic_ids
     from barnabas.storage.checking.check import check_directory
 
     reports = []
@@ -154,7 +178,6 @@ def recover(data_dirs: tuple[str, ...], topic: str | None, partition: int | None
     if partition is not None and topic is None:
         raise click.UsageError("--partition needs --topic")
     code = 0
-    from barnabas.cli.files.topic_ids import read_topic_ids
 
     paths = [_log_dir(path) for path in data_dirs]
     topic_ids = read_topic_ids(paths)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
+from time import sleep, time_ns
 from typing import TYPE_CHECKING
 
 import click
@@ -11,12 +13,43 @@ import click
 from barnabas.cli.group.lags import Lag, headline, lags_of, total_lag
 from barnabas.cli.group.listing import existing_groups
 from barnabas.cli.options.parameters import connect, listing_options
+from barnabas.cli.options.times import iso_time
 from barnabas.terminal.notes import note, say
+from barnabas.terminal.screen import can_redraw
 from barnabas.terminal.tables import is_document, show, show_rows, spaced
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
     from barnabas.client.groups.views import GroupView
+
+# --- --watch
+CLEAR = "\x1b[H\x1b[2J"
+
+
+def watch(prepare: Callable[[], Callable[[], None]], interval_s: float, count: int | None, output: str) -> None:
+    """Call what `prepare` returns, which prints, every `interval_s` seconds, `count` times or until Ctrl-C.
+
+    `prepare` fetches everything first, so that the screen is cleared only when there is something to print.
+    """
+    redraws = can_redraw(sys.stdout) and not is_document(output)
+    shown = 0
+    while True:
+        draw = prepare()
+        now = iso_time(time_ns() // 1_000_000)
+        if redraws:
+            sys.stdout.write(CLEAR)
+            click.echo(f"every {interval_s:g} s, at {now}; Ctrl-C ends")
+        elif not is_document(output):
+            click.echo(f"{'' if shown == 0 else chr(10)}at {now}")
+        draw()
+        sys.stdout.flush()
+        shown += 1
+        if shown == count:
+            return
+        sleep(interval_s)
+
+
+# --- describe
 
 Row = dict[str, object]
 Described = tuple["GroupView", list[Lag]]
@@ -57,7 +90,6 @@ def describe(
     barnabas group describe readers --watch
     barnabas group describe 'app-*' --lag-over 1000
     """
-    from barnabas.cli.group.watch import watch
     from barnabas.client.groups.views import view_groups
 
     if lag_over is not None and view != "offsets":

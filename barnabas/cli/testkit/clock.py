@@ -6,11 +6,10 @@ from typing import Any
 
 import click
 
-from barnabas.cli.help_pages import Group
-from barnabas.cli.options.date import Date
+from barnabas.cli.groups import Group
 from barnabas.cli.options.duration import Duration
 from barnabas.cli.options.parameters import output_option
-from barnabas.cli.options.times import iso_time
+from barnabas.cli.options.times import Date, iso_time
 from barnabas.cli.testkit.control_channel import control_options, perform
 from barnabas.terminal.tables import show_fields
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from barnabas.cli.lazy_group import LazyGroup
+from barnabas.cli.groups import LazyGroup
 
 COMMANDS = {
     "list": ("barnabas.cli.topic.listing:list_", ""),

@@ -1,4 +1,4 @@
-"""Consumer groups as kafka-consumer-groups needs them: members of both protocols, with epochs and targets."""
+"""Groups as kafka-consumer-groups and kafka-share-groups need them: their members, with epochs and targets."""
 
 from __future__ import annotations
 
@@ -19,6 +19,58 @@ from barnabas.wire.messages.groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from barnabas.wire.messages.share_groups import (
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
+
+# --- share groups (KIP-932)
+
+
+class ShareMember(NamedTuple):
+    """A member of a share group."""
+
+    member_id: str
+    host: str
+    client_id: str
+    epoch: int
+    assignment: list[TopicPartition]
+
+
+class ShareGroup(NamedTuple):
+    """A share group with its members."""
+
+    state: str
+    epoch: int
+    assignment_epoch: int
+    members: list[ShareMember]
+    coordinator: str
+
+
+def describe_share_group(cluster: Cluster, group: str) -> ShareGroup:
+    """One share group; KafkaError(GROUP_ID_NOT_FOUND) with the broker's message."""
+
+    def attempt(deadline: float) -> ShareGroup:
+        node = cluster.coordinator(group, deadline)
+        (found,) = node.call(ShareGroupDescribeRequest(group_ids=[group]), ShareGroupDescribeResponse, deadline).groups
+        raise_for(found.error_code, f"group {group!r}", found.error_message)
+        members = [
+            ShareMember(
+                one.member_id,
+                one.client_host,
+                one.client_id,
+                one.member_epoch,
+                [(topic.topic_name, index) for topic in one.assignment.topic_partitions for index in topic.partitions],
+            )
+            for one in found.members
+        ]
+        where = coordinator_text(cluster, node)
+        return ShareGroup(found.group_state, found.group_epoch, found.assignment_epoch, members, where)
+
+    return cluster.retry(attempt)
+
+
+# --- consumer groups
 
 CLASSIC_MEMBER = 0
 """ConsumerGroupDescribe's member type of a member that uses the classic protocol."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +21,6 @@ from typing import TYPE_CHECKING
 
 from barnabas.spark.activity import saying
 from barnabas.spark.demo import checks, flights, topics
-from barnabas.spark.demo.broker import running_broker
 from barnabas.spark.demo.page import Timing, write_page
 from barnabas.spark.demo.steps import FILE, Steps
 from barnabas.spark.demo.summary import SummaryTable, summary_tables
@@ -35,6 +36,41 @@ from barnabas.terminal.tables import show_rows
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import SparkSession
+
+# --- the broker
+
+STOP_TIMEOUT_S = 30
+
+
+@contextmanager
+def running_broker(work: Path) -> Iterator[str]:
+    """Run a broker with its data in `work`; yields its address. PipelineError if it does not start.
+
+    It has its own process group, so Ctrl-C is sent only to the demonstration, which then stops the broker.
+    """
+    ready = work / "broker-ready"
+    command = [sys.executable, "-m", "barnabas", "serve", "--listen", "127.0.0.1:0", "--ready-file", str(ready)]
+    command += ["--data-dir", str(work / "broker")]
+    log = work / "broker.log"
+    with log.open("ab") as errors:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, process_group=0
+        )
+    try:
+        assert process.stdout is not None
+        if not process.stdout.readline():  # the ready line, written after the ready file; empty if the broker exited
+            raise PipelineError(f"the broker did not start: {log.read_text().strip().splitlines()[-1:]}")
+        yield ready.read_text().strip()
+    finally:
+        process.terminate()
+        try:
+            process.communicate(timeout=STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+
+# --- the demonstration
 
 INTERRUPTED = 130
 

@@ -6,6 +6,7 @@ Plots are for runs of several batches; a line through one or two points shows no
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -13,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import jinja2
 from matplotlib.figure import Figure
+from pyarrow import fs
 
 from barnabas.spark.errors import MistakeError, PipelineError
-from barnabas.spark.report.files import files_since
 from barnabas.spark.report.numbers import column_texts, is_number
 
 if TYPE_CHECKING:
@@ -23,6 +24,50 @@ if TYPE_CHECKING:
 
     from barnabas.spark.progress import Batch
     from barnabas.spark.run import Run
+
+# --- the files that a run has written, from the log of files that Spark keeps beside them
+
+LOG = "_spark_metadata"
+
+
+class Files(NamedTuple):
+    """What was written."""
+
+    number: int
+    size: int
+    """Bytes."""
+
+
+def files_since(directory: str, since: datetime) -> Files | None:
+    """The files written since a time; None if there is no log of files, or it cannot be read."""
+    try:
+        if "://" in directory:
+            files, root = fs.FileSystem.from_uri(directory.replace("s3a://", "s3://"))
+        else:
+            files, root = fs.LocalFileSystem(), str(Path(directory).resolve())
+        found = files.get_file_info(fs.FileSelector(f"{root}/{LOG}"))
+        logs = [info.path for info in found if _is_log(info, since)]
+        entries = {path: size for log in logs for path, size in _entries(files, log, since)}
+    except (OSError, ValueError):
+        return None
+    return Files(len(entries), sum(entries.values()))
+
+
+def _is_log(info: fs.FileInfo, since: datetime) -> bool:
+    """Whether this is the log of batches, written since then."""
+    is_batch = info.base_name.removesuffix(".compact").isdecimal()
+    return is_batch and (info.mtime is None or info.mtime.timestamp() >= int(since.timestamp()))
+
+
+def _entries(files: fs.FileSystem, path: str, since: datetime) -> list[tuple[str, int]]:
+    with files.open_input_stream(path) as file:
+        lines = bytes(file.read()).decode().splitlines()[1:]
+    entries = [json.loads(line) for line in lines]
+    since_ms = int(since.timestamp()) * 1000
+    return [(entry["path"], entry["size"]) for entry in entries if entry["modificationTime"] >= since_ms]
+
+
+# --- the page
 
 TEMPLATE = Path(__file__).with_name("report.html")
 SIZE = (9, 3)

@@ -18,14 +18,45 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError
+
 from barnabas.spark.activity import saying
 from barnabas.spark.errors import INSTALL, MistakeError, PipelineError
-from barnabas.spark.session.artifacts import move_artifacts
 from barnabas.spark.session.jars import PACKAGES, jar_settings
 from barnabas.spark.session.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# --- Spark's directory of artifacts
+
+OWNER = "org.apache.spark.sql.artifact.ArtifactManager$"
+
+
+def move_artifacts(spark: SparkSession) -> None:
+    """Let Spark use a temporary directory of Java, which is deleted when it ends.
+
+    Spark 4.0 creates `artifacts/` where the program was started, and leaves it there; where that directory is read-only
+    the first query fails. No setting changes it, so its lazy value is set before Spark computes it. If another version
+    of Spark has no such field, nothing is changed.
+    """
+    jvm = spark._jvm
+    assert jvm is not None
+    try:
+        owner = jvm.java.lang.Class.forName(OWNER)
+        value, is_computed = owner.getDeclaredField("artifactRootDirectory"), owner.getDeclaredField("bitmap$0")
+        value.setAccessible(True)
+        is_computed.setAccessible(True)
+        if is_computed.get(None):
+            return
+        temporary = jvm.java.lang.System.getProperty("java.io.tmpdir")
+        value.set(None, jvm.org.apache.spark.util.Utils.createTempDir(temporary, "spark-artifacts").toPath())
+        is_computed.set(None, True)
+    except Py4JError:
+        return
+
+
+# --- the session
 
 ATTEMPTS = 4
 """How often a task is tried, as in a cluster (`spark.task.maxFailures`, which Spark ignores on one machine)."""

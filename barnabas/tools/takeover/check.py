@@ -6,19 +6,53 @@ so that one run tells all of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.config.load import load_options
 from barnabas.terminal.notes import note, say
 from barnabas.tools.takeover.controllers import check_controllers
 from barnabas.tools.takeover.directories import check_directories
 from barnabas.tools.takeover.features import check_metadata
-from barnabas.tools.takeover.keys import check_certificates, check_keys
 from barnabas.tools.takeover.verdict import Verdict
 from barnabas.wire.configdef import ConfigError
 
 if TYPE_CHECKING:
     from barnabas.broker.config.options import ServeOptions
+    from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.tools.takeover.verdict import Verdict
+
+# --- keys that Barnabas does not act on, and whose effect an operator counts on
+
+RELIED_ON: Final = {
+    "config.providers": "Barnabas does not look values up, so that ${...} would be taken as it is written",
+    "remote.log.storage.system.enable": "Barnabas has no tiered storage, so that segments there cannot be read",
+}
+"""Key -> what would be lost without it."""
+_OFF: Final = {"", "false"}
+
+
+def check_certificates(config: ServerConfig, verdict: Verdict) -> None:
+    """Add why the key stores and trust stores cannot be used."""
+    if config.tls_listeners or config.tls_targets:
+        from barnabas.broker.security.tls import Tls
+
+        try:
+            Tls(config)
+        except ConfigError as error:
+            verdict.refuse(str(error))
+
+
+def check_keys(config: ServerConfig, verdict: Verdict) -> None:
+    """Add what the keys that are set stand for."""
+    for name, why in RELIED_ON.items():
+        if config.static.get(name, "").strip() not in _OFF:
+            verdict.refuse(f"{name} is set: {why}")
+    for text in config.warnings:
+        if text.split(" ", 1)[0] not in RELIED_ON:
+            verdict.note(text)
+
+
+# --- the check
 
 EXIT_OK, EXIT_AGAINST = 0, 2
 

@@ -16,6 +16,6 @@ ALLOW_EVERYONE_IF_NO_ACL_FOUND = boolean(
     "allow.everyone.if.no.acl.found",
     False,
     MEDIUM,
-    "Whether everybody may use a resource that no ACL concerns; otherwise only super users may.",
+    "Whether every user may use a resource without ACLs; otherwise only super users may.",
     used=True,
 )

@@ -43,7 +43,7 @@ AUTHORIZER_CLASS_NAME = string(
     "non-null string",
     LOW,
     "Whether ACLs decide what a principal may do: org.apache.kafka.metadata.authorizer.StandardAuthorizer, or barnabas "
-    "for short. With another class the broker does not start. Without one everybody may do everything.",
+    "for short. With another class the broker does not start. Without one every user may do everything.",
     used=True,
 )
 AUTO_CREATE_TOPICS_ENABLE = boolean(
@@ -363,7 +363,7 @@ CONTROLLER_QUOTA_WINDOW_NUM = integer(
     11,
     "[1,...]",
     LOW,
-    "Samples kept for controller_mutation_rate: what all of them allow may be changed at once.",
+    "Samples kept for controller_mutation_rate: the amount that all samples allow may be used at once.",
     used=True,
 )
 CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS = integer(
@@ -379,8 +379,8 @@ QUOTA_WINDOW_NUM = integer(
     11,
     "[1,...]",
     LOW,
-    "Samples kept for quotas of clients and addresses; what all but one allow may be used at once, of "
-    "max.connection.creation.rate too.",
+    "Samples kept for quotas of clients and addresses, and for max.connection.creation.rate: the amount that all "
+    "samples but one allow may be used at once.",
     used=True,
 )
 QUOTA_WINDOW_SIZE_SECONDS = integer(

@@ -26,7 +26,7 @@ LOG_CLEANER_BACKOFF_MS = long(
     15000,
     "[0,...]",
     MEDIUM,
-    "Time the cleaner sleeps when nothing needs compaction.",
+    "Time the cleaner sleeps when no log needs compaction.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )

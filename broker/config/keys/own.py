@@ -11,9 +11,9 @@ LOG_SYNC = string(
     None,
     f"[{ALWAYS}, {INTERVAL}, {OS}]",
     HIGH,
-    "When records are flushed to disk. always: before they are acknowledged and readable. interval: within "
-    "log.flush.interval.ms, by default a second. os: when the operating system does it, as in Kafka. The default is "
-    "always if a data directory is configured, and os for a temporary one.",
+    "When records are flushed to disk. With always: before they are acknowledged and readable. With interval: within "
+    "log.flush.interval.ms, by default a second. With os: when the operating system does it, as in Kafka. The default "
+    "is always if a data directory is configured, and os for a temporary one.",
     used=True,
 )
 
@@ -22,9 +22,9 @@ REQUEST_MAX_ELEMENTS = integer(
     30_000,
     "[1,...]",
     MEDIUM,
-    "Most elements that a request may have: those of all its arrays, nested ones too, and tagged fields. The "
-    "connection of a request with more is closed, before they take memory and time. The default is what CreateTopics "
-    "of 10,000 topics with assigned replicas has; no request within it holds others up for more than 250 ms.",
+    "Most elements of a request: all elements of its arrays, also of nested ones, and tagged fields. The connection of "
+    "a request with more is closed before it takes memory and time. The default fits CreateTopics of 10,000 topics "
+    "with assigned replicas; no request within it delays other clients by more than 250 ms.",
     used=True,
 )
 
@@ -44,7 +44,7 @@ UNAUTHENTICATED_CONNECTIONS_MAX = integer(
     "[1,...]",
     MEDIUM,
     "Most connections at a time that have not authenticated yet. Further ones wait until they are accepted: for "
-    "another to be authenticated or closed, or for the oldest, which is closed once it has had two seconds.",
+    "another to be authenticated or closed, or for the oldest, which is closed after two seconds.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -66,10 +66,10 @@ PRODUCE_VALIDATION = string(
     LENGTHS,
     f"[{FULL}, {LENGTHS}, {HEADER}]",
     MEDIUM,
-    "What is checked of the batches that clients produce. header: what header, length and CRC tell. lengths: also that "
-    "the records fill the batch by their lengths, as many as counted, and the first and the last one completely. full: "
-    "every field of every record, as in Kafka. For lengths and full, compressed batches are decompressed. Where a "
-    "topic's configs need it (compaction, limits for timestamps in the past), batches are always checked fully.",
+    "The checks of produced batches. With header: the header, the length and the CRC. With lengths: also that the "
+    "records fill the batch by their lengths and are as many as counted, and all fields of the first and the last one. "
+    "With full: every field of every record, as in Kafka. For lengths and full, compressed batches are decompressed. "
+    "If a topic's configs need it (compaction, limits for timestamps in the past), batches are always checked fully.",
     dynamic=CLUSTER_WIDE,
     used=True,
 )
@@ -80,8 +80,8 @@ LOG_READ_CHECK_CRCS = boolean(
     LOW,
     "Whether the CRC of each record batch is checked before it is sent to a reader. A batch with a wrong one, which "
     "was damaged on the disk, fails the reads that cross it (KAFKA_STORAGE_ERROR), and in a cluster another replica in "
-    "sync leads the partition instead. Without it clients check CRCs, as with Kafka. Records are read into memory for "
-    "that, instead of being sent from the file by the kernel.",
+    "sync leads the partition instead. If false, only clients check CRCs, as with Kafka. For the check records are "
+    "read into memory, instead of being sent from the file by the kernel.",
     used=True,
 )
 
@@ -90,8 +90,8 @@ GROUPS_MAX = integer(
     100_000,
     "[1,...]",
     MEDIUM,
-    "Most groups of all types on this broker, those that only commit offsets included. A member that would create "
-    "another one is answered GROUP_MAX_SIZE_REACHED, a commit POLICY_VIOLATION.",
+    "Most groups of all types on this broker, including groups that only commit offsets. A member that would create "
+    "another group is answered GROUP_MAX_SIZE_REACHED, a commit POLICY_VIOLATION.",
     used=True,
 )
 GROUP_MEMBER_MAX_BYTES = integer(
@@ -99,8 +99,8 @@ GROUP_MEMBER_MAX_BYTES = integer(
     1_048_576,
     "[1,...]",
     MEDIUM,
-    "Most bytes that a group holds of what one member sends: its subscription with the data of its assignor, its "
-    "assignment, its topology. A request with more is answered INVALID_REQUEST.",
+    "Most bytes that a group keeps of one member: its subscription with the data of its assignor, its assignment, its "
+    "topology. A request with more is answered INVALID_REQUEST.",
     used=True,
 )
 GROUP_MAX_BYTES = integer(
@@ -108,7 +108,7 @@ GROUP_MAX_BYTES = integer(
     33_554_432,
     "[1,...]",
     MEDIUM,
-    "Most bytes that a group holds of what all its members send. A request that would add more is answered "
+    "Most bytes that a group keeps of all its members. A request that would add more is answered "
     "GROUP_MAX_SIZE_REACHED.",
     used=True,
 )
@@ -117,8 +117,8 @@ GROUP_MEMBERS_MAX = integer(
     20_000,
     "[1,...]",
     MEDIUM,
-    "Most members of a group of any type, each of which takes about 1.5 KB. A further one is answered "
-    "GROUP_MAX_SIZE_REACHED. Kafka's keys for each type (group.max.size, group.consumer.max.size ...) hold as well.",
+    "Most members of a group of any type, each of which takes about 1.5 KB. Another member is answered "
+    "GROUP_MAX_SIZE_REACHED. Kafka's keys for each type (group.max.size, group.consumer.max.size ...) apply as well.",
     used=True,
 )
 TRANSACTIONAL_IDS_MAX = integer(
@@ -134,22 +134,22 @@ PARTITION_PRODUCERS_MAX = integer(
     20_000,
     "[1,...]",
     MEDIUM,
-    "Most producer ids whose last batches a partition remembers. For another one those are forgotten that have written "
-    "nothing for 15 minutes, by the timestamps of their records; if there are none it is answered POLICY_VIOLATION. In "
-    "Kafka producer.id.expiration.ms is the only limit.",
+    "Most producer ids whose last batches a partition remembers. For another producer id, the ids that have not "
+    "written for 15 minutes, by the timestamps of their records, are removed; if there are none, it is answered "
+    "POLICY_VIOLATION. In Kafka producer.id.expiration.ms is the only limit.",
     used=True,
 )
 
 
 def _metadata_limit(name: str, default: int, what: str) -> ConfigKey[int]:
-    text = f"Most {what} that there may be. A request that would make more is answered POLICY_VIOLATION."
+    text = f"Most {what}. A request that would make more is answered POLICY_VIOLATION."
     return integer(name, default, "[0,...]", MEDIUM, text, used=True)
 
 
-PARTITIONS_MAX = _metadata_limit("barnabas.partitions.max", 200_000, "partitions, of all topics together,")
+PARTITIONS_MAX = _metadata_limit("barnabas.partitions.max", 200_000, "partitions of all topics together")
 ACLS_MAX = _metadata_limit("barnabas.acls.max", 100_000, "ACLs")
 SCRAM_CREDENTIALS_MAX = _metadata_limit(
-    "barnabas.scram.credentials.max", 100_000, "credentials of SCRAM, each of a user and a mechanism,"
+    "barnabas.scram.credentials.max", 100_000, "credentials of SCRAM, each of a user and a mechanism"
 )
 DELEGATION_TOKENS_MAX = _metadata_limit("barnabas.delegation.tokens.max", 10_000, "delegation tokens")
 DELEGATION_TOKENS_OF_OWNER_MAX = _metadata_limit(
@@ -167,8 +167,8 @@ METRICS_LISTENER = string(
     "",
     MEDIUM,
     "Address, host:port, on which a broker answers GET /metrics over HTTP in Prometheus' text format: a few figures of "
-    "its own, and what clients push (KIP-714). Clients are told of that API only when this key is set. There is no "
-    "authentication: listen on a loopback or a private address.",
+    "its own, and the metrics that clients push (KIP-714). ApiVersions offers that API to clients only when this key "
+    "is set. There is no authentication: listen on a loopback or a private address.",
     used=True,
 )
 CLIENT_METRICS_MAX_BYTES = integer(
@@ -176,7 +176,7 @@ CLIENT_METRICS_MAX_BYTES = integer(
     33_554_432,
     "[1,...]",
     LOW,
-    "Most memory, about, for the metrics that clients have pushed. Beyond it those are forgotten whose client has "
-    "pushed longest ago.",
+    "Most memory, about, for the metrics that clients push. Above it, the metrics of the client that pushed least "
+    "recently are dropped.",
     used=True,
 )

@@ -1,8 +1,13 @@
-"""The responses to JoinGroup and SyncGroup."""
+"""The responses to JoinGroup and SyncGroup.
+
+Those of all members of a generation are made one by one, when each is sent, of what the group was when it began.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from barnabas.coord.groups.classic.member import NO_ASSIGNMENT
 from barnabas.wire.errors import ErrorCode
@@ -11,6 +16,10 @@ from barnabas.wire.messages.groups import JoinGroupResponse, JoinGroupResponseMe
 if TYPE_CHECKING:
     from barnabas.coord.groups.classic.group import ClassicGroup
     from barnabas.coord.groups.classic.member import ClassicMember
+
+R = TypeVar("R")
+Answer: TypeAlias = R | Callable[[], R]
+"""A response, or what makes it when it is sent."""
 
 UNKNOWN_MEMBER_ID = ""
 """The member id in requests of members that have none yet."""
@@ -23,25 +32,41 @@ def join_error(member_id: str, error: ErrorCode) -> JoinGroupResponse:
 
 def joined(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
     """The response with the current generation; only the leader gets the list of members."""
-    return JoinGroupResponse(
-        members=members_for_leader(group) if member_id == group.leader else [],
-        member_id=member_id,
-        generation_id=group.generation,
-        protocol_name=group.protocol,
-        protocol_type=group.protocol_type,
-        leader=group.leader or "",
-    )
+    return joined_answers(group)(member_id)()
 
 
-def members_for_leader(group: ClassicGroup) -> list[JoinGroupResponseMember]:
-    """The metadata of all members for the selected protocol, from which the leader makes the assignment."""
-    protocol = group.protocol or ""
-    return [
-        JoinGroupResponseMember(
-            member_id=member.member_id, group_instance_id=member.instance_id, metadata=member.metadata(protocol)
+def joined_answers(group: ClassicGroup) -> Callable[[str], Callable[[], JoinGroupResponse]]:
+    """As `joined`, for each member by its id: what the group is now goes into responses that are made later."""
+    generation, protocol, protocol_type = group.generation, group.protocol, group.protocol_type
+    leader = group.leader or ""
+
+    def made(member_id: str) -> JoinGroupResponse:
+        return JoinGroupResponse(
+            member_id=member_id,
+            generation_id=generation,
+            protocol_name=protocol,
+            protocol_type=protocol_type,
+            leader=leader,
         )
-        for member in group.members.values()
-    ]
+
+    def made_for_leader(members: list[tuple[str, str | None, bytes]]) -> JoinGroupResponse:
+        response = made(leader)
+        response.members = [
+            JoinGroupResponseMember(member_id=member_id, group_instance_id=instance_id, metadata=metadata)
+            for member_id, instance_id, metadata in members
+        ]
+        return response
+
+    def answer(member_id: str) -> Callable[[], JoinGroupResponse]:
+        return partial(made, member_id) if member_id != leader else partial(made_for_leader, for_leader(group))
+
+    return answer
+
+
+def for_leader(group: ClassicGroup) -> list[tuple[str, str | None, bytes]]:
+    """Id, instance id and metadata for the selected protocol of all members: the leader makes the assignment of it."""
+    protocol = group.protocol or ""
+    return [(member.member_id, member.instance_id, member.metadata(protocol)) for member in group.members.values()]
 
 
 def sync_error(error: ErrorCode) -> SyncGroupResponse:
@@ -54,6 +79,16 @@ def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
     return SyncGroupResponse(
         protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=bytes(assignment)
     )
+
+
+def synced_answers(group: ClassicGroup) -> Callable[[bytes], Callable[[], SyncGroupResponse]]:
+    """As `synced`, for each assignment: what the group is now goes into responses that are made later."""
+    protocol, protocol_type = group.protocol, group.protocol_type
+
+    def made(assignment: bytes) -> SyncGroupResponse:
+        return SyncGroupResponse(protocol_type=protocol_type, protocol_name=protocol, assignment=bytes(assignment))
+
+    return lambda assignment: partial(made, assignment)
 
 
 def static_rejoined(

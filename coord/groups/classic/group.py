@@ -149,6 +149,8 @@ class ClassicGroup:
         """The protocol of the next generation: of those that all members support, the one that most prefer."""
         everyone = len(self.members)
         candidates = {name for name, supporters in self.protocols.items() if supporters == everyone}
+        if len(candidates) == 1:
+            return candidates.pop()
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return votes.most_common(1)[0][0]
 

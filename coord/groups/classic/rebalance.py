@@ -8,10 +8,17 @@ rebalance timeout; the leader's has the assignment.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from barnabas.coord.groups import records
-from barnabas.coord.groups.classic.answers import UNKNOWN_MEMBER_ID, join_error, joined, sync_error, synced
+from barnabas.coord.groups.classic.answers import (
+    UNKNOWN_MEMBER_ID,
+    join_error,
+    joined_answers,
+    sync_error,
+    synced_answers,
+)
 from barnabas.coord.groups.classic.member import NO_ASSIGNMENT, ClassicMember
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.machine import Moment, Result
@@ -19,6 +26,7 @@ from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from barnabas.coord.groups.classic.answers import Answer
     from barnabas.coord.groups.classic.group import ClassicGroup
     from barnabas.coord.groups.config import GroupConfig
     from barnabas.coord.machine import Ticket
@@ -63,10 +71,11 @@ class Rebalance:
     def prepare(self, group: ClassicGroup, at: Moment, result: Result) -> None:
         """Start a rebalance. Members with a parked SyncGroup have to join again."""
         if group.state is GroupState.COMPLETING_REBALANCE:
+            refused = partial(sync_error, ErrorCode.REBALANCE_IN_PROGRESS)
             for member in group.members.values():
                 member.assignment = NO_ASSIGNMENT
                 if member.sync_ticket is not None:
-                    self.answer_sync(member, sync_error(ErrorCode.REBALANCE_IN_PROGRESS), result)
+                    self.answer_sync(member, refused, result)
                     self.renew_session(group, member, at)
         group.pending_syncs.clear()
         self._timers.cancel(TimerKey("sync", group.group_id))
@@ -106,8 +115,9 @@ class Rebalance:
         if group.state is GroupState.EMPTY:
             result.records.append(records.group_metadata(group.group_id, group.to_record({})))
             return
+        answers = joined_answers(group)
         for member in group.members.values():
-            self.answer_join(member, joined(group, member.member_id), result)
+            self.answer_join(member, answers(member.member_id), result)
             self.renew_session(group, member, at)
             member.is_new = False
             group.pending_syncs[member.member_id] = None
@@ -140,10 +150,10 @@ class Rebalance:
     def store_assignment(self, group: ClassicGroup, assignments: dict[str, bytes], at: Moment, result: Result) -> None:
         """Write the leader's assignment. Once it is in the log, the group is Stable and SyncGroups are answered."""
         result.records.append(records.group_metadata(group.group_id, group.to_record(assignments)))
+        answers = synced_answers(group)
         for member in group.members.values():
             if member.sync_ticket is not None:
-                answer = synced(group, assignments.get(member.member_id, NO_ASSIGNMENT))
-                result.reply(member.sync_ticket, answer, sync_error)
+                result.reply(member.sync_ticket, answers(assignments.get(member.member_id, NO_ASSIGNMENT)), sync_error)
                 member.sync_ticket = None
                 # The session could not expire while the SyncGroup was parked; it starts again now.
                 self.renew_session(group, member, at)
@@ -222,14 +232,14 @@ class Rebalance:
         member.sync_ticket = ticket
 
     @staticmethod
-    def answer_join(member: ClassicMember, answer: JoinGroupResponse, result: Result) -> None:
+    def answer_join(member: ClassicMember, answer: Answer[JoinGroupResponse], result: Result) -> None:
         """Answer the member's parked JoinGroup, if there is one."""
         if member.join_ticket is not None:
             result.reply(member.join_ticket, answer)
             member.join_ticket = None
 
     @staticmethod
-    def answer_sync(member: ClassicMember, answer: SyncGroupResponse, result: Result) -> None:
+    def answer_sync(member: ClassicMember, answer: Answer[SyncGroupResponse], result: Result) -> None:
         """Answer the member's parked SyncGroup, if there is one."""
         if member.sync_ticket is not None:
             result.reply(member.sync_ticket, answer)

@@ -19,7 +19,7 @@ def topics_in(metadata: Iterable[bytes]) -> frozenset[str] | None:
     """All topics of these `ConsumerProtocolSubscription`s together; None when one of them cannot be read."""
     topics: set[str] = set()
     try:
-        for subscription in metadata:
+        for subscription in set(metadata):  # most members of a group send the same
             topics.update(_topics(subscription))
     except ProtocolError:
         return None

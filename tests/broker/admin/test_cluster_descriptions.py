@@ -59,6 +59,18 @@ def test_a_fenced_broker_is_not_listed_and_its_replicas_are_offline(cluster) -> 
     assert [one.offline_replicas for one in described(cluster)] == [[3], [3], [3]]
 
 
+def test_clients_are_never_told_that_there_is_no_broker(cluster) -> None:
+    """librdkafka forgets every address then, the ones it was given too, and asks nobody again."""
+    asked = cluster.brokers[1]
+    for one in list(asked.broker.image.brokers.values()):
+        change = m.BrokerRegistrationChangeRecord(broker_id=one.id, broker_epoch=one.epoch, fenced=1)
+        cluster.commit_to(asked, change)
+    answer = metadata(cluster)
+    assert [(one.node_id, one.port) for one in answer.brokers] == [(1, 9092), (2, 9092), (3, 9092)]
+    assert answer.controller_id == -1
+    assert [one.leader_id for one in answer.topics[0].partitions] == [-1, -1, -1]
+
+
 def test_an_unregistered_broker_is_offline(cluster) -> None:
     cluster.commit(m.UnregisterBrokerRecord(broker_id=3, broker_epoch=3))
     assert metadata(cluster).topics[0].partitions[2].error_code == E.LEADER_NOT_AVAILABLE

@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from barnabas.cli.files.topic_ids import read_topic_ids
+from barnabas.cli.files.storage import read_topic_ids
 from barnabas.storage import layout
 from barnabas.storage.checking.check import check_directory
 from barnabas.storage.checking.repair import Repair

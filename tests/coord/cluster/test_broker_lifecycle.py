@@ -24,8 +24,8 @@ from barnabas.wire.messages.metadata_records import (
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
-from tests.support.brokers_of_controller import SESSION_S, Brokers
 from tests.support.cases import for_each
+from tests.support.controller.brokers import SESSION_S, Brokers
 
 # Registration
 

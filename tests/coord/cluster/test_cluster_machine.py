@@ -30,7 +30,7 @@ from barnabas.wire.messages.topics import (
 )
 from barnabas.wire.schema import Message
 from barnabas.wire.steps import result_of
-from tests.support.brokers_of_controller import SESSION_S, Brokers
+from tests.support.controller.brokers import SESSION_S, Brokers
 from tests.support.volume import how_many
 
 IDS = (1, 2, 3, 4)

@@ -13,8 +13,8 @@ from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequestAlterConfigsResource,
     ListConfigResourcesRequest,
 )
-from tests.coord.cluster.worlds import Settings, World
 from tests.support.cases import for_each
+from tests.support.controller.worlds import Settings, World
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)

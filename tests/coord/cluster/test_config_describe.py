@@ -9,7 +9,7 @@ from barnabas.wire.messages.configs import (
     DescribeConfigsResult,
 )
 from barnabas.wire.messages.metadata_records import ConfigRecord
-from tests.coord.cluster.worlds import Settings, World
+from tests.support.controller.worlds import Settings, World
 
 TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
 

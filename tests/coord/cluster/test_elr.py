@@ -16,8 +16,8 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest
 from barnabas.wire.messages.metadata_records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
 from barnabas.wire.steps import result_of
-from tests.support.brokers_of_controller import Brokers
 from tests.support.cases import for_each
+from tests.support.controller.brokers import Brokers
 
 MIN_ISR = "min.insync.replicas"
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3

@@ -29,8 +29,8 @@ from barnabas.wire.messages.configs import (
 )
 from barnabas.wire.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.schema import Message
-from tests.coord.cluster.worlds import World, same
 from tests.support.cases import for_each
+from tests.support.controller.worlds import World, same
 from tests.support.volume import how_many
 
 EXAMPLES = how_many("BARNABAS_EXAMPLES", 20)

@@ -6,7 +6,7 @@ from barnabas.coord.cluster.node_records import election_records, shutdown_recor
 from barnabas.coord.cluster.topic_image import NO_LEADER
 from barnabas.wire.messages.metadata_records import PartitionChangeRecord
 from barnabas.wire.schema import Message
-from tests.coord.cluster.worlds import World
+from tests.support.controller.worlds import World
 
 
 def leaderless(world: World, topic: str, index: int, **changes: list[int]) -> None:

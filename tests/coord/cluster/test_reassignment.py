@@ -20,8 +20,8 @@ from barnabas.wire.messages.topics import (
     ReassignablePartition,
     ReassignableTopic,
 )
-from tests.support.brokers_of_controller import Brokers
 from tests.support.cases import for_each
+from tests.support.controller.brokers import Brokers
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

@@ -26,8 +26,8 @@ from barnabas.wire.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
 )
-from tests.coord.cluster.worlds import World
 from tests.support.cases import for_each
+from tests.support.controller.worlds import World
 from tests.support.steps import counted
 
 

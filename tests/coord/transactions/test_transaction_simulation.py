@@ -104,8 +104,8 @@ class World:
         self.synced = len(self.log)
         ready, self.unsynced = self.unsynced, []
         for _, result in ready:
-            for ticket, message, _ in result.replies:
-                ticket(message)
+            for reply in result.replies:
+                reply.ticket(reply.made())
             for markers in result.markers:
                 for partition in sorted(markers.partitions):
                     self.mark_soon(self.coordinator, markers, partition)

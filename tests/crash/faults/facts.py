@@ -26,9 +26,8 @@ from barnabas.wire.messages.offsets import (
 )
 from tests.crash.faults.session import Session
 from tests.crash.faults.sharing import TOPIC, ShareMember
-from tests.simulation.consumer import committed_records
 from tests.support.disks.broken import require
-from tests.support.requests.fetch import at, fetch
+from tests.support.requests.fetch import at, committed_records, fetch
 
 Place = tuple[str, int]
 """Topic and partition."""

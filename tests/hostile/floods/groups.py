@@ -23,7 +23,7 @@ from barnabas.wire.messages.share_groups import ShareFetchRequest, ShareGroupHea
 from barnabas.wire.schema import Message
 from tests.hostile.floods.requests import create
 from tests.hostile.floods.run import Flood, Run
-from tests.hostile.harness import HEALTHY_TOPIC
+from tests.support.requests.absurd_values import HEALTHY_TOPIC
 
 BATCH = 50
 """Requests of a step."""

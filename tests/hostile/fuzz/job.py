@@ -29,9 +29,9 @@ from tests.hostile.fuzz.doors import DOORS, SECRET, SECRET_TOPIC, settings
 from tests.hostile.fuzz.mutations import Mutations
 from tests.hostile.fuzz.traffic import Traffic
 from tests.hostile.fuzz.watch import BrokerEndedError, Watch
-from tests.hostile.harness import HEALTHY_TOPIC, HealthyClient, Victim
+from tests.hostile.harness import HealthyClient, Victim
 from tests.support.processes.server import free_port
-from tests.support.requests.absurd_values import PARTITIONS, TOPICS, Absurd, Learned, served
+from tests.support.requests.absurd_values import HEALTHY_TOPIC, PARTITIONS, TOPICS, Absurd, Learned, served
 from tests.support.requests.raw_client import RawClient
 
 ROUND = 200_000

@@ -79,7 +79,7 @@ class BarnabasCluster(BarnabasServer):
 
 def _following_ports(count: int) -> int:
     """The first of so many free ports in a row; the others are not reserved."""
-    from barnabas.supervise.ports import is_free
+    from barnabas.supervise.members import is_free
 
     while True:
         first = free_port()

@@ -21,9 +21,10 @@ from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscriptio
 from barnabas.wire.messages.topics import CreatePartitionsRequest, CreateTopicsRequest
 from barnabas.wire.schema import Message
 from barnabas.wire.types import ONE_UUID, ZERO_UUID
-from tests.hostile.harness import HEALTHY_TOPIC
 from tests.support.requests.random_batches import some_records
 
+HEALTHY_TOPIC = "healthy"
+"""The topic of the healthy client: no request names it."""
 TOPICS = ("orders", "payments.eu", "payments_eu2", "compacted")
 """Topics that exist from the start."""
 PARTITIONS = 3

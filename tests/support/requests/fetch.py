@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.wire.batches.records import iter_batches, iter_records
+from barnabas.wire.batches.records import ControlRecordType, control_record_type, iter_batches, iter_records
 from barnabas.wire.messages.fetch import (
     FetchRequest,
     FetchRequestFetchPartition,
@@ -54,3 +54,27 @@ def values(answer: FetchResponsePartitionData) -> list[tuple[int, bytes | None]]
             found += [(record.offset, record.value) for record in iter_records(one)]
         data = data[size:]
     return found
+
+
+Records = list[tuple[int, bytes]]
+"""Offsets and values."""
+
+
+def committed_records(position: int, fetched: FetchResponsePartitionData) -> tuple[int, Records]:
+    """The next position, and the records of a response without those of aborted transactions."""
+    aborted = sorted(fetched.aborted_transactions or (), key=lambda transaction: transaction.first_offset)
+    ongoing: set[int] = set()
+    records: Records = []
+    for view in iter_batches(bytes(fetched.records or b""), partial_ok=True):
+        while aborted and aborted[0].first_offset <= view.last_offset:
+            ongoing.add(aborted.pop(0).producer_id)
+        if view.is_control:
+            (marker,) = iter_records(view)
+            if control_record_type(marker) == ControlRecordType.ABORT:
+                ongoing.discard(view.producer_id)
+        elif not (view.is_transactional and view.producer_id in ongoing):
+            records += [
+                (record.offset, record.value or b"") for record in iter_records(view) if record.offset >= position
+            ]
+        position = max(position, view.next_offset)
+    return position, records

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.spark.session.artifacts import move_artifacts
+from barnabas.spark.session.spark import move_artifacts
 from tests.support.jvm.jars import jars
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from barnabas.cli.kafka_tools.group import offset_resets
 
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
-    from barnabas.client.tools.share_groups import ShareGroup
+    from barnabas.client.tools.groups import ShareGroup
     from barnabas.wire.errors import KafkaError
 
 PURPOSE = "This tool helps to list, describe, reset and delete share groups."
@@ -144,11 +144,11 @@ def _list(cluster: Cluster, options: Options) -> None:
 
 def _describe(cluster: Cluster, options: Options) -> None:
     from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.tools.share_groups import describe
+    from barnabas.client.tools.groups import describe_share_group
     from barnabas.wire.errors import KafkaError
 
     try:
-        found = {name: describe(cluster, name) for name in sorted(_groups(cluster, options))}
+        found = {name: describe_share_group(cluster, name) for name in sorted(_groups(cluster, options))}
     except KafkaError as error:
         raise Failed(exception_of(error)) from None
     is_verbose = options.has("verbose")
@@ -276,12 +276,12 @@ def _delete_offsets(cluster: Cluster, options: Options) -> None:
 
 def _reset(cluster: Cluster, options: Options) -> None:
     from barnabas.client.groups.share_groups import move_share_group, share_offsets
-    from barnabas.client.tools.share_groups import describe
+    from barnabas.client.tools.groups import describe_share_group
     from barnabas.wire.errors import ErrorCode, KafkaError
 
     name = options.only("group")
     try:
-        state = describe(cluster, name).state
+        state = describe_share_group(cluster, name).state
     except KafkaError as error:
         if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
             raise

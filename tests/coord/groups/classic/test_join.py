@@ -368,3 +368,18 @@ def test_the_record_of_a_group_says_what_the_first_generation_was(driver):
         ("client-id1", b"for client-id1", b"meta"),
         ("client-id2", b"for client-id2", b"meta"),
     ]
+
+
+def test_answers_are_made_when_they_are_sent_of_what_the_group_was(driver):
+    """Those of thousands of members take long: each is made when it is its turn, and the group may go on meanwhile."""
+    tickets = [driver.join(context=OLD, settle=False, metadata=name) for name in (b"a", b"b", b"c")]
+    while not (result := driver.coordinator.tick(driver.at)).replies:
+        driver.now = driver.coordinator.next_deadline()
+    assert [reply.ticket for reply in result.replies] == tickets
+    assert all(callable(reply.message) for reply in result.replies)
+    first = next(iter(driver.group().members))
+    driver.group().remove(first)
+    driver.group().generation += 1
+    answers = [reply.made() for reply in result.replies]
+    assert {(answer.generation_id, answer.leader) for answer in answers} == {(1, first)}
+    assert [member.metadata for member in answers[0].members] == [b"a", b"b", b"c"]

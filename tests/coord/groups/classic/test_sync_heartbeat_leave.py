@@ -45,7 +45,7 @@ class TestSync:
         result = driver.coordinator.classic.sync(request, "ticket", driver.at)
         assert not result.records
         failed = driver.coordinator.commit_failed(result, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        assert [reply.message.error_code for reply in failed.replies] == [ErrorCode.NOT_COORDINATOR]
+        assert [reply.made().error_code for reply in failed.replies] == [ErrorCode.NOT_COORDINATOR]
 
     def test_when_the_assignment_cannot_be_written_all_hear_of_it_and_start_over(self, driver):
         leader, follower = driver.joined(2)

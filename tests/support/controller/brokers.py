@@ -52,7 +52,7 @@ from barnabas.wire.messages.topics import (
     CreateTopicsRequest,
 )
 from barnabas.wire.schema import Message
-from tests.coord.cluster.worlds import BROKER_KEYS, R, Settings
+from tests.support.controller.worlds import BROKER_KEYS, R, Settings
 
 SESSION_S = 9.0
 CLUSTER_ID = "a-cluster"

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from tests.structure.statements import statements
-
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("wire", "storage", "coord", "broker", "barnabas")
 """The folders at the top that hold the product; the first four are linked into the last."""
@@ -82,3 +80,15 @@ def _reachable(graph: Graph, start: str) -> set[str]:
             reached.add(name)
             waiting.extend(graph[name])
     return reached
+
+
+_BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
+"""The fields of a statement, of `except` and of `case` that hold statements."""
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """What is in the blocks of a module or a statement, in the order of the source; `except` and `case` among it."""
+    for name in _BLOCKS:
+        for child in getattr(node, name, ()):
+            yield child
+            yield from statements(child)

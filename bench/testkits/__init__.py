@@ -1,1 +1,0 @@
-"""Barnabas' test kit beside what people use instead: `python -m bench.testkits`."""
