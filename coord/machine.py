@@ -74,7 +74,7 @@ class Result:
         self.replies.append(Reply(ticket, message, on_error))
 
     def on_failure(self, undo: Callable[[Moment], Result]) -> None:
-        """Call `undo` when the records cannot be appended; its replies follow those of this result."""
+        """Call `undo` when the records cannot be appended; its replies follow this result's replies."""
         self._undo.append(undo)
 
     def failed(self, error: ErrorCode, at: Moment) -> Result:

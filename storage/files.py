@@ -1,6 +1,6 @@
 """The only module that calls the operating system for files; every other storage module uses `Files`.
 
-So tests can replace the disk by one that fails, tears writes, or records what was synced. A write is complete or it
+So tests can replace the disk by a disk that fails, tears writes, or records what was synced. A write is complete or it
 raises. A `File` closes its descriptor when the last reference to it is released, so a `FileSlice` that is being sent
 survives the deletion of its segment.
 """

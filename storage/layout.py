@@ -108,7 +108,7 @@ def parse_future_dir(name: str) -> TopicPartition | None:
 
 
 def is_node_dir(name: str) -> bool:
-    """Whether a directory in that of a cluster has the name of a node's: `broker-1`, `controller-3000`."""
+    """Whether a directory in a cluster's directory has the name of a node's: `broker-1`, `controller-3000`."""
     role, dash, node_id = name.partition("-")
     return role in ("broker", "controller") and bool(dash) and node_id.isascii() and node_id.isdigit()
 

@@ -1,6 +1,6 @@
 """A partition's log: appended to at the end, read by offset, truncated at either end.
 
-Invariants (those of durability are in `storage.local_log`):
+Invariants (the invariants of durability are in `storage.local_log`):
 - the state in memory never runs ahead of the file: a failed write is undone and leaves the log as it was;
 - `log_start_offset <= high_watermark <= log_end_offset`; offsets are assigned only here;
 - every batch carries the leader epoch under which it was appended (R1), and the epoch cache has it (R2).
@@ -94,7 +94,7 @@ class Log(LocalLog):
     ) -> Log:
         """Load the log in `directory`, or make an empty one; after an unclean stop, recover it.
 
-        The three offsets are those of the checkpoint files. `may_have_gaps`: offsets may be missing anywhere, as in a
+        The three offsets come from the checkpoint files. `may_have_gaps`: offsets may be missing anywhere, as in a
         log under repair. `is_replica`: they may be missing within a segment, where the leader had compacted its log.
         `is_made`: the directory was just made by `new_directories`, and nothing is read from it.
 
@@ -271,7 +271,7 @@ class Log(LocalLog):
     # --- reading
 
     def read(self, offset: int, max_bytes: int, *, limit_offset: int, min_one_batch: bool) -> LogRead:
-        """Read batches from the one that holds `offset`, up to `max_bytes` and below `limit_offset`.
+        """Read batches from the batch that holds `offset` on, up to `max_bytes` and below `limit_offset`.
 
         The last batch of the slice may be incomplete, as in Kafka. With `min_one_batch` the first batch is returned
         whole even if it is larger than `max_bytes`; otherwise nothing is returned then.

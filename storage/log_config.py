@@ -1,7 +1,7 @@
 """`LogConfig`: the values of all config keys for one topic.
 
-A value is the topic's own override, else that of the broker's synonym (`log.segment.bytes` for `segment.bytes`), else
-Kafka's default.
+A value is the topic's own override, else the value of the broker's synonym (`log.segment.bytes` for `segment.bytes`),
+else Kafka's default.
 """
 
 from __future__ import annotations

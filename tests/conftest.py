@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from tests.support.processes.brokers_of_run import LIVE, Brokers, StartBroker, killer_of  # noqa: E402
+from tests.support.processes.brokers_of_run import LIVE, BrokersOfRun, StartBroker, killer_of  # noqa: E402
 from tests.support.processes.security import combination  # noqa: E402
 from tests.support.processes.server import Server  # noqa: E402
 
@@ -92,7 +92,7 @@ def is_under_kills(request: pytest.FixtureRequest) -> bool:
 def broker(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Server]:
     """One broker for all tests of this process: a test uses its own topics (`topic_name`) and never stops it."""
     # Some tests write records with old timestamps: retention must not delete them while a slow test run goes on.
-    brokers = Brokers(request.config)
+    brokers = BrokersOfRun(request.config)
     server = brokers.start(tmp_path_factory.mktemp("broker"), {"log.retention.check.interval.ms": "86400000"})
     yield server
     brokers.stop(server)
@@ -102,7 +102,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
 def start_broker(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[StartBroker]:
     """A factory `start_broker(data_dir=None, config=None) -> Server`: brokers that a test may kill and restart."""
     with ExitStack() as stack:
-        brokers = Brokers(request.config)
+        brokers = BrokersOfRun(request.config)
 
         def start(data_dir: Path | None = None, config: Mapping[str, str] | None = None) -> Server:
             server = brokers.start(data_dir or tmp_path_factory.mktemp("broker"), config or {})

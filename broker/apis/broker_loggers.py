@@ -7,8 +7,8 @@ from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import CLUSTER_TEXT
-from barnabas.coord.cluster.config_changes import Operation
-from barnabas.coord.cluster.config_schema import DYNAMIC_BROKER_LOGGER_CONFIG
+from barnabas.coord.cluster.changes.config_changes import Operation
+from barnabas.coord.cluster.changes.config_schema import DYNAMIC_BROKER_LOGGER_CONFIG
 from barnabas.coord.security.acls import Operation as AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import (

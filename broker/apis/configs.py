@@ -19,9 +19,9 @@ from barnabas.broker.apis.broker_loggers import alter_loggers, describe_loggers
 from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
-from barnabas.coord.cluster.config_changes import Operation as ConfigOperation
+from barnabas.coord.cluster.changes.config_changes import Operation as ConfigOperation
+from barnabas.coord.cluster.changes.topic_changes import duplicates
 from barnabas.coord.cluster.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
-from barnabas.coord.cluster.topic_changes import duplicates
 from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import ErrorCode, KafkaError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.registry import api
-from barnabas.coord.cluster.feature_changes import FeatureUpdate
+from barnabas.coord.cluster.changes.feature_changes import FeatureUpdate
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import UpdatableFeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse

@@ -19,7 +19,7 @@ from barnabas.broker.apis.configs import concerns_certificates, refuse_certifica
 from barnabas.broker.apis.registry import BROKER, FORWARDED, FORWARDING, ROUTES, api, served_versions
 from barnabas.broker.metadata.remote_metadata import RemoteMetadata
 from barnabas.broker.waiting import Future, run_steps
-from barnabas.coord.cluster.acl_changes import acl_of
+from barnabas.coord.cluster.changes.acl_changes import acl_of
 from barnabas.coord.cluster.resources import BROKER_LOGGER
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -80,7 +80,7 @@ def _effect(ctx: RequestContext, request: Message, response: Message) -> Callabl
         extended = [result.name for result in response.results if not result.error_code]
         return lambda: all(_has_partitions(metadata.image.topic(name), counts.get(name, 0)) for name in extended)
     if request.api_key == ApiKey.ALTER_CLIENT_QUOTAS:
-        from barnabas.coord.cluster.quota_changes import has_quotas
+        from barnabas.coord.cluster.changes.quota_changes import has_quotas
 
         return lambda: has_quotas(metadata.image, request, response)  # type: ignore[arg-type]
     return None

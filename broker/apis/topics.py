@@ -17,7 +17,7 @@ from barnabas.broker.apis.access import refused_topics, topic_error
 from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.registry import api
 from barnabas.broker.config.keys.general import DELETE_TOPIC_ENABLE
-from barnabas.coord.cluster.topic_changes import NO_TOPIC_ID, duplicates
+from barnabas.coord.cluster.changes.topic_changes import NO_TOPIC_ID, duplicates
 from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError

@@ -16,7 +16,7 @@ from barnabas.broker.config.keys.security import (
     SASL_MECHANISM_INTER_BROKER_PROTOCOL,
 )
 from barnabas.broker.config.listener_keys import MECHANISMS, PER_LISTENER, SASL_KEYS, listener_key, sasl_key
-from barnabas.coord.cluster.config_schema import ConfigSchema
+from barnabas.coord.cluster.changes.config_schema import ConfigSchema
 from barnabas.storage.log_config import check_topic_configs
 from barnabas.storage.topic_keys import SYNONYMS, TOPIC_KEYS
 

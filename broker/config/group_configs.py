@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.broker.config.group_limits import LIMITS
 from barnabas.broker.config.keys.resources import GROUP_KEYS
 from barnabas.coord.auto_offset_reset import parse_auto_offset_reset
-from barnabas.coord.cluster.group_configs import ASSIGNOR_NAME, AUTO_OFFSET_RESET
+from barnabas.coord.cluster.changes.group_configs import ASSIGNOR_NAME, AUTO_OFFSET_RESET
 from barnabas.coord.cluster.resources import BROKER, GROUP
 from barnabas.coord.groups.settings import GroupSettings
 

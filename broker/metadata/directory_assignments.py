@@ -23,8 +23,8 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from barnabas.coord.cluster.delta import FEATURES
-from barnabas.coord.cluster.leader_changes import is_online
-from barnabas.coord.cluster.partition_change import DIRECTORIES_SINCE
+from barnabas.coord.cluster.partitions.leader_changes import is_online
+from barnabas.coord.cluster.partitions.partition_change import DIRECTORIES_SINCE
 from barnabas.coord.cluster.topic_image import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.log_dirs import (

@@ -1,11 +1,11 @@
-"""The limits of the metadata from the broker's configuration (`coord.cluster.metadata_limits`)."""
+"""The limits of the metadata from the broker's configuration (`coord.cluster.changes.metadata_limits`)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.keys import own
-from barnabas.coord.cluster.metadata_limits import MetadataLimits
+from barnabas.coord.cluster.changes.metadata_limits import MetadataLimits
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig

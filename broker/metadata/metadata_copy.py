@@ -26,7 +26,7 @@ from barnabas.broker.metadata.snapshots import load_newest
 from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
-from barnabas.coord.cluster.metadata_batches import replay_batches_in_steps
+from barnabas.coord.cluster.metadata_log.metadata_batches import replay_batches_in_steps
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.storage import layout
 from barnabas.storage.append.follower_append import append_as_follower

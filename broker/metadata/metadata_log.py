@@ -24,14 +24,14 @@ from barnabas.broker.metadata.snapshots import load_newest, snapshot_ids
 from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
-from barnabas.coord.cluster.metadata_batches import (
+from barnabas.coord.cluster.metadata_log.metadata_batches import (
     as_written_in_steps,
     build_metadata_batch_in_steps,
     leader_change_batch,
     replay_batches,
 )
+from barnabas.coord.cluster.metadata_log.replay import replay_in_steps
 from barnabas.coord.cluster.node_records import bootstrap_records, cluster_bootstrap_records
-from barnabas.coord.cluster.replay import replay_in_steps
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import AbortTransactionRecord
@@ -152,7 +152,7 @@ class MetadataLog:
             if self._is_of_cluster:
                 return cluster_bootstrap_records(str(self._config[MIN_INSYNC_REPLICAS]))
             return bootstrap_records()
-        from barnabas.coord.cluster.image_records import image_records
+        from barnabas.coord.cluster.metadata_log.image_records import image_records
 
         return list(image_records(self._bootstrap))
 

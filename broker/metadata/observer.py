@@ -326,7 +326,7 @@ class MetadataObserver:
 
     def _replace(self, image: ClusterImage) -> Steps[None]:
         """The snapshot's image takes the place of the old one; the broker is told the difference."""
-        from barnabas.coord.cluster.image_diff import image_diff_steps
+        from barnabas.coord.cluster.metadata_log.image_diff import image_diff_steps
 
         delta = yield from image_diff_steps(self._copy.image, image)
         yield from self._copy.replace(image, image.offset + 1)

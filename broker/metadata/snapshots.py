@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from barnabas.coord.cluster.checkpoint import parse_checkpoint_name
+from barnabas.coord.cluster.metadata_log.checkpoint import parse_checkpoint_name
 from barnabas.storage.directories.checkpoints import replace_file
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def load_newest(log: Log) -> tuple[ClusterImage, int] | None:
     found = [(parsed, name) for name, _ in files.list_files(directory) if (parsed := parse_checkpoint_name(name))]
     if not found:
         return None
-    from barnabas.coord.cluster.checkpoint import load_checkpoint
+    from barnabas.coord.cluster.metadata_log.checkpoint import load_checkpoint
 
     (end_offset, epoch), name = max(found)
     return load_checkpoint(files.read_file(f"{directory}/{name}"), end_offset, epoch), end_offset
@@ -42,7 +42,7 @@ class NewSnapshot:
         self._log = log
         self._image = image
         self._content: list[bytes] = []
-        from barnabas.coord.cluster.checkpoint import checkpoint_name
+        from barnabas.coord.cluster.metadata_log.checkpoint import checkpoint_name
 
         self.name = checkpoint_name(image.offset + 1, image.epoch)
         """The name of the file."""
@@ -50,8 +50,8 @@ class NewSnapshot:
 
     def encode(self, now_ms: int) -> Generator[None, None, None]:
         """Encode the image, in steps."""
-        from barnabas.coord.cluster.checkpoint import build_checkpoint
-        from barnabas.coord.cluster.image_records import image_records
+        from barnabas.coord.cluster.metadata_log.checkpoint import build_checkpoint
+        from barnabas.coord.cluster.metadata_log.image_records import image_records
 
         image = self._image
         for batch in build_checkpoint(

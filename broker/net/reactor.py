@@ -12,6 +12,9 @@ kind: after the responses to the connections that have not were sent, one connec
 poller is asked again between the rotation and other tasks. So pipelined and expensive requests delay those who send
 them, and a request of anybody else waits for one piece of such work.
 
+Why not a task of trio per connection: on 2 cores, with 50 connections that send requests with one small message, tasks
+serve 23,000 to 39,000 requests a second, the reactor 52,000 to 61,000.
+
 How responses are sent is in `broker.net.channel`. A socket is watched for writing only while its buffer is full.
 """
 

@@ -78,7 +78,7 @@ class Outcome:
         return f"seed {self.seed}: {kills}, {did} in {self.seconds:.0f} s, {len(self.findings)} findings"
 
 
-class Cluster(Protocol):
+class KilledCluster(Protocol):
     """What a run needs of the brokers."""
 
     @property
@@ -98,7 +98,7 @@ class Run:
     """The type of the events that are counted between kills, and its name in the output."""
 
     def __init__(
-        self, server: Server | Cluster, client: str, folder: Path, seed: int, rate: int = 300, **more: str
+        self, server: Server | KilledCluster, client: str, folder: Path, seed: int, rate: int = 300, **more: str
     ) -> None:
         self.server, self.folder = server, folder
         self.chance = random.Random(seed)

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
 )
 
 from compat.exactly_once.processes import Progress
-from compat.exactly_once.run import BROKER, Cluster, Run, make_topic
+from compat.exactly_once.run import BROKER, KilledCluster, Run, make_topic
 from tests.support.processes.server import Server
 
 LOCK_S = 2.0
@@ -42,7 +42,7 @@ class ShareRun(Run):
     clients = ("share-0", "share-1", "share-2", "share-0", "share-1", "share-2", "write-0")
     step, step_name = "acknowledged", "acknowledgement"
 
-    def __init__(self, server: Server | Cluster, client: str, folder: Path, seed: int, rate: int = 300) -> None:
+    def __init__(self, server: Server | KilledCluster, client: str, folder: Path, seed: int, rate: int = 300) -> None:
         self.share_group = f"share-{seed}"
         super().__init__(server, client, folder, seed, rate, share_group=self.share_group)
 

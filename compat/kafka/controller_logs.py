@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.local_controller import Outcome
-from barnabas.coord.cluster.metadata_batches import build_metadata_batch
-from barnabas.coord.cluster.metadata_serde import as_written
+from barnabas.coord.cluster.metadata_log.metadata_batches import build_metadata_batch
+from barnabas.coord.cluster.metadata_log.metadata_serde import as_written
 from barnabas.coord.cluster.node_records import ELR_FEATURE, election_records, shutdown_records
 from barnabas.coord.cluster.resources import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from barnabas.coord.cluster.topic_image import LOST_DIRECTORY, NO_LEADER

@@ -14,13 +14,13 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from barnabas.coord.cluster.checkpoint import build_checkpoint
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import METADATA_VERSION_FEATURE, ClusterImage, UnknownMetadataError
-from barnabas.coord.cluster.image_records import image_records
-from barnabas.coord.cluster.metadata_batches import replay_batches, replay_batches_in_steps
-from barnabas.coord.cluster.metadata_serde import decode_record
-from barnabas.coord.cluster.replay import replay_record
+from barnabas.coord.cluster.metadata_log.checkpoint import build_checkpoint
+from barnabas.coord.cluster.metadata_log.image_records import image_records
+from barnabas.coord.cluster.metadata_log.metadata_batches import replay_batches, replay_batches_in_steps
+from barnabas.coord.cluster.metadata_log.metadata_serde import decode_record
+from barnabas.coord.cluster.metadata_log.replay import replay_record
 from barnabas.wire.steps import result_of
 from compat.kafka.controller_logs import controller_log
 from compat.kafka.image_form import Form, image_form

@@ -12,8 +12,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from barnabas.coord.cluster.metadata_batches import control_batch, leader_change_batch
-from barnabas.coord.cluster.metadata_serde import encode_record_at, record_version
+from barnabas.coord.cluster.metadata_log.metadata_batches import control_batch, leader_change_batch
+from barnabas.coord.cluster.metadata_log.metadata_serde import encode_record_at, record_version
 from barnabas.coord.cluster.quorum import Quorum
 from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.messages import metadata_records as m

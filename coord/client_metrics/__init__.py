@@ -1,4 +1,4 @@
-"""Client telemetry (KIP-714): which clients push which metrics, who may push now, and the latest values of each client.
+"""Client telemetry (KIP-714): which clients push which metrics and when, and the latest values of each client.
 
 Pure: time and identities are arguments. Source: Kafka 4.4 `ClientMetricsManager`, `ClientMetricsConfigs`.
 """

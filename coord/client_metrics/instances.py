@@ -40,7 +40,7 @@ class ClientInstance:
     __slots__ = ("_last_get", "_last_push", "client", "granted", "id", "is_terminating", "last_error", "version")
 
     def __init__(self, instance_id: bytes, client: ClientAttributes, granted: Granted, version: int) -> None:
-        """`version` is that of the subscriptions that `granted` was made of."""
+        """`version` is the version of the subscriptions that `granted` was made of."""
         self.id = instance_id
         self.client = client
         self.granted = granted
@@ -70,7 +70,7 @@ class ClientInstance:
     def check_push(self, request: PushTelemetryRequest, size: int, now: float, max_bytes: int) -> None:
         """Check a PushTelemetry in Kafka's order; KafkaError when it is refused, which is the instance's last error.
 
-        `size` is that of the request's metrics; `max_bytes` the most that are allowed.
+        `size` is the size of the request's metrics; `max_bytes` the most that are allowed.
         """
         try:
             self._check_push(request, size, now, max_bytes)
@@ -116,7 +116,7 @@ class ClientInstances:
         return len(self._instances)
 
     def find(self, instance_id: bytes, version: int) -> tuple[ClientInstance | None, bool]:
-        """The instance, and whether what it was granted is that of these subscriptions."""
+        """The instance, and whether it was granted what these subscriptions say."""
         found = self._instances.get(instance_id)
         return found, found is not None and found.version >= version
 

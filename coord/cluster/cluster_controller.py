@@ -12,19 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Final, NamedTuple
 
-from barnabas.coord.cluster.alter_partition import alter_partition_steps
-from barnabas.coord.cluster.broker_heartbeat import BrokerState, fence_steps, heartbeat_steps
 from barnabas.coord.cluster.broker_image import BrokerImage
-from barnabas.coord.cluster.broker_registration import check_registration, registration_steps
-from barnabas.coord.cluster.broker_sessions import BrokerSession, BrokerSessions
-from barnabas.coord.cluster.config_schema import BrokerSettings, ConfigSchema
-from barnabas.coord.cluster.directories import assign_replicas_steps
+from barnabas.coord.cluster.brokers.broker_heartbeat import BrokerState, fence_steps, heartbeat_steps
+from barnabas.coord.cluster.brokers.broker_registration import check_registration, registration_steps
+from barnabas.coord.cluster.brokers.broker_sessions import BrokerSession, BrokerSessions
+from barnabas.coord.cluster.brokers.directories import assign_replicas_steps
+from barnabas.coord.cluster.changes.config_schema import BrokerSettings, ConfigSchema
 from barnabas.coord.cluster.image import ClusterImage
-from barnabas.coord.cluster.leader_changes import LeaderChanges
-from barnabas.coord.cluster.leader_elections import balance_steps, elect_leaders_steps, unclean_steps
 from barnabas.coord.cluster.local_controller import LocalController, Outcome
 from barnabas.coord.cluster.node_records import allocate_producer_ids
-from barnabas.coord.cluster.reassignment import alter_reassignments_steps, list_reassignments_steps
+from barnabas.coord.cluster.partitions.alter_partition import alter_partition_steps
+from barnabas.coord.cluster.partitions.leader_changes import LeaderChanges
+from barnabas.coord.cluster.partitions.leader_elections import balance_steps, elect_leaders_steps, unclean_steps
+from barnabas.coord.cluster.partitions.reassignment import alter_reassignments_steps, list_reassignments_steps
 from barnabas.coord.machine import Moment
 from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -50,7 +50,6 @@ from barnabas.wire.messages.topics import (
     ListPartitionReassignmentsResponse,
 )
 from barnabas.wire.schema import Message
-from barnabas.wire.steps import result_of
 from barnabas.wire.types import Uuid
 
 BALANCE: Final = "preferred leaders"
@@ -110,16 +109,10 @@ class ClusterController(LocalController):
 
     # Brokers
 
-    def register_broker(
-        self, request: BrokerRegistrationRequest, at: Moment, *, next_offset: int
-    ) -> Outcome[BrokerRegistrationResponse]:
-        """BrokerRegistration (62); `next_offset` is the offset that the first record will have."""
-        return result_of(self.register_broker_in_steps(request, at, next_offset=next_offset))
-
     def register_broker_in_steps(
         self, request: BrokerRegistrationRequest, at: Moment, *, next_offset: int
     ) -> Generator[None, None, Outcome[BrokerRegistrationResponse]]:
-        """`register_broker`, in steps."""
+        """BrokerRegistration (62); `next_offset` is the offset that the first record will have."""
         self.activate(at)
         existing = self.image.brokers.get(request.broker_id)
         has_session = existing is not None and self._sessions.is_valid(existing.id, existing.epoch, at.now)
@@ -129,16 +122,10 @@ class ClusterController(LocalController):
         self._sessions.open(request.broker_id, epoch, next_offset + len(records) - 1, at.now, fenced=fenced)
         return Outcome(records, BrokerRegistrationResponse(broker_epoch=epoch))
 
-    def heartbeat(
-        self, request: BrokerHeartbeatRequest, at: Moment, *, committed_offset: int
-    ) -> Outcome[BrokerHeartbeatResponse]:
-        """BrokerHeartbeat (63); `committed_offset` is that of the last record of the metadata log."""
-        return result_of(self.heartbeat_in_steps(request, at, committed_offset=committed_offset))
-
     def heartbeat_in_steps(
         self, request: BrokerHeartbeatRequest, at: Moment, *, committed_offset: int
     ) -> Generator[None, None, Outcome[BrokerHeartbeatResponse]]:
-        """`heartbeat`, in steps."""
+        """BrokerHeartbeat (63); `committed_offset` is the offset of the last record of the metadata log."""
         self.activate(at)
         broker = self._registered(request.broker_id, request.broker_epoch)
         session = self._sessions.get(broker.id, broker.epoch)
@@ -188,14 +175,13 @@ class ClusterController(LocalController):
         records, block = allocate_producer_ids(self.image, request.broker_id)
         return Outcome(records, AllocateProducerIdsResponse(producer_id_start=block.start, producer_id_len=len(block)))
 
-    def unregister_broker(self, request: UnregisterBrokerRequest) -> Outcome[UnregisterBrokerResponse]:
-        """UnregisterBroker (64): forget a broker, whose replicas stay assigned to it."""
-        return result_of(self.unregister_broker_in_steps(request))
-
     def unregister_broker_in_steps(
         self, request: UnregisterBrokerRequest
     ) -> Generator[None, None, Outcome[UnregisterBrokerResponse]]:
-        """`unregister_broker`, in steps. Who comes back with this id has no claim to what it was eligible for."""
+        """UnregisterBroker (64): forget a broker, whose replicas stay assigned to it.
+
+        A broker that registers with this id later is no longer eligible to lead the partitions for which this one was.
+        """
         broker = self.image.brokers.get(request.broker_id)
         if broker is None:
             raise KafkaError(
@@ -206,62 +192,38 @@ class ClusterController(LocalController):
         records.append(UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch))
         return Outcome(records, UnregisterBrokerResponse(error_message=None))
 
-    def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> Outcome[AssignReplicasToDirsResponse]:
-        """AssignReplicasToDirs (73)."""
-        return result_of(self.assign_replicas_to_dirs_in_steps(request))
-
     def assign_replicas_to_dirs_in_steps(
         self, request: AssignReplicasToDirsRequest
     ) -> Generator[None, None, Outcome[AssignReplicasToDirsResponse]]:
-        """`assign_replicas_to_dirs`, in steps."""
+        """AssignReplicasToDirs (73)."""
         broker = self._registered(request.broker_id, request.broker_epoch)
         return Outcome(*(yield from assign_replicas_steps(self.leaders, broker, request)))
 
     # Partitions
 
-    def alter_partition(self, request: AlterPartitionRequest, version: int) -> Outcome[AlterPartitionResponse]:
-        """AlterPartition (56), version 2 and later."""
-        return result_of(self.alter_partition_in_steps(request, version))
-
     def alter_partition_in_steps(
         self, request: AlterPartitionRequest, version: int
     ) -> Generator[None, None, Outcome[AlterPartitionResponse]]:
-        """`alter_partition`, in steps."""
+        """AlterPartition (56), version 2 and later."""
         self._registered(request.broker_id, request.broker_epoch)
         return Outcome(*(yield from alter_partition_steps(self.leaders, request, version)))
-
-    def elect_leaders(self, request: ElectLeadersRequest) -> Outcome[ElectLeadersResponse]:
-        """ElectLeaders (43)."""
-        return result_of(self.elect_leaders_in_steps(request))
 
     def elect_leaders_in_steps(
         self, request: ElectLeadersRequest
     ) -> Generator[None, None, Outcome[ElectLeadersResponse]]:
-        """`elect_leaders`, in steps."""
+        """ElectLeaders (43)."""
         return Outcome(*(yield from elect_leaders_steps(self.leaders, request)))
-
-    def alter_partition_reassignments(
-        self, request: AlterPartitionReassignmentsRequest
-    ) -> Outcome[AlterPartitionReassignmentsResponse]:
-        """AlterPartitionReassignments (45)."""
-        return result_of(self.alter_partition_reassignments_in_steps(request))
 
     def alter_partition_reassignments_in_steps(
         self, request: AlterPartitionReassignmentsRequest
     ) -> Generator[None, None, Outcome[AlterPartitionReassignmentsResponse]]:
-        """`alter_partition_reassignments`, in steps."""
+        """AlterPartitionReassignments (45)."""
         return Outcome(*(yield from alter_reassignments_steps(self.leaders, request)))
-
-    def list_partition_reassignments(
-        self, request: ListPartitionReassignmentsRequest
-    ) -> Outcome[ListPartitionReassignmentsResponse]:
-        """ListPartitionReassignments (46)."""
-        return result_of(self.list_partition_reassignments_in_steps(request))
 
     def list_partition_reassignments_in_steps(
         self, request: ListPartitionReassignmentsRequest
     ) -> Generator[None, None, Outcome[ListPartitionReassignmentsResponse]]:
-        """`list_partition_reassignments`, in steps."""
+        """ListPartitionReassignments (46)."""
         return Outcome([], (yield from list_reassignments_steps(self.leaders, request)))
 
     # Time
@@ -271,12 +233,11 @@ class ClusterController(LocalController):
         deadlines = (self._sessions.next_deadline(), self._periodic.next_deadline())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
-    def tick(self, at: Moment) -> Outcome[None]:
-        """Handle one deadline that has passed; call it again while `next_deadline` has passed."""
-        return result_of(self.tick_in_steps(at))
-
     def tick_in_steps(self, at: Moment) -> Generator[None, None, Outcome[None]]:
-        """`tick`, in steps. One broker is fenced at a time, so that the next elections see the effect."""
+        """Handle one deadline that has passed; call it again while `next_deadline` has passed.
+
+        One broker is fenced at a time, so that the next elections see the effect.
+        """
         self.activate(at)
         if self._sessions.extend_after_absence(at.now):
             return Outcome([], None)

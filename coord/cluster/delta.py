@@ -35,9 +35,9 @@ class ClusterDelta:
         self.created_topics: dict[Uuid, TopicImage] = {}
         self.deleted_topics: dict[Uuid, TopicImage] = {}
         self.removed_topic_ids: set[Uuid] = set()
-        """The ids of all topics that were deleted, those that were also created here included."""
+        """The ids of all topics that were deleted, also of topics that were created in the same delta."""
         self.new_partitions: dict[tuple[Uuid, int], TopicImage] = {}
-        """All new partitions, those of created topics included."""
+        """All new partitions, also the partitions of created topics."""
         self.changed_partitions: dict[tuple[Uuid, int], TopicImage] = {}
         """Existing partitions whose leader, ISR, replicas or other fields have changed."""
         self.changed_configs: set[ConfigResource] = set()

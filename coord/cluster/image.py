@@ -83,7 +83,7 @@ class ClusterImage:
 
     @property
     def finalized_features(self) -> dict[str, int]:
-        """The level of every feature that is not 0, that of kraft.version included."""
+        """The level of every feature that is not 0, kraft.version included."""
         kraft_version = self.quorum.kraft_version
         return {**self.features, KRAFT_VERSION_FEATURE: kraft_version} if kraft_version else dict(self.features)
 

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Iterable
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
-from barnabas.coord.cluster.acl_changes import create_acls, delete_acls
-from barnabas.coord.cluster.config_changes import Change, ConfigChanges
-from barnabas.coord.cluster.config_describe import ConfigDescriber
-from barnabas.coord.cluster.config_schema import BrokerSettings, ConfigSchema
-from barnabas.coord.cluster.elr_changes import elr_disabled_steps, elr_end_steps, elr_safety_records
-from barnabas.coord.cluster.feature_changes import FeatureChanges, FeatureUpdate
+from barnabas.coord.cluster.changes.acl_changes import create_acls, delete_acls
+from barnabas.coord.cluster.changes.config_changes import Change, ConfigChanges
+from barnabas.coord.cluster.changes.config_describe import ConfigDescriber
+from barnabas.coord.cluster.changes.config_schema import BrokerSettings, ConfigSchema
+from barnabas.coord.cluster.changes.feature_changes import FeatureChanges, FeatureUpdate
+from barnabas.coord.cluster.changes.topic_changes import NO_TOPIC_ID, TopicChanges, TopicDefaults, duplicates
+from barnabas.coord.cluster.changes.topic_settings import TopicSettings
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.node_records import ELR_FEATURE, SUPPORTED_FEATURES
+from barnabas.coord.cluster.partitions.elr_changes import elr_disabled_steps, elr_end_steps, elr_safety_records
 from barnabas.coord.cluster.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
-from barnabas.coord.cluster.topic_changes import NO_TOPIC_ID, TopicChanges, TopicDefaults, duplicates
-from barnabas.coord.cluster.topic_settings import TopicSettings
 from barnabas.coord.security.scram_changes import alter_credentials_in_steps
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.acls import (
@@ -83,10 +83,14 @@ class Outcome(NamedTuple, Generic[R_co]):
 
 
 class LocalController:
-    """Validates requests against the current image."""
+    """Validates requests against the current image.
+
+    A method whose name ends with `_in_steps` yields after a step of a millisecond at most; the image must not change
+    meanwhile.
+    """
 
     any_broker = False
-    """Whether configs of all brokers are changed here, not only those of this node."""
+    """Whether configs of all brokers are changed here, not only this node's."""
 
     def __init__(
         self,
@@ -112,7 +116,7 @@ class LocalController:
     def create_topics_in_steps(
         self, request: CreateTopicsRequest, defaults: TopicDefaults, charge: Charge | None = None
     ) -> Generator[None, None, Outcome[CreateTopicsResponse]]:
-        """`create_topics`; yields after a step of a millisecond at most. The image must not change meanwhile.
+        """`create_topics`, in steps.
 
         `charge` is called with the partitions of each valid topic; KafkaError if they are too many for a quota.
         """
@@ -133,14 +137,10 @@ class LocalController:
         records = [] if request.validate_only else changes.records
         return Outcome(records, CreateTopicsResponse(topics=results))
 
-    def delete_topics(self, request: DeleteTopicsRequest) -> Outcome[DeleteTopicsResponse]:
-        """DeleteTopics (20), by names up to version 5, by names or ids from 6 on."""
-        return result_of(self.delete_topics_in_steps(request))
-
     def delete_topics_in_steps(
         self, request: DeleteTopicsRequest, charge: Charge | None = None
     ) -> Generator[None, None, Outcome[DeleteTopicsResponse]]:
-        """`delete_topics`, in the steps of `create_topics_in_steps`."""
+        """DeleteTopics (20), by names up to version 5, by names or ids from 6 on."""
         changes = self._topic_changes(TopicDefaults(1, 1), charge)
         states = [DeleteTopicState(name=name) for name in request.topic_names] + request.topics
         named = (state for state in states if state.name is not None or state.topic_id != NO_TOPIC_ID)
@@ -158,14 +158,10 @@ class LocalController:
                 yield
         return Outcome(changes.records, DeleteTopicsResponse(responses=results))
 
-    def create_partitions(self, request: CreatePartitionsRequest) -> Outcome[CreatePartitionsResponse]:
-        """CreatePartitions (37)."""
-        return result_of(self.create_partitions_in_steps(request))
-
     def create_partitions_in_steps(
         self, request: CreatePartitionsRequest, charge: Charge | None = None
     ) -> Generator[None, None, Outcome[CreatePartitionsResponse]]:
-        """`create_partitions`, in the steps of `create_topics_in_steps`."""
+        """CreatePartitions (37)."""
         changes = self._topic_changes(TopicDefaults(1, 1), charge)
         twice = duplicates(topic.name for topic in request.topics)
         results = []
@@ -188,14 +184,10 @@ class LocalController:
 
     # Configs
 
-    def alter_configs(self, request: AlterConfigsRequest) -> Outcome[AlterConfigsResponse]:
-        """AlterConfigs (33): keys that are not in the request are reset to their default."""
-        return result_of(self.alter_configs_in_steps(request))
-
     def alter_configs_in_steps(
         self, request: AlterConfigsRequest
     ) -> Generator[None, None, Outcome[AlterConfigsResponse]]:
-        """`alter_configs`; yields after a step of a millisecond at most. The image must not change meanwhile."""
+        """AlterConfigs (33): keys that are not in the request are reset to their default."""
         records, responses = yield from self._alter_each(
             request.resources,
             AlterConfigsResponseAlterConfigsResourceResponse,
@@ -204,16 +196,10 @@ class LocalController:
         records += yield from elr_end_steps(self.image, records)
         return Outcome([] if request.validate_only else records, AlterConfigsResponse(responses=responses))
 
-    def incremental_alter_configs(
-        self, request: IncrementalAlterConfigsRequest
-    ) -> Outcome[IncrementalAlterConfigsResponse]:
-        """IncrementalAlterConfigs (44)."""
-        return result_of(self.incremental_alter_configs_in_steps(request))
-
     def incremental_alter_configs_in_steps(
         self, request: IncrementalAlterConfigsRequest
     ) -> Generator[None, None, Outcome[IncrementalAlterConfigsResponse]]:
-        """`incremental_alter_configs`, in the steps of `alter_configs_in_steps`."""
+        """IncrementalAlterConfigs (44)."""
         records, responses = yield from self._alter_each(
             request.resources,
             IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
@@ -252,42 +238,32 @@ class LocalController:
     # ACLs
 
     def create_acls_in_steps(self, request: CreateAclsRequest) -> Generator[None, None, Outcome[CreateAclsResponse]]:
-        """CreateAcls (30); yields after a step of a millisecond at most. The image must not change meanwhile."""
+        """CreateAcls (30)."""
         records, response = yield from create_acls(self.image, request, self._new_uuid)
         return Outcome(records, response)
 
     def delete_acls_in_steps(self, request: DeleteAclsRequest) -> Generator[None, None, Outcome[DeleteAclsResponse]]:
-        """DeleteAcls (31), in the steps of `create_acls_in_steps`."""
+        """DeleteAcls (31)."""
         records, response = yield from delete_acls(self.image, request)
         return Outcome(records, response)
 
     # Quotas of clients
 
-    def alter_client_quotas(
-        self, request: AlterClientQuotasRequest, unknown_hosts: Collection[str] = ()
-    ) -> Outcome[AlterClientQuotasResponse]:
-        """AlterClientQuotas (49); `unknown_hosts` are the names of addresses in it that nobody knows."""
-        return result_of(self.alter_client_quotas_in_steps(request, unknown_hosts))
-
     def alter_client_quotas_in_steps(
         self, request: AlterClientQuotasRequest, unknown_hosts: Collection[str] = ()
     ) -> Generator[None, None, Outcome[AlterClientQuotasResponse]]:
-        """`alter_client_quotas`; yields after a step of a millisecond at most. The image must not change meanwhile."""
-        from barnabas.coord.cluster.quota_changes import alter_quotas_steps
+        """AlterClientQuotas (49); `unknown_hosts` are the host names in it that do not resolve."""
+        from barnabas.coord.cluster.changes.quota_changes import alter_quotas_steps
 
         records, response = yield from alter_quotas_steps(self.image, request, unknown_hosts)
         return Outcome([] if request.validate_only else records, response)
 
     # Features, and what is described
 
-    def update_features(self, request: UpdateFeaturesRequest) -> Outcome[UpdateFeaturesResponse]:
-        """UpdateFeatures (57); KafkaError for the first update that is not possible, and then none is made."""
-        return result_of(self.update_features_in_steps(request))
-
     def update_features_in_steps(
         self, request: UpdateFeaturesRequest
     ) -> Generator[None, None, Outcome[UpdateFeaturesResponse]]:
-        """`update_features`; yields after a step of a millisecond at most. The image must not change meanwhile."""
+        """UpdateFeatures (57); KafkaError for the first update that is not possible, and then none is made."""
         updates = [
             FeatureUpdate(one.feature, one.max_version_level, one.upgrade_type) for one in request.feature_updates
         ]
@@ -304,7 +280,7 @@ class LocalController:
     def alter_user_scram_credentials_in_steps(
         self, request: AlterUserScramCredentialsRequest
     ) -> Generator[None, None, Outcome[AlterUserScramCredentialsResponse]]:
-        """AlterUserScramCredentials (51), in the steps of `create_topics_in_steps`."""
+        """AlterUserScramCredentials (51)."""
         image = self.image
         return Outcome(*(yield from alter_credentials_in_steps(image.scram, request, image.metadata_version)))
 

@@ -42,7 +42,7 @@ class ClassicRequests:
         self._classic_members = classic_members
 
     def join(self, request: JoinGroupRequest, ticket: Ticket, context: ClientContext, at: Moment) -> Result:
-        """JoinGroup. The reply is in the result, or in that of the event that ends the join phase."""
+        """JoinGroup. The reply is in this result, or in the result of the event that ends the join phase."""
         result = Result()
         group = self._consumer_group(request.group_id)
         try:
@@ -61,7 +61,7 @@ class ClassicRequests:
         return result
 
     def sync(self, request: SyncGroupRequest, ticket: Ticket, at: Moment) -> Result:
-        """SyncGroup. The reply is in the result, or in that of the leader's SyncGroup."""
+        """SyncGroup. The reply is in this result, or in the result of the leader's SyncGroup."""
         result = Result()
         try:
             check_group_id(request.group_id)

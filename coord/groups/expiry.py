@@ -54,7 +54,7 @@ def expired_of_topic(
     retention_ms: int,
     now_ms: int,
 ) -> list[CoordinatorRecord]:
-    """The records that remove those of a group's offsets in a topic, `values`, that have expired."""
+    """The records that remove the expired ones of a group's offsets in a topic, `values`."""
     if group.group_type == SHARE or group.is_subscribed_to(topic):
         return []
     made = []

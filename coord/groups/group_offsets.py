@@ -166,7 +166,7 @@ class GroupOffsets:
         return answer
 
     def topics_deleted(self, topics: Mapping[str, Uuid]) -> Result:
-        """These topics were deleted: remove their offsets, but not those of other topics of their names."""
+        """These topics were deleted: remove their offsets, but not the offsets of other topics of the same names."""
         result = Result()
         for part in self.topics_deleted_in_parts(topics):
             result.merge(part)

@@ -27,7 +27,7 @@ class KnownOffsets:
     """The groups' offsets by the start of their records' keys."""
 
     def __init__(self, groups: Container[str]) -> None:
-        """`groups` are those that exist now."""
+        """`groups` are the groups that exist now."""
         self._groups = groups
         self._by_prefix: dict[bytes, tuple[str, dict[int, bytes]]] = {}
 

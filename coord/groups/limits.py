@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def held_bytes(value: Any) -> int:
-    """About how many bytes a value of a request or of a member takes: those of its texts and its bytes."""
+    """About how many bytes a value of a request or of a member takes: its texts and its bytes."""
     if isinstance(value, str | bytes):
         return len(value)
     if isinstance(value, StructBase):
@@ -109,7 +109,7 @@ class GroupLimits:
         self._at_most[group_id] = at_most + size
 
     def _bytes_of(self, group_id: str, member_id: str) -> int:
-        """The bytes of a group without those of one member, whose data are replaced."""
+        """The bytes of a group without one member, whose data are replaced."""
         group: Any = self._groups.get(group_id)
         if group is None:
             return 0

@@ -98,7 +98,7 @@ class OffsetStore:
         ]
 
     def topic_tombstones(self, topics: Mapping[str, Uuid]) -> Iterator[CoordinatorRecord | None]:
-        """The records that remove all groups' offsets of these topics, but not those of other topics of their names.
+        """The records that remove all groups' offsets of these topics, but not of other topics of the same names.
 
         None is between the groups. The offsets may be removed meanwhile.
         """

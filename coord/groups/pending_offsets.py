@@ -57,7 +57,7 @@ class PendingOffsets:
         return list(self._of_group.get(offset_key_prefix(group_id), ()))
 
     def of_topic(self, topic: str, topic_id: Uuid) -> list[bytes]:
-        """The keys of a topic's pending offsets, but not those of another topic of that name."""
+        """The keys of a topic's pending offsets, but not of another topic of that name."""
         return [key for key in self._of_topic.get(topic.encode(), ()) if self._is_about(key, topic_id)]
 
     def _is_about(self, key: bytes, topic_id: Uuid) -> bool:

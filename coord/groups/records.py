@@ -38,7 +38,7 @@ OFFSET_COMMIT_VALUE_VERSION = 4
 OFFSET_COMMIT_VALUE_VERSION_WITH_EXPIRY = 1  # the only one with expire_timestamp
 
 KEYS_KEPT = 4096
-"""How many encoded and decoded keys are cached, since every commit needs those of its partitions."""
+"""How many encoded and decoded keys are cached, since every commit needs its partitions' keys."""
 
 _KEY_VERSION = 0  # the 2-byte prefix of a key is the record type, not this version
 

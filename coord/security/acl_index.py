@@ -1,4 +1,4 @@
-"""All ACLs, kept so that those that concern one resource are found without looking at the others.
+"""An index of all ACLs: the ACLs of one resource are found without looking at the others.
 
 A bucket has the ACLs of one pattern by their principal. Prefixes are found by their lengths: a question looks for the
 beginnings of the resource's name that are as long as some prefix, at most 249 for a topic.
@@ -33,7 +33,7 @@ class AclIndex:
         return acl in self._by_principal.get((acl.resource_type, acl.principal), ())
 
     def add(self, acl: Acl) -> None:
-        """Add an ACL; one that is there already stays the only one."""
+        """Add an ACL, unless it is there already."""
         bucket = self._buckets.setdefault((acl.resource_type, acl.pattern_type, acl.resource_name), {})
         if acl in bucket.get(acl.principal, ()):
             return
@@ -44,7 +44,7 @@ class AclIndex:
         self._count += 1
 
     def remove(self, acl: Acl) -> None:
-        """Remove an ACL; one that is not there is left alone."""
+        """Remove an ACL, if it is there."""
         key = (acl.resource_type, acl.pattern_type, acl.resource_name)
         bucket = self._buckets.get(key, {})
         if acl not in bucket.get(acl.principal, ()):

@@ -1,6 +1,6 @@
-"""Access control lists as values: who may or may not do what, from where, to which resources. KIP-11, KIP-290.
+"""Access control lists as values: which principal may do what, from which host, to which resources. KIP-11, KIP-290.
 
-Codes and texts are those of Kafka 4.4: `AclOperation`, `ResourceType`, `PatternType`, `AclPermissionType`,
+Codes and texts are Kafka 4.4's: `AclOperation`, `ResourceType`, `PatternType`, `AclPermissionType`,
 `StandardAcl`.
 """
 
@@ -22,7 +22,7 @@ CLUSTER_NAME: Final = "kafka-cluster"
 
 
 class Operation(IntEnum):
-    """What somebody does to a resource."""
+    """What a principal does to a resource."""
 
     UNKNOWN = 0
     ANY = 1

@@ -1,4 +1,4 @@
-"""What the claims of a bearer token must say, and who it makes of its bearer (RFC 7519).
+"""The checks of a bearer token's claims, and the principal that they give (RFC 7519).
 
 Times are compared with a tolerated difference of clocks. Source: Kafka 4.4 `BrokerJwtValidator`,
 `OAuthBearerUnsecuredValidatorCallbackHandler`.

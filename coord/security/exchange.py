@@ -1,8 +1,8 @@
 """What the server's side of a SASL mechanism is: it takes the client's tokens and answers each, until it is complete.
 
 A failure is one of two exceptions. `AuthenticationFailed` has a text that the client may read; `InvalidCredentials` has
-one that it may not, since it could tell who exists: the client gets the same sentence for all of them. Source: Kafka
-4.4 `SaslServerAuthenticator.handleSaslToken`.
+one that it may not, since it could tell which users exist: the client gets the same sentence for all of them. Source:
+Kafka 4.4 `SaslServerAuthenticator.handleSaslToken`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class AuthenticationFailed(Exception):  # noqa: N818 (Kafka's SaslAuthentication
 
 
 class InvalidCredentials(Exception):  # noqa: N818 (Java's SaslException)
-    """The client is not let in; the text is for nobody but a debugger."""
+    """The authentication failed; the text is for debugging only."""
 
 
 class Identity(NamedTuple):

@@ -36,7 +36,7 @@ class OAuthBearerExchange:
     __slots__ = ("_error", "_validate", "_why", "identity")
 
     def __init__(self, validate: Callable[[str, int], Identity]) -> None:
-        """`validate` says who the bearer of a token is at this time, or raises TokenRefused."""
+        """`validate` returns the principal of a token at this time, or raises TokenRefused."""
         self._validate = validate
         self._error: str | None = None
         self._why = ""

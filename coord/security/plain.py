@@ -1,7 +1,7 @@
 """PLAIN: a user name and a password in one token (RFC 4616).
 
-An unknown user takes the same comparison as a known one, so neither the answer nor its time tells who exists. Source:
-Kafka 4.4 `PlainSaslServer`.
+An unknown user takes the same comparison as a known one, so neither the response nor its time tells whether a user
+exists. Source: Kafka 4.4 `PlainSaslServer`.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ LOOKED_AT: Final = 2
 
 
 class Account(Generic[U]):
-    """The limit of those who share a quota, and what they have used."""
+    """The limit of the clients that share a quota, and what they have used."""
 
     __slots__ = ("is_closed", "limit", "use")
 
@@ -85,7 +85,7 @@ class QuotaBook(Generic[U]):
         return account
 
     def _make_place(self, now_ms: int) -> None:
-        """Close those of the accounts at the head that are as good as new; the others go to the end."""
+        """Close the accounts at the head that are as good as new; the others go to the end."""
         accounts = self._accounts
         for _ in range(min(LOOKED_AT, len(accounts))):
             tags = next(iter(accounts))

@@ -1,10 +1,10 @@
 """Which quota a client has, and with which other clients it shares it: the precedence of Kafka's settings.
 
 The most specific setting applies: of the user and client id, the user and any client id, the user; then the same for
-any user; then of the client id, and of any client id. It also decides who shares: a quota of a user is one for all its
-clients, that of any user is one for each user, that with a client id is one for each pair of user and client id, and
-that of a client id alone is one for all users with that client id. As in Kafka, while all settings are of one kind
-(users, client ids, or both) every client counts under that kind, also one for which there is no limit.
+any user; then of the client id, and of any client id. It also decides which clients share a quota: all clients of a
+user share the user's quota, a quota of any user counts for each user, a quota with a client id for each pair of user
+and client id, and a quota of a client id alone for all users with that client id. As in Kafka, while all settings are
+of one kind (users, client ids, or both) every client counts under that kind, also one for which there is no limit.
 
 An empty client id is a client without one: settings of client ids never apply to it.
 
@@ -23,7 +23,7 @@ ENTITIES_PER_STEP: Final = 200
 
 
 class QuotaTags(NamedTuple):
-    """Who shares a quota, as in the tags of Kafka's metrics: empty is anybody."""
+    """The clients that share a quota, as in the tags of Kafka's metrics: empty is any."""
 
     user: str
     client_id: str
@@ -62,7 +62,7 @@ class QuotaSettings:
         return QuotaTags("", client_id)
 
     def limit(self, tags: QuotaTags) -> float | None:
-        """The limit of those who share a quota, None without one."""
+        """The limit of the clients that share a quota, None without one."""
         user, client_id = tags
         places = self._by_place
         if user and client_id:

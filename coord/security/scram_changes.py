@@ -1,6 +1,6 @@
 """AlterUserScramCredentials (51) and DescribeUserScramCredentials (50): the credentials of users, as records (KIP-554).
 
-A request has the salted password, of which only the two keys are kept. Each user is answered for himself; one that a
+A request has the salted password, of which only the two keys are kept. Each user has a result of its own; a user that a
 request names twice is not changed. Source: Kafka 4.4 `ScramControlManager`, `ScramImage`.
 """
 
@@ -77,7 +77,7 @@ def password_records(
     metadata_version: int,
     random_bytes: Callable[[int], bytes],
 ) -> list[Message]:
-    """The records that give users these passwords; none for a user who has it. KafkaError if that is not possible."""
+    """The records that give users these passwords; none for a user that has it. KafkaError if that is not possible."""
     scram = SCRAM_MECHANISMS[mechanism]
     wanted = []
     for name, password in passwords.items():

@@ -1,6 +1,6 @@
 """The server's side of SCRAM: one credential is looked up, then the client's proof is checked.
 
-A user who has no credential gets a salt like anybody else and fails in the last step, with the same answer after the
+A user without a credential gets a salt like every other user and fails in the last step, with the same answer after the
 same work. The salt is an HMAC of the name, so that it is the same each time (`FakeCredentials`). KIP-48: with the
 extension `tokenauth=true` the name is the id of a delegation token. Source: Kafka 4.4 `ScramSaslServer`.
 """
@@ -69,7 +69,7 @@ class ScramExchange:
         find_token: Callable[[str], TokenCredential | None],
         random_bytes: Callable[[int], bytes],
     ) -> None:
-        """`find` has a user's credential, or one that nobody can prove, with False. `find_token` finds a token."""
+        """`find` returns a user's credential; or a false one, which no password matches, and False."""
         self._mechanism = mechanism
         self._find = find
         self._find_token = find_token
@@ -125,7 +125,7 @@ class ScramExchange:
 
 
 class FakeCredentials:
-    """Credentials for users who do not exist, which look like those of users who do."""
+    """Credentials for users that do not exist, which look like credentials of users that do."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret

@@ -1,8 +1,8 @@
 """Decides what a principal may do, as Kafka's `StandardAuthorizer` (KIP-801, KIP-11).
 
-In this order: a super user may do everything; an ACL that denies wins over all that allow; one that allows; no ACL of
-the resource at all: what `allow.everyone.if.no.acl.found` says; otherwise denied. A decision names the rule that made
-it. Source: Kafka 4.4 `StandardAuthorizerData`, `Authorizer.authorizeByResourceType`.
+In this order: a super user may do everything; an ACL that denies wins over all that allow; an ACL that allows; no ACL
+of the resource at all: what `allow.everyone.if.no.acl.found` says; otherwise denied. A decision names the rule that
+made it. Source: Kafka 4.4 `StandardAuthorizerData`, `Authorizer.authorizeByResourceType`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class StandardAuthorizer:
     """The rules, and the answers that follow from them."""
 
     def __init__(self, super_users: Iterable[str] = (), *, allows_without_acls: bool = False) -> None:
-        """`super_users` are texts as `User:admin`; ValueError for one that is not type and name."""
+        """`super_users` are texts as `User:admin`; ValueError for a text that is not type and name."""
         self.super_users = frozenset(super_users)
         for user in self.super_users:
             if ":" not in user:

@@ -10,7 +10,7 @@ from barnabas.coord.security.quota_rate import MAX_THROTTLE_MS
 
 
 class TokenBucket:
-    """The tokens of those who share a quota; full at first."""
+    """The tokens of the clients that share a quota; full at first."""
 
     __slots__ = ("_filled_ms", "_tokens", "window_s")
 

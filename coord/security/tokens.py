@@ -83,7 +83,7 @@ def is_expired(record: DelegationTokenRecord, now_ms: int) -> bool:
 def create_token(
     settings: TokenSettings, request: CreateDelegationTokenRequest, asked: Asked, new_id: Callable[[], str]
 ) -> tuple[list[Message], CreateDelegationTokenResponse]:
-    """A token for who asks, or for the owner that he names."""
+    """A token for the requester, or for the owner that the request names."""
     owner = owner_of(request, asked.principal)
     response = creation_response(owner, asked.principal)
     code = _create_error(settings, request, asked)
@@ -176,7 +176,7 @@ def expired_tokens(tokens: Tokens, now_ms: int) -> list[Message]:
 
 
 def _usable(settings: TokenSettings, tokens: Tokens, key: bytes, asked: Asked) -> DelegationTokenRecord | ErrorCode:
-    """The token with this HMAC, if who asks may change it."""
+    """The token with this HMAC, if the requester may change it."""
     if settings.secret is None:
         return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
     secret = settings.secret
@@ -210,7 +210,7 @@ def describe_tokens(
 ) -> DescribeDelegationTokenResponse:
     """The tokens that have to do with one of the owners; all of them for null, none for an empty list.
 
-    `may_see` says whether who asks may see a token. Source: Kafka 4.4 `DelegationTokenManager.filterToken`.
+    `may_see` says whether the requester may see a token. Source: Kafka 4.4 `DelegationTokenManager.filterToken`.
     """
     owners = None
     if request.owners is not None:

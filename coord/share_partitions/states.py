@@ -1,6 +1,7 @@
 """The states of a record in a share partition, and the types of acknowledgements (rule G5, KIP-932, KIP-1191).
 
-The table is data: `Window.become` checks every transition against it. The numbers are those of `__share_group_state`.
+The table is data: `Window.become` checks every transition against it. The numbers are the same as in
+`__share_group_state`.
 """
 
 from __future__ import annotations

@@ -106,10 +106,10 @@ class Transaction(NamedTuple):
 
 
 def is_exhausted(producer_epoch: int) -> bool:
-    """Whether an epoch is the last one that a client may have."""
+    """Whether an epoch is the greatest that a client may have."""
     return producer_epoch >= MAX_EPOCH - 1
 
 
 def new_transaction(producer_id: int, timeout_ms: int, now_ms: int) -> Transaction:
-    """An unknown transactional id; its first record is that of `initialized`."""
+    """An unknown transactional id; `initialized` makes its first record."""
     return Transaction(producer_id, NO_PRODUCER_EPOCH, timeout_ms, TransactionState.EMPTY, now_ms)

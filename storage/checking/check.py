@@ -38,7 +38,7 @@ _CHECKPOINTS = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, l
 
 
 def _partitions(files: Files, report: DirectoryReport, directories: list[str]) -> list[TopicPartition]:
-    """The partitions that have a directory, in order; a directory with the name of one that is not one is noticed."""
+    """The partitions that have a directory, in order; other directories with such a name are noticed."""
     found = []
     for name in directories:
         key = layout.parse_partition_dir(name)
@@ -58,7 +58,7 @@ def _partitions(files: Files, report: DirectoryReport, directories: list[str]) -
 def check_directory(files: Files, path: str, topic_ids: Mapping[str, bytes] | None = None) -> DirectoryReport:
     """Check a log directory with every partition in it. OSError when it cannot be read.
 
-    `topic_ids` are those of the metadata, if that is known.
+    `topic_ids` come from the metadata, if that is known.
     """
     report = DirectoryReport(path)
     report.is_clean = files.exists(f"{path}/{layout.CLEAN_SHUTDOWN}")
@@ -102,7 +102,7 @@ def _read_checkpoint(files: Files, report: DirectoryReport, name: str) -> dict[T
 def check_partition(
     files: Files, path: str, key: TopicPartition, checkpointed: Checkpointed, topic_id: bytes | None = None
 ) -> PartitionReport:
-    """Check one partition's directory; `topic_id` is that of the metadata, if it is known."""
+    """Check one partition's directory; `topic_id` comes from the metadata, if it is known."""
     directory = f"{path}/{layout.partition_dir_name(*key)}"
     report = PartitionReport(directory, *key)
     try:

@@ -98,7 +98,7 @@ class Repair:
     """The repair of one partition of a log directory."""
 
     def __init__(self, files: Files, path: str, key: TopicPartition, topic_id: bytes | None = None) -> None:
-        """`topic_id` is that of the metadata, if it is known; the directory gets it."""
+        """`topic_id` comes from the metadata, if it is known; the directory gets it."""
         self._files = files
         self._topic_id = topic_id
         self._path = path

@@ -1,10 +1,10 @@
 """Removes a log's oldest segments by age and by size (rule L5).
 
 Whole segments are removed, oldest first, up to the first that has to be kept, and never above the high watermark. The
-age of a segment is that of its greatest record timestamp (L12; the file's modification time only without timestamps),
-so a segment with a timestamp in the future is kept. The active segment is removed like any other, after a roll.
-Only the log start advances here; the caller persists it before files are renamed.
-Source: Kafka's `UnifiedLog.deleteOldSegments`.
+age of a segment is the age of its greatest record timestamp (L12; the file's modification time only without
+timestamps), so a segment with a timestamp in the future is kept. The active segment is removed like any other, after a
+roll. Only the log start advances here; the caller persists it before files are renamed. Source: Kafka's
+`UnifiedLog.deleteOldSegments`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The log is clean below the first dirty offset (stored in `cleaner-offset-checkpoint`) and dirty above it, up to the
 first segment that may not be cleaned: the active segment, a segment that reaches above the last stable offset, or one
 with records younger than `min.compaction.lag.ms`. Only synced data is considered, including transaction markers: a
-record that a power failure may lose must not supersede one that survives. A log is cleaned when more than
+record that a power failure may lose must not supersede a record that survives. A log is cleaned when more than
 `min.cleanable.dirty.ratio` of its bytes are dirty, or when a dirty record is older than `max.compaction.lag.ms`.
 Source: Kafka's `LogCleanerManager` and `LogToClean`.
 """

@@ -19,7 +19,7 @@ class CleanedTransactions:
     __slots__ = ("_aborted", "_committing", "_open_aborted", "on_kept")
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        """`aborted` are those of the range to be read; `on_kept` is called with each whose marker is still needed."""
+        """`aborted` covers the range to be read; `on_kept` is called with each whose marker is still needed."""
         self.on_kept: Callable[[AbortedTransaction], None] | None = None
         self._aborted = sorted(aborted, key=lambda entry: entry.first_offset, reverse=True)
         self._committing: set[int] = set()

@@ -58,7 +58,7 @@ class CheckpointFiles:
         return offsets
 
     def forget(self, name: str, key: TopicPartition) -> bool:
-        """Leave a partition out of the planned writes that have not begun: their offsets are those of a deleted log.
+        """Leave a partition out of the planned writes that have not begun: their offsets belong to a deleted log.
 
         Returns whether the file contains the partition, or may contain it after a failed write: then it is to be
         written again before a new log of the partition is used.

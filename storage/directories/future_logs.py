@@ -49,13 +49,13 @@ class FutureLogs:
         self._files = files
         self._new_id = new_id
         self.found: dict[TopicPartition, tuple[LogDir, str]] = {}
-        """The directories that the start has found, with their paths; those that are opened leave it."""
+        """The directories that the start has found and that are not opened yet, with their paths."""
         self.logs: dict[TopicPartition, FutureLog] = {}
         self._retired: dict[TopicPartition, tuple[str, LogDir, LogDir]] = {}
         # Former directory and the log directory that has it, the new log directory.
 
     def find(self, log_dir: LogDir, name: str) -> None:
-        """Note a directory if it is that of a future replica; of two of a partition one is removed."""
+        """Note the directory of a future replica; of two directories of one partition one is removed."""
         key = layout.parse_future_dir(name)
         if key is None:
             return
@@ -120,14 +120,14 @@ class FutureLogs:
         return future.log.delete_renamed(self._new_id().hex())
 
     def delete_found(self, key: TopicPartition) -> str:
-        """Rename a directory that the start has found and nobody wants; the new name, to be removed."""
+        """Rename a directory that the start has found and that is not needed; the new name, to be removed."""
         _, path = self.found.pop(key)
         return _rename(self._files, path, key, self._new_id().hex())
 
     def take_over(self, key: TopicPartition, future: FutureLog, current: Log, left: LogDir) -> None:
         """Rename the future log's directory and take over what is known of the current log; see `LogDirs.replace_log`.
 
-        Both end at the same offset. The producers are those of the current log: the records of some may be gone.
+        Both end at the same offset. The producers come from the current log: the records of some may be gone.
         """
         log = future.log
         path = f"{future.log_dir.path}/{layout.partition_dir_name(*key)}"

@@ -101,7 +101,7 @@ class LogDirs:
     def open(self, node_id: int, cluster_id: str = "", *, invents_id: bool = True) -> str:
         """Lock and identify the directories, finish interrupted deletions, find the partitions; the cluster id.
 
-        The cluster id is `cluster_id` if not empty, else that of the directories, else a new one; without `invents_id`
+        The cluster id is `cluster_id` if not empty, else the directories' id, else a new one; without `invents_id`
         DataDirMismatch, since the node belongs to a cluster that has one.
         Raises DataDirLocked, DataDirMismatch, CorruptCheckpoint, OSError.
         """
@@ -192,7 +192,7 @@ class LogDirs:
         return iter([key for key in self._found if key not in self.logs and key not in self._offline])
 
     def leave_foreign(self) -> list[str]:
-        """Of the directories without an opened log, leave those that are not known to be of partitions; their paths."""
+        """Of the directories without an opened log, leave the ones that may not belong to partitions; their paths."""
         for key in list(self.found()):
             path = f"{self._found[key].path}/{layout.partition_dir_name(*key)}"
             if not is_known_of_partition(self.files, path):
@@ -355,13 +355,13 @@ class LogDirs:
     def give_up(self, topic: str, partition: int) -> str:
         """Set a damaged or missing log aside, which is then made anew and filled from another replica (L2).
 
-        The new path of a damaged one; empty for one that is missing.
+        The new path of a damaged log; empty for a missing one.
         """
         key = (topic, partition)
         path = ""
         if key in self._found:
             path = self.rename_stray(topic, partition)
-            self.strays.remove(path)  # who calls this tells it
+            self.strays.remove(path)  # the caller logs it
         self._missing.pop(key, None)
         return path
 
@@ -428,7 +428,7 @@ class LogDirs:
     def replace_log(self, topic: str, partition: int, future: FutureLog) -> Log:
         """Use the future log, which has everything that the current one has, instead of it; the current one until now.
 
-        The files of the latter stay until `futures.retire`, for those that read them; a start removes them as well.
+        The files of the latter stay until `futures.retire`, for their readers; a start removes them as well.
         OSError when nothing has changed.
         """
         key = (topic, partition)

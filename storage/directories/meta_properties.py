@@ -58,7 +58,7 @@ class _Lines:
 def read_meta_properties(files: Files, path: str) -> MetaProperties | None:
     """The content of the file, None when it is missing.
 
-    Raises CorruptCheckpoint for an invalid file, DataDirMismatch for one that was used with ZooKeeper, OSError.
+    Raises CorruptCheckpoint for an invalid file, DataDirMismatch if it was used with ZooKeeper, OSError.
     """
     if not files.exists(path):
         return None

@@ -19,7 +19,7 @@ def replay(
 ) -> None:
     """Load the latest valid snapshot at or below `end_offset` into `state`, then replay the batches after it.
 
-    `offsets` are those of the snapshots, ascending. A snapshot from before the first segment is not used: some of the
+    `offsets` are the snapshots' offsets, ascending. A snapshot from before the first segment is not used: some of the
     batches after it are deleted. Invalid snapshots are removed. DamagedLog for an invalid batch.
     """
     first = segments[0].base_offset

@@ -196,7 +196,7 @@ class ProducerState:
     # --- expiration and truncation
 
     def make_room(self, most: int, now_ms: int) -> None:
-        """Before a producer writes that is not known: forget those that are idle if there are `most` already.
+        """Before an unknown producer writes: forget idle producers if there are `most` already.
 
         KafkaError(POLICY_VIOLATION) if none is: what a producer that is at work has written must not be forgotten.
         """

@@ -51,7 +51,7 @@ class LogReader:
     def read(
         self, offset: int, max_bytes: int, limit_offset: int, log_end_offset: int, *, min_one_batch: bool
     ) -> LogRead:
-        """Read batches from the one that holds `offset`, which is inside the log and below `limit_offset`."""
+        """Read batches from the batch that holds `offset` on, which is inside the log and below `limit_offset`."""
         segments = self._segments
         at, found = -1, None
         if offset == self._end_offset and self._end_segment is not None:
@@ -134,7 +134,7 @@ def checked(records: FileSlice) -> FileSlice:
 
 
 def batches_of(records: FileSlice, until_offset: int) -> list[BatchHeader]:
-    """The headers of the whole batches in a slice, up to the one that holds `until_offset`; positions in the file.
+    """The headers of the whole batches in a slice, up to the batch that holds `until_offset`; positions in the file.
 
     OSError when the disk fails.
     """

@@ -178,7 +178,7 @@ def _align_offsets(state: LogState, log_start_offset: int, now: float) -> None:
 def _load_producers(state: LogState, offsets: list[int], *, trusted: bool) -> None:
     """Load the producer state; snapshots that belong to no segment are removed, except for the latest.
 
-    `offsets` are those of the snapshots. `trusted`: the last stop was clean, so the snapshots are complete and synced.
+    `offsets` are the snapshots' offsets. `trusted`: the last stop was clean, so the snapshots are complete and synced.
     """
     bases = {segment.base_offset for segment in state.segments}
     kept = [offset for offset in offsets if offset <= state.log_end_offset]

@@ -37,7 +37,7 @@ _COPY_CHUNK = 4 << 20
 
 
 def recover(state: LogState, snapshots: list[int], checkpointed: Checkpointed) -> None:
-    """Check every segment from the one that holds the recovery point; set the log end, leader epochs and producers.
+    """Check every segment from the recovery point on; set the log end, leader epochs and producers.
 
     `snapshots` are the offsets of the producer snapshots. Raises DamagedLog when data below the recovery point would
     have to be cut.

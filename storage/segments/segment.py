@@ -401,8 +401,8 @@ def should_roll(
     """Whether `incoming` bytes of batches up to `last_offset` must be written to a new segment.
 
     It depends on size, age, full indexes and the range of offsets. Source: Kafka's `LogSegment.shouldRoll`.
-    The age is the new batches' greatest timestamp in ms minus that of the segment's first batch, so it does not depend
-    on the wall clock (L12); without timestamps it is the time since the segment was made. `now` is in seconds.
+    The age is the new batches' greatest timestamp in ms minus the timestamp of the segment's first batch: it does not
+    depend on the wall clock (L12); without timestamps it is the time since the segment was made. `now` is in seconds.
     """
     size = segment.size
     if last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:

@@ -3,7 +3,7 @@
 Format (Kafka's `AbortedTxn`): entries of 34 bytes, big endian: version (int16, 0), producer id, first offset, last
 offset, last stable offset (int64 each), in order of last offset. The file exists only if it has entries.
 
-New entries are written like those of the other indexes: at a roll, a flush of the indexes and a close. So the append of
+New entries are written as in the other indexes: at a roll, a flush of the indexes and a close. So the append of
 a marker cannot fail after the marker is in the log, and an entry of a marker that is not in the log does not exist. A
 crash loses no entry, since recovery rebuilds the indexes of everything that was not flushed with its indexes.
 """
@@ -63,7 +63,7 @@ class TxnIndex:
         self.entries.append(entry)
 
     def collect(self, start_offset: int, end_offset: int, found: list[AbortedTransaction]) -> bool:
-        """Add those that overlap [start, end) to `found`; True when no later segment can hold more of them."""
+        """Add the entries that overlap [start, end) to `found`; True when no later segment can hold more of them."""
         for entry in self.entries:
             if entry.last_offset >= start_offset and entry.first_offset < end_offset:
                 found.append(entry)

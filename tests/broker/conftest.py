@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum, Member
+from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum, JoinedBroker
 from tests.broker.moving import Moving
 from tests.broker.scripted_nodes import Wire
 from tests.support.memory.broker import MemoryBroker
@@ -39,9 +39,9 @@ def controller(wire: Wire) -> FakeController:
 
 
 @pytest.fixture
-def member(wire: Wire, tmp_path: Path, controller: FakeController) -> Member:
+def member(wire: Wire, tmp_path: Path, controller: FakeController) -> JoinedBroker:
     """A broker that has joined its cluster."""
-    member = Member(wire, [tmp_path / "data"], controller.address)
+    member = JoinedBroker(wire, [tmp_path / "data"], controller.address)
     member.start()
     wire.advance(1)
     assert member.joined.all == [None]

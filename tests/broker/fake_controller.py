@@ -15,9 +15,9 @@ from barnabas.broker.config.load import load
 from barnabas.broker.context import Broker
 from barnabas.broker.metadata.lifecycle import BrokerLifecycle
 from barnabas.broker.net.outgoing import Connect, Outgoing
-from barnabas.coord.cluster.checkpoint import build_checkpoint
 from barnabas.coord.cluster.image import ClusterImage
-from barnabas.coord.cluster.metadata_batches import build_metadata_batch
+from barnabas.coord.cluster.metadata_log.checkpoint import build_checkpoint
+from barnabas.coord.cluster.metadata_log.metadata_batches import build_metadata_batch
 from barnabas.coord.cluster.quorum import Quorum
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.cluster import (
@@ -51,7 +51,7 @@ from barnabas.wire.messages.raft import (
 )
 from barnabas.wire.schema import Message
 from barnabas.wire.types import ONE_UUID
-from tests.broker.scripted_nodes import Answers, Node, Wire
+from tests.broker.scripted_nodes import Answers, ScriptedNode, Wire
 from tests.support.memory.broker import START_MS
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -126,7 +126,7 @@ class FakeController:
         self.node_id = node_id
         self._wire = wire
         self._waits_since: dict[int, float] = {}
-        self.node: Node = wire.node(port)
+        self.node: ScriptedNode = wire.node(port)
         self.node.asks_again = True
         quorum.controllers[node_id] = self
         self.node.on(FetchRequest, self.fetch)
@@ -257,7 +257,7 @@ class FakeController:
         )
 
 
-class Member:
+class JoinedBroker:
     """A broker that has fake controllers, in this process."""
 
     def __init__(self, wire: Wire, directories: Sequence[Path], bootstrap: str, **sets: str) -> None:

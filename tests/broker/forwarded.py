@@ -22,7 +22,7 @@ from barnabas.wire.messages.topics import (
 from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
-from tests.broker.fake_controller import FakeController, Member
+from tests.broker.fake_controller import FakeController, JoinedBroker
 from tests.broker.scripted_nodes import Wire
 from tests.support.memory.broker import Client
 
@@ -56,7 +56,7 @@ class Forwarded:
         return EnvelopeResponse(response_data=frame[4:])
 
 
-def client_of(wire: Wire, member: Member) -> Client:
+def client_of(wire: Wire, member: JoinedBroker) -> Client:
     memory = SimpleNamespace(
         broker=member.broker, clock=SimpleNamespace(now=wire.time), create_topic=None, flushes=None, disk=None
     )

@@ -31,7 +31,7 @@ TURNS_OF_STEP = 4
 Handler = Callable[[Any, int], "Message | bytes | None"]
 
 
-class Node:
+class ScriptedNode:
     """A node that answers as the test says: by request class, a function of request and version.
 
     None as an answer leaves the request unanswered; bytes are sent as they are.
@@ -170,12 +170,12 @@ class Wire:
         self.reactor = Reactor(self.loop, Limits(), lambda connection, frame: None)
         self.outgoing = Outgoing(self.loop, self.disk)
         self.outgoing.attach(self.reactor.poller)
-        self.nodes: list[Node] = []
+        self.nodes: list[ScriptedNode] = []
         self.loops = [self.loop]
         self.to_close = [self.outgoing]
 
-    def node(self, port: int = 0) -> Node:
-        node = Node(port)
+    def node(self, port: int = 0) -> ScriptedNode:
+        node = ScriptedNode(port)
         self.nodes.append(node)
         return node
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.coord.cluster.metadata_batches import build_metadata_batch
+from barnabas.coord.cluster.metadata_log.metadata_batches import build_metadata_batch
 from barnabas.wire.messages.metadata_records import ConfigRecord, FeatureLevelRecord
 from barnabas.wire.schema import Message
 from tests.support.archives import unpack
@@ -23,7 +23,7 @@ ARCHIVE = Path(__file__).resolve().parent.parent / "data" / "kafka-4.4.0-directo
 CLUSTER = "BegkxYnFSEaLKWuAzg3rEA"
 
 
-class Node:
+class CheckedNode:
     """A properties file with the directory of a Kafka broker, and the command that checks them."""
 
     def __init__(self, folder: Path, controller: str, call: Callable[..., Ran]) -> None:
@@ -69,17 +69,17 @@ def state(directory: Path) -> dict[str, tuple[int, bytes]]:
 
 
 @pytest.fixture
-def node(tmp_path: Path, call: Callable[..., Ran], broker) -> Node:
-    return Node(tmp_path, broker.bootstrap, call)
+def node(tmp_path: Path, call: Callable[..., Ran], broker) -> CheckedNode:
+    return CheckedNode(tmp_path, broker.bootstrap, call)
 
 
-def test_a_directory_of_kafka_can_be_taken_over(node: Node) -> None:
+def test_a_directory_of_kafka_can_be_taken_over(node: CheckedNode) -> None:
     ran = node.check()
     assert (ran.code, ran.stderr) == (0, "")
     assert ran.stdout == f"Barnabas can take over node 1 of {node.directory} (6 partitions)\n"
 
 
-def test_keys_without_an_effect_are_notes(node: Node) -> None:
+def test_keys_without_an_effect_are_notes(node: CheckedNode) -> None:
     ran = node.check(num_io_threads="16", my_own_plugin="x").ok()
     assert "note: num.io.threads is known to Kafka, not acted on by Barnabas" in ran.stderr
     assert "note: Unknown config key my.own.plugin" in ran.stderr
@@ -103,11 +103,11 @@ def test_keys_without_an_effect_are_notes(node: Node) -> None:
         ({"num_partitions": "x"}, "num.partitions"),
     ],
 )
-def test_what_the_configuration_stands_against(node: Node, keys: dict[str, str], text: str) -> None:
+def test_what_the_configuration_stands_against(node: CheckedNode, keys: dict[str, str], text: str) -> None:
     assert text in node.refused(**keys)
 
 
-def test_controllers_that_do_not_answer(node: Node) -> None:
+def test_controllers_that_do_not_answer(node: CheckedNode) -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
     assert "No controller answers" in node.refused(controller_quorum_bootstrap_servers=f"127.0.0.1:{port}")
@@ -115,7 +115,7 @@ def test_controllers_that_do_not_answer(node: Node) -> None:
     assert "note: Another controller is asked" in node.check(controller_quorum_bootstrap_servers=both).ok().stderr
 
 
-def test_everything_that_is_found_is_told_at_once(node: Node) -> None:
+def test_everything_that_is_found_is_told_at_once(node: CheckedNode) -> None:
     (node.directory / "recovery-point-offset-checkpoint").write_text("x")
     (node.directory / "orders-0" / "leader-epoch-checkpoint").write_text("7\n1\n0 0\n")
     told = node.refused(config_providers="file").splitlines()
@@ -133,7 +133,7 @@ def test_everything_that_is_found_is_told_at_once(node: Node) -> None:
         (None, "has partitions but no meta.properties"),
     ],
 )
-def test_an_identity_that_cannot_be_read(node: Node, content: str | None, text: str) -> None:
+def test_an_identity_that_cannot_be_read(node: CheckedNode, content: str | None, text: str) -> None:
     file = node.directory / "meta.properties"
     if content is None:
         file.unlink()
@@ -142,7 +142,7 @@ def test_an_identity_that_cannot_be_read(node: Node, content: str | None, text: 
     assert text in node.refused()
 
 
-def test_directories_of_different_clusters_and_copies(node: Node, tmp_path: Path) -> None:
+def test_directories_of_different_clusters_and_copies(node: CheckedNode, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     shutil.copy(node.directory / "meta.properties", other)
@@ -152,7 +152,7 @@ def test_directories_of_different_clusters_and_copies(node: Node, tmp_path: Path
     assert "belong to different clusters" in node.refused(log_dirs=both)
 
 
-def test_features_and_topics_that_cannot_be_served(node: Node) -> None:
+def test_features_and_topics_that_cannot_be_served(node: CheckedNode) -> None:
     node.add(
         FeatureLevelRecord(name="share.version", feature_level=9),
         FeatureLevelRecord(name="warp.version", feature_level=1),
@@ -164,7 +164,7 @@ def test_features_and_topics_that_cannot_be_served(node: Node) -> None:
     assert "tiered storage (remote.storage.enable), which cannot be read: orders" in told
 
 
-def test_record_batches_of_an_old_format(node: Node) -> None:
+def test_record_batches_of_an_old_format(node: CheckedNode) -> None:
     segment = node.directory / "orders-0" / f"{0:020}.log"
     content = bytearray(segment.read_bytes())
     content[16] = 1
@@ -174,7 +174,7 @@ def test_record_batches_of_an_old_format(node: Node) -> None:
     node.check().ok()
 
 
-def test_files_of_another_user(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_another_user(node: CheckedNode, monkeypatch: pytest.MonkeyPatch) -> None:
     locked = str(node.directory / "orders-1" / f"{0:020}.log")
     real = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: path != locked and real(path, mode))
@@ -186,7 +186,7 @@ def test_a_cluster_on_one_machine_is_not_checked(call: Callable[..., Ran]) -> No
     assert (ran.code, "--check is for one broker" in ran.stderr) == (2, True)
 
 
-def test_directories_of_others_are_no_partitions(node: Node) -> None:
+def test_directories_of_others_are_no_partitions(node: CheckedNode) -> None:
     photos = node.directory / "photos-2024"
     photos.mkdir()
     (photos / "cat.jpg").touch()

@@ -11,7 +11,7 @@ import pytest
 from compat.kafka_streams.application import DEADLINE_S, Application
 from tests.clients.exchange import Directory
 from tests.support.jvm.kafka_tools import run_tool
-from tests.support.processes.brokers_of_run import Brokers
+from tests.support.processes.brokers_of_run import BrokersOfRun
 from tests.support.waiting import wait_for
 
 SEED = int(os.environ.get("BARNABAS_SEED", str(random.SystemRandom().randrange(2**32))))
@@ -42,7 +42,7 @@ def chance():
 @pytest.fixture(scope="module")
 def streams_broker(tmp_path_factory, request):
     """One broker for the tests that do not kill it."""
-    brokers = Brokers(request.config)
+    brokers = BrokersOfRun(request.config)
     server = brokers.start(tmp_path_factory.mktemp("streams"), FAST_SESSIONS)
     yield server
     brokers.stop(server)

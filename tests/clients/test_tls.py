@@ -26,7 +26,7 @@ LIMIT = "12000000"
 SIZES = {"message.max.bytes": LIMIT, "replica.fetch.max.bytes": LIMIT}
 
 
-class Secured:
+class TlsBroker:
     """A broker with a listener of the protocol SSL, and the files of its clients."""
 
     def __init__(self, path: Path, authority: Authority, keys: dict[str, str]) -> None:
@@ -82,8 +82,8 @@ class Secured:
 
 
 @pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    broker = Secured(tmp_path_factory.mktemp("tls"), Authority(), {})
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsBroker]:
+    broker = TlsBroker(tmp_path_factory.mktemp("tls"), Authority(), {})
     yield broker
     broker.server.stop()
 
@@ -124,7 +124,7 @@ def connection_error(config: dict[str, Any]) -> str:
     return str(errors[0])
 
 
-def test_large_and_small_records_are_the_same_bytes_again(secured: Secured, topic: str) -> None:
+def test_large_and_small_records_are_the_same_bytes_again(secured: TlsBroker, topic: str) -> None:
     """10 MB in one record is more than the buffers of both sockets: both directions wait for each other's window."""
     values = [
         os.urandom(LARGE),
@@ -136,7 +136,7 @@ def test_large_and_small_records_are_the_same_bytes_again(secured: Secured, topi
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_both_versions_of_tls_are_spoken(secured: Secured, version: ssl.TLSVersion) -> None:
+def test_both_versions_of_tls_are_spoken(secured: TlsBroker, version: ssl.TLSVersion) -> None:
     context = secured.context()
     context.minimum_version = context.maximum_version = version
     plain = socket.create_connection(secured.address, WAIT_S)
@@ -144,7 +144,7 @@ def test_both_versions_of_tls_are_spoken(secured: Secured, version: ssl.TLSVersi
         assert connection.version() == version.name.replace("_", ".")
 
 
-def test_kafka_python(secured: Secured, topic: str) -> None:
+def test_kafka_python(secured: TlsBroker, topic: str) -> None:
     kafka = pytest.importorskip("kafka")
     config = {
         "bootstrap_servers": secured.server.bootstrap,
@@ -163,7 +163,7 @@ def test_kafka_python(secured: Secured, topic: str) -> None:
     consumer.close()
 
 
-def test_aiokafka(secured: Secured, topic: str) -> None:
+def test_aiokafka(secured: TlsBroker, topic: str) -> None:
     aiokafka = pytest.importorskip("aiokafka")
     values = [os.urandom(size) for size in (10, 500_000, 900_000)]
 
@@ -183,7 +183,7 @@ def test_aiokafka(secured: Secured, topic: str) -> None:
 
 
 @pytest.mark.jvm
-def test_the_java_client(secured: Secured, topic: str, tmp_path: Path) -> None:
+def test_the_java_client(secured: TlsBroker, topic: str, tmp_path: Path) -> None:
     """Its key stores may be PEM too. The records are more than one fetch."""
     keys = {
         "security.protocol": "SSL",
@@ -207,7 +207,7 @@ def test_the_java_client(secured: Secured, topic: str, tmp_path: Path) -> None:
     assert ", 9.5367, " in consumed  # MB
 
 
-def test_a_client_without_a_certificate_is_refused_with_the_reason_in_the_log(secured: Secured) -> None:
+def test_a_client_without_a_certificate_is_refused_with_the_reason_in_the_log(secured: TlsBroker) -> None:
     config = secured.client_config()
     del config["ssl.certificate.location"], config["ssl.key.location"]
     assert connection_error(config)
@@ -215,7 +215,7 @@ def test_a_client_without_a_certificate_is_refused_with_the_reason_in_the_log(se
     secured.wait_for_log("(SSL handshake failed): the peer has sent no certificate, but ssl.client.auth=required")
 
 
-def test_a_client_of_another_authority_is_refused(secured: Secured, tmp_path: Path) -> None:
+def test_a_client_of_another_authority_is_refused(secured: TlsBroker, tmp_path: Path) -> None:
     stranger = Authority("another").sign("stranger").write(tmp_path / "stranger.pem")
     assert connection_error(
         secured.client_config(**{"ssl.certificate.location": stranger, "ssl.key.location": stranger})
@@ -223,7 +223,7 @@ def test_a_client_of_another_authority_is_refused(secured: Secured, tmp_path: Pa
     secured.wait_for_log("(SSL handshake failed): the certificate of the peer is not valid: ")
 
 
-def test_a_client_that_trusts_another_authority_says_so_and_the_log_too(secured: Secured, tmp_path: Path) -> None:
+def test_a_client_that_trusts_another_authority_says_so_and_the_log_too(secured: TlsBroker, tmp_path: Path) -> None:
     other = Authority("another").write(tmp_path / "other.pem")
     config = secured.client_config(**{"ssl.ca.location": other})
     assert "verify failed" in connection_error(config)
@@ -232,7 +232,7 @@ def test_a_client_that_trusts_another_authority_says_so_and_the_log_too(secured:
     wait_for(lambda: connection_error(config) and said in secured.server.log(), "the line in the log")
 
 
-def test_a_plaintext_client_gets_a_closed_connection_and_the_log_says_why(secured: Secured) -> None:
+def test_a_plaintext_client_gets_a_closed_connection_and_the_log_says_why(secured: TlsBroker) -> None:
     assert connection_error({"bootstrap.servers": secured.server.bootstrap})
     secured.wait_for_log("(SSL handshake failed): the client does not speak TLS: set security.protocol=SSL")
 
@@ -305,7 +305,7 @@ class Rotation:
         self._thread.join()
 
 
-def rotate(secured: Secured, signed: Signed) -> None:
+def rotate(secured: TlsBroker, signed: Signed) -> None:
     """Put a new certificate in place, as tools do: a file beside it, then a rename."""
     new = secured.path / "new.pem"
     signed.write(new)
@@ -313,7 +313,7 @@ def rotate(secured: Secured, signed: Signed) -> None:
 
 
 def test_a_certificate_is_rotated_in_mid_run_and_an_incompatible_one_is_refused(tmp_path: Path, topic: str) -> None:
-    secured = Secured(tmp_path, Authority(), {})
+    secured = TlsBroker(tmp_path, Authority(), {})
     try:
         with Rotation(secured.client_config(), topic) as producer:
             producer.go_on()
@@ -336,7 +336,7 @@ def test_a_certificate_is_rotated_in_mid_run_and_an_incompatible_one_is_refused(
 
 
 def test_a_dynamic_config_replaces_the_certificate_or_is_refused(tmp_path: Path) -> None:
-    secured = Secured(tmp_path, Authority(), {})
+    secured = TlsBroker(tmp_path, Authority(), {})
     try:
         admin = AdminClient(secured.client_config())
         renewed = secured.authority.sign("server")

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from barnabas.client.admin.configs import SET, ConfigChange, alter_config
 from barnabas.client.tools.brokers import describe_cluster, unregister_broker
-from tests.cluster.asking import client
-from tests.cluster.clusters import Cluster
 from tests.cluster.work import Work
+from tests.support.cluster.asking import client
+from tests.support.cluster.clusters import Cluster
 from tests.support.processes.server import Server
 from tests.support.waiting import ANY_ERROR, wait_for
 

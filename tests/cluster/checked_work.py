@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.cluster.asking import is_in_sync
-from tests.cluster.clusters import Cluster
 from tests.cluster.replicas import differences
 from tests.cluster.work import Work, create_topic
+from tests.support.cluster.asking import is_in_sync
+from tests.support.cluster.clusters import Cluster
 from tests.support.waiting import ANY_ERROR, wait_for
 
 RATE = 200

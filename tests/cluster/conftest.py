@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cluster.clusters import Cluster, cluster_of
-from tests.cluster.quorums import IN_PROCESS
+from tests.support.cluster.clusters import Cluster, cluster_of
+from tests.support.cluster.quorums import IN_PROCESS
 
 _JVMS = [pytest.mark.jvm, pytest.mark.soak]
 _UNDER_KAFKA = pytest.param("kafka", marks=_JVMS)

@@ -6,7 +6,7 @@ import time
 
 from confluent_kafka import Consumer, Producer
 
-from tests.cluster.clusters import Cluster
+from tests.support.cluster.clusters import Cluster
 from tests.support.waiting import ANY_ERROR, wait_for
 
 OFFSETS, TRANSACTIONS, STATE = "__consumer_offsets", "__transaction_state", "__share_group_state"

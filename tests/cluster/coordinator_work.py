@@ -13,9 +13,9 @@ from pathlib import Path
 
 from compat.checker.finding import Finding
 from compat.exactly_once.share_run import SHARE_BROKER
-from tests.cluster.clusters import Cluster
 from tests.cluster.loads import Copies, Load, go_on
 from tests.cluster.stream_loads import Streams
+from tests.support.cluster.clusters import Cluster
 
 RECORDS = "records"
 KINDS = ("transactions", "groups", "share", "streams")

@@ -16,11 +16,11 @@ from collections.abc import Callable
 
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.cluster.asking import leader
-from tests.cluster.clusters import Cluster
 from tests.cluster.faulty_broker import FaultyNode
 from tests.cluster.replicas import HEADER, LOG_OVERHEAD
 from tests.cluster.work import PARTITIONS, Work
+from tests.support.cluster.asking import leader
+from tests.support.cluster.clusters import Cluster
 from tests.support.waiting import ANY_ERROR, wait_for
 
 MOVED_S = 5.0

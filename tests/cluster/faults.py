@@ -29,17 +29,17 @@ from barnabas.client.admin.reassignments import reassign
 from compat.checker.finding import Finding
 from tests.cluster import coordinator_work
 from tests.cluster.admin_faults import AdminFaults
-from tests.cluster.asking import client, is_in_sync, leader, partitions
-from tests.cluster.clusters import BrokerNode, Cluster
 from tests.cluster.coordinator_work import CoordinatorWork
 from tests.cluster.disk_faults import DISK_FAULTS, DiskFaults
 from tests.cluster.faulty_broker import FaultyNode
-from tests.cluster.links import CUTS, Links
 from tests.cluster.replicas import differences
 from tests.cluster.rolling import behind, end_in_order
 from tests.cluster.supervised import SupervisedCluster
 from tests.cluster.supervisor_faults import SupervisorFaults
 from tests.cluster.work import PARTITIONS, Work, create_topic
+from tests.support.cluster.asking import client, is_in_sync, leader, partitions
+from tests.support.cluster.clusters import BrokerNode, Cluster
+from tests.support.cluster.links import CUTS, Links
 from tests.support.waiting import ANY_ERROR, wait_for
 
 SETTLE_S = 90.0

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from barnabas.storage.files import Buffer, File, Files
-from tests.cluster.clusters import BrokerNode
+from tests.support.cluster.clusters import BrokerNode
 
 LOOK_S = 0.05
 """How often the file is looked at, seconds."""

@@ -21,7 +21,7 @@ from compat.exactly_once.share_run import ShareRun
 from tests.support.waiting import Advance, wait_for_all
 
 if TYPE_CHECKING:
-    from compat.exactly_once.run import Cluster
+    from compat.exactly_once.run import KilledCluster
 
 SESSION_MS = "10000"
 """The session of classic members: a slow machine must not look like members that have died."""
@@ -85,7 +85,15 @@ class Copies(Load):
     """
 
     def __init__(
-        self, name: str, cluster: Cluster, folder: Path, seed: int, *, client: str, rate: int, protocol: str = "classic"
+        self,
+        name: str,
+        cluster: KilledCluster,
+        folder: Path,
+        seed: int,
+        *,
+        client: str,
+        rate: int,
+        protocol: str = "classic",
     ) -> None:
         super().__init__(name)
         self.folder = folder / name

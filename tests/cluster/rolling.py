@@ -18,10 +18,10 @@ from pathlib import Path
 from barnabas.client.admin.reassignments import elect_leaders
 from barnabas.client.admin.topics import list_topics
 from compat.checker.finding import Finding
-from tests.cluster.asking import client
 from tests.cluster.loads import Load, go_on
 from tests.cluster.replicas import differences
 from tests.cluster.resent import resent
+from tests.support.cluster.asking import client
 from tests.support.waiting import ANY_ERROR, wait_for
 
 SETTLE_S = 240.0

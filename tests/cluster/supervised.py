@@ -21,9 +21,9 @@ from barnabas.supervise import control
 from barnabas.supervise.plan import KAFKA_CONTROLLERS, OUR_CONTROLLER
 from barnabas.supervise.state import ClusterState, NodeState, of_values
 from barnabas.supervise.supervisor import STOP_S
-from tests.cluster.asking import quorum_leader
-from tests.cluster.clusters import FAST
-from tests.cluster.quorums import HOST
+from tests.support.cluster.asking import quorum_leader
+from tests.support.cluster.clusters import FAST
+from tests.support.cluster.quorums import HOST
 from tests.support.processes.commands import clean_environment, run_barnabas
 from tests.support.processes.ports import free_ports
 from tests.support.waiting import wait_for

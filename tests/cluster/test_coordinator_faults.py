@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import coordinator_work
-from tests.cluster.clusters import Cluster
 from tests.cluster.faults import Faults, Outcome
+from tests.support.cluster.clusters import Cluster
 from tests.support.volume import first_seed
 
 SEED = first_seed()

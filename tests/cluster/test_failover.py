@@ -11,11 +11,11 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from barnabas.client.admin.configs import SET, ConfigChange, alter_config
-from tests.cluster.asking import client, leader, partitions
 from tests.cluster.checked_work import MORE, checked_work, in_sync
-from tests.cluster.clusters import Cluster, cluster_of
 from tests.cluster.conftest import KINDS, WITH_MIXED
 from tests.cluster.work import create_topic
+from tests.support.cluster.asking import client, leader, partitions
+from tests.support.cluster.clusters import Cluster, cluster_of
 from tests.support.waiting import ANY_ERROR, wait_for
 
 LONG_SESSION = {"broker.session.timeout.ms": "600000"}

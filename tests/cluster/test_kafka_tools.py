@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from tests.cluster.asking import is_in_sync, leader, partitions
-from tests.cluster.clusters import PATIENCE_S, Cluster
+from tests.support.cluster.asking import is_in_sync, leader, partitions
+from tests.support.cluster.clusters import PATIENCE_S, Cluster
 from tests.support.jvm.kafka_tools import Tools, output, process
 from tests.support.waiting import ANY_ERROR, wait_for
 

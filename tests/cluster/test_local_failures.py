@@ -16,12 +16,12 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas.broker.server import EXIT_FAILED
-from tests.cluster.asking import is_in_sync, leader, partitions
 from tests.cluster.checked_work import MORE, checked_work, in_sync
-from tests.cluster.clusters import Cluster, cluster_of
-from tests.cluster.in_process import LocalNode
-from tests.cluster.quorums import IN_PROCESS
 from tests.cluster.work import create_topic
+from tests.support.cluster.asking import is_in_sync, leader, partitions
+from tests.support.cluster.clusters import Cluster, cluster_of
+from tests.support.cluster.in_process import LocalNode
+from tests.support.cluster.quorums import IN_PROCESS
 from tests.support.disks.failing_files import FailingFiles
 from tests.support.waiting import ANY_ERROR, wait_for
 

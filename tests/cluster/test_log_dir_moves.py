@@ -16,8 +16,8 @@ from barnabas.wire.messages.log_dirs import (
     DescribeLogDirsRequest,
 )
 from barnabas.wire.schema import Message
-from tests.cluster.asking import is_in_sync
-from tests.cluster.clusters import BrokerNode, Cluster
+from tests.support.cluster.asking import is_in_sync
+from tests.support.cluster.clusters import BrokerNode, Cluster
 from tests.support.processes.numbered_load import Load, read_all
 from tests.support.requests.raw_client import RawClient
 from tests.support.waiting import ANY_ERROR, wait_for

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.asking import is_in_sync, partitions
-from tests.cluster.clusters import Cluster
 from tests.cluster.work import create_topic
+from tests.support.cluster.asking import is_in_sync, partitions
+from tests.support.cluster.clusters import Cluster
 from tests.support.processes.commands import Ran, call_command
 from tests.support.waiting import ANY_ERROR, wait_for
 

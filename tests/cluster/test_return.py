@@ -19,10 +19,10 @@ from barnabas.broker.replicas.partition import Partition
 from barnabas.client.admin.reassignments import reassign
 from barnabas.client.admin.topics import delete_topics
 from barnabas.client.tools.brokers import unregister_broker
-from tests.cluster.asking import client, is_in_sync, partitions
-from tests.cluster.clusters import Cluster
-from tests.cluster.quorums import HOST
 from tests.cluster.work import create_topic
+from tests.support.cluster.asking import client, is_in_sync, partitions
+from tests.support.cluster.clusters import Cluster
+from tests.support.cluster.quorums import HOST
 from tests.support.processes.ports import free_port
 from tests.support.waiting import ANY_ERROR, wait_for
 

@@ -16,9 +16,9 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from tests.cluster.clusters import Cluster
 from tests.cluster.conftest import KINDS
-from tests.cluster.quorums import IN_PROCESS
+from tests.support.cluster.clusters import Cluster
+from tests.support.cluster.quorums import IN_PROCESS
 from tests.support.processes.ports import free_port
 from tests.support.waiting import ANY_ERROR, wait_for
 

@@ -19,10 +19,10 @@ from confluent_kafka.admin import (
 )
 
 from barnabas.wire.properties import parse_properties
-from tests.cluster.clusters import Cluster
 from tests.cluster.conftest import KINDS
-from tests.cluster.quorums import IN_PROCESS
 from tests.support.blocks import parse_blocks
+from tests.support.cluster.clusters import Cluster
+from tests.support.cluster.quorums import IN_PROCESS
 from tests.support.processes.ports import free_port
 from tests.support.processes.server import Server
 from tests.support.security.certificates import Authority

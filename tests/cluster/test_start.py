@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.clusters import Cluster
+from tests.support.cluster.clusters import Cluster
 from tests.support.waiting import ANY_ERROR, wait_for
 
 

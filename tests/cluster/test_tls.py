@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.cluster.clusters import Cluster
 from tests.cluster.conftest import KINDS
+from tests.support.cluster.clusters import Cluster
 from tests.support.security.certificates import Authority
 from tests.support.security.ssl_changes import alter, replace_all
 from tests.support.waiting import ANY_ERROR, wait_for

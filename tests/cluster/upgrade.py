@@ -18,9 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from compat.exactly_once.share_run import SHARE_BROKER
-from tests.cluster.clusters import Cluster
 from tests.cluster.loads import Copies, Load
 from tests.cluster.rolling import Outcome, Rolling, Step, end_in_order
+from tests.support.cluster.clusters import Cluster
 from tests.support.processes.server import ROOT, Server
 
 FIRST_WITH_CLUSTER = "060966e114b5b1af05dc6cb1c4eddcbd76cb50de"

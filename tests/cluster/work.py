@@ -21,7 +21,7 @@ from compat.checker.finding import Finding
 from compat.checker.history import Writer, read
 from compat.exactly_once import confluent_client
 from compat.exactly_once.processes import Progress, Slot
-from tests.cluster.clusters import Cluster
+from tests.support.cluster.clusters import Cluster
 from tests.support.waiting import ANY_ERROR, Advance, wait_for, wait_for_all
 
 PARTITIONS = 3

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.costs.broker import ROOT, Counts
 from tests.costs.kind import Kind, Step
-from tests.costs.world import WORLDS, World, running
+from tests.costs.world import WORLDS, CountedWorld, running
 
 WARM_UP = 8
 """How often a kind is served before it counts: what is imported, compiled or remembered at first use is there then."""
@@ -53,7 +53,7 @@ def count_all(kinds: Iterable[Kind], checkout: Path = ROOT) -> Iterator[tuple[Ki
                 yield kind, _counted(kind, world, may_fail=checkout != ROOT)
 
 
-def _counted(kind: Kind, world: World, *, may_fail: bool) -> Cost | NotCounted:
+def _counted(kind: Kind, world: CountedWorld, *, may_fail: bool) -> Cost | NotCounted:
     try:
         return count(kind, world)
     except Exception as error:
@@ -65,7 +65,7 @@ def _counted(kind: Kind, world: World, *, may_fail: bool) -> Cost | NotCounted:
         world.broker.free()
 
 
-def count(kind: Kind, world: World) -> Cost:
+def count(kind: Kind, world: CountedWorld) -> Cost:
     """Count one kind of request."""
     broker = world.broker
     steps = kind.steps(world)
@@ -85,7 +85,7 @@ def count(kind: Kind, world: World) -> Cost:
     return _cost(counts, kind.repeats * kind.requests)
 
 
-def _done(step: Step, world: World, kind: Kind) -> list[Any]:
+def _done(step: Step, world: CountedWorld, kind: Kind) -> list[Any]:
     """Do a step; the responses."""
     broker = world.broker
     if step.passes_deadlines_s:

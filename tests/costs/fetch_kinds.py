@@ -21,7 +21,7 @@ from tests.costs.fetching import FULL_BYTES, VERSION, fetch_request
 from tests.costs.kind import Kind, Step, Steps, one_client
 from tests.costs.produce_kinds import VERSION as PRODUCE_VERSION
 from tests.costs.produce_kinds import produce_request, produced
-from tests.costs.world import PLAIN, REPLICATED, World
+from tests.costs.world import PLAIN, REPLICATED, CountedWorld
 
 BATCH_RECORDS = 150
 BATCHES = 20
@@ -55,7 +55,7 @@ def _fill(client: Client, topic: str, batches: int = BATCHES) -> None:
         produced(client.ask(produce_request(topic, records), PRODUCE_VERSION))
 
 
-def _full(world: World) -> Steps:
+def _full(world: CountedWorld) -> Steps:
     """In a session; each request asks for other records than the one before, as a consumer does."""
     client = world.client()
     topic_id = client.create_topic("fetch-full")
@@ -72,7 +72,7 @@ def _full(world: World) -> Steps:
         epoch += 1
 
 
-def _small(world: World) -> Steps:
+def _small(world: CountedWorld) -> Steps:
     """The last batch, with one record: what a consumer gets that keeps up."""
     client = world.client()
     topic_id = client.create_topic("fetch-small")
@@ -89,7 +89,7 @@ def _small(world: World) -> Steps:
         epoch += 1
 
 
-def _waiting(world: World) -> Steps:
+def _waiting(world: CountedWorld) -> Steps:
     """A Fetch at the end of the log, which waits, and the Produce of a record that completes it: both count."""
     client, producer = world.client(), world.client()
     topic_id = client.create_topic("fetch-waiting")
@@ -105,7 +105,7 @@ def _waiting(world: World) -> Steps:
         offset += 1
 
 
-def _expired(world: World) -> Steps:
+def _expired(world: CountedWorld) -> Steps:
     """A Fetch that waits in vain: the request, the timer and the empty response."""
     client = world.client()
     topic_id = client.create_topic("fetch-in-vain")
@@ -120,7 +120,7 @@ def _expired(world: World) -> Steps:
         epoch += 1
 
 
-def _register_follower(world: World) -> int:
+def _register_follower(world: CountedWorld) -> int:
     """Register another broker, which is this process, at the controller; returns its epoch."""
     from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
 
@@ -152,7 +152,7 @@ def _register_follower(world: World) -> int:
 class _Follower:
     """A follower of partition 0 of a topic, which keeps up, and a producer."""
 
-    def __init__(self, world: World, topic: str) -> None:
+    def __init__(self, world: CountedWorld, topic: str) -> None:
         self.replica = (FOLLOWER, _register_follower(world))
         self.producer, self.client = world.client(), world.client()
         self._topic_id = self.producer.create_topic(topic, assignment=[[1, FOLLOWER]])
@@ -179,7 +179,7 @@ class _Follower:
         return self.producer, produce_request(self._topic, records, acks=acks), PRODUCE_VERSION
 
 
-def _follower(world: World) -> Steps:
+def _follower(world: CountedWorld) -> Steps:
     """A fetch of a follower that is answered at once, and acknowledges the record before."""
     follower = _Follower(world, "fetch-follower")
     records = batch(1)
@@ -191,7 +191,7 @@ def _follower(world: World) -> Steps:
         _fetched(response)
 
 
-def _replicated(world: World) -> Steps:
+def _replicated(world: CountedWorld) -> Steps:
     """A Produce with acks=all, whose record a waiting fetch brings, and the next fetch, which acknowledges it."""
     follower = _Follower(world, "fetch-replicated")
     records = batch(1)

@@ -28,7 +28,7 @@ from barnabas.wire.messages.offsets import (
 )
 from tests.costs.client import Client, check, find_coordinator, when_available
 from tests.costs.kind import Kind, Steps, one_client
-from tests.costs.world import PLAIN, World
+from tests.costs.world import PLAIN, CountedWorld
 
 SESSION_MS = 600_000
 MEMBER_ID_REQUIRED = 79
@@ -86,7 +86,7 @@ class ClassicMember:
         )
 
 
-def _find_coordinator(world: World) -> Steps:
+def _find_coordinator(world: CountedWorld) -> Steps:
     member = ClassicMember(world.client(), "find-coordinator")
     request = FindCoordinatorRequest(coordinator_keys=[member.group])
     while True:
@@ -94,7 +94,7 @@ def _find_coordinator(world: World) -> Steps:
         check(response.coordinators[0].error_code, "FindCoordinator")
 
 
-def _heartbeat(world: World) -> Steps:
+def _heartbeat(world: CountedWorld) -> Steps:
     member = ClassicMember(world.client(), "heartbeat")
     request = HeartbeatRequest(group_id=member.group, generation_id=member.generation, member_id=member.member_id)
     while True:
@@ -102,7 +102,7 @@ def _heartbeat(world: World) -> Steps:
         check(response.error_code, "Heartbeat")
 
 
-def _commit(world: World) -> Steps:
+def _commit(world: CountedWorld) -> Steps:
     member = ClassicMember(world.client(), "offset-commit")
     offset = 0
     while True:
@@ -111,7 +111,7 @@ def _commit(world: World) -> Steps:
         offset += 1
 
 
-def _fetch(world: World) -> Steps:
+def _fetch(world: CountedWorld) -> Steps:
     member = ClassicMember(world.client(), "offset-fetch")
     response = member.client.ask(member.commit(7), 9)
     check(response.topics[0].partitions[0].error_code, "OffsetCommit")
@@ -128,7 +128,7 @@ def _fetch(world: World) -> Steps:
             raise RuntimeError("OffsetFetch has brought another offset")
 
 
-def _consumer_heartbeat(world: World) -> Steps:
+def _consumer_heartbeat(world: CountedWorld) -> Steps:
     """A member of a consumer group (KIP-848) to whom nothing has happened."""
     client, group = world.client(), "consumer-heartbeat"
     topic_id = client.create_topic(group, 4)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from barnabas.wire.schema import Message
     from tests.costs.client import Client
-    from tests.costs.world import World
+    from tests.costs.world import CountedWorld
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Kind:
     name: str
     world: str
     """The broker that serves it (`tests.costs.world`)."""
-    steps: Callable[[World], Steps]
+    steps: Callable[[CountedWorld], Steps]
     requests: int = 1
     """How many requests are counted together: a step has so many of equal ones."""
     counted_steps: int = 1

@@ -16,13 +16,13 @@ from tests.costs.client import check
 from tests.costs.kind import Kind, Steps, one_client
 from tests.costs.produce_kinds import VERSION as PRODUCE_VERSION
 from tests.costs.produce_kinds import produce_request, produced
-from tests.costs.world import PLAIN, World
+from tests.costs.world import PLAIN, CountedWorld
 
 LATEST = -1
 BATCHES = 20
 
 
-def _api_versions(world: World) -> Steps:
+def _api_versions(world: CountedWorld) -> Steps:
     client = world.client()
     request = ApiVersionsRequest(client_software_name="costs", client_software_version="1")
     while True:
@@ -30,7 +30,7 @@ def _api_versions(world: World) -> Steps:
         check(response.error_code, "ApiVersions")
 
 
-def _metadata(world: World) -> Steps:
+def _metadata(world: CountedWorld) -> Steps:
     client = world.client()
     client.create_topic("metadata", 10)
     request = MetadataRequest(topics=[MetadataRequestTopic(name="metadata")], allow_auto_topic_creation=False)
@@ -39,7 +39,7 @@ def _metadata(world: World) -> Steps:
         check(response.topics[0].error_code, "Metadata")
 
 
-def _list_offsets(world: World, *, timestamp: int) -> Steps:
+def _list_offsets(world: CountedWorld, *, timestamp: int) -> Steps:
     client, topic = world.client(), f"list-offsets{timestamp}"
     client.create_topic(topic)
     for number in range(BATCHES):

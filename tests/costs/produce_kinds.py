@@ -16,7 +16,7 @@ from barnabas.wire.messages.produce import (
 from tests.costs.batches import batch
 from tests.costs.client import Client, check
 from tests.costs.kind import Kind, Step, Steps, one_client
-from tests.costs.world import PLAIN, World
+from tests.costs.world import PLAIN, CountedWorld
 
 VERSION = 11
 """The last version with names of topics before the second generation of transactions."""
@@ -51,15 +51,15 @@ def produce_again(
         produced(response)
 
 
-def _plain(world: World, *, count: int, codec: Codec = Codec.NONE) -> Steps:
+def _plain(world: CountedWorld, *, count: int, codec: Codec = Codec.NONE) -> Steps:
     return produce_again(world.client(), f"produce-{count}-{codec}", count, codec)
 
 
-def _synced(world: World) -> Steps:
+def _synced(world: CountedWorld) -> Steps:
     return produce_again(world.client(), "produce-synced", 1, configs={"flush.messages": "1"})
 
 
-def _with_topic_id(world: World) -> Steps:
+def _with_topic_id(world: CountedWorld) -> Steps:
     client = world.client()
     topic_id = client.create_topic("produce-by-id")
     request = produce_request("", batch(1), topic_id=topic_id)
@@ -68,7 +68,7 @@ def _with_topic_id(world: World) -> Steps:
         produced(response)
 
 
-def _without_acks(world: World) -> Steps:
+def _without_acks(world: CountedWorld) -> Steps:
     client = world.client()
     client.create_topic("produce-acks-0")
     request = produce_request("produce-acks-0", batch(1), acks=0)
@@ -76,7 +76,7 @@ def _without_acks(world: World) -> Steps:
         yield Step([(client, request, VERSION)], reads=[])
 
 
-def _idempotent(world: World) -> Steps:
+def _idempotent(world: CountedWorld) -> Steps:
     client = world.client()
     client.create_topic("produce-idempotent")
     made = client.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000), 4)
@@ -89,7 +89,7 @@ def _idempotent(world: World) -> Steps:
         sequence += 1
 
 
-def _in_pieces(world: World) -> Steps:
+def _in_pieces(world: CountedWorld) -> Steps:
     """A request that arrives in four pieces: partial frames are kept."""
     client = world.client()
     client.create_topic("produce-pieces")
@@ -99,7 +99,7 @@ def _in_pieces(world: World) -> Steps:
         produced(response)
 
 
-def _many_connections(world: World, *, topic: str) -> Steps:
+def _many_connections(world: CountedWorld, *, topic: str) -> Steps:
     clients = [world.client() for _ in range(CONNECTIONS)]
     clients[0].create_topic(topic)
     request = produce_request(topic, batch(1))

@@ -8,7 +8,7 @@ from barnabas.wire.messages.acls import AclCreation, CreateAclsRequest
 from tests.costs.client import Client, check
 from tests.costs.kind import Kind, Steps
 from tests.costs.produce_kinds import SIZES, produce_again
-from tests.costs.world import AUTHORIZER, TLS, World
+from tests.costs.world import AUTHORIZER, TLS, CountedWorld
 
 TOPIC, LITERAL, PREFIXED, ALL, ALLOW = 2, 3, 4, 2, 3
 """Kafka's numbers of a resource type, pattern types, an operation and a permission."""
@@ -35,11 +35,11 @@ def _create_acls(client: Client) -> None:
         check(result.error_code, "CreateAcls")
 
 
-def _over_tls(world: World, *, count: int) -> Steps:
+def _over_tls(world: CountedWorld, *, count: int) -> Steps:
     return produce_again(world.client("SSL"), f"tls-{count}", count)
 
 
-def _authorized(world: World, *, count: int) -> Steps:
+def _authorized(world: CountedWorld, *, count: int) -> Steps:
     client = world.client()
     _create_acls(client)
     yield from produce_again(client, f"allowed-{count}", count)

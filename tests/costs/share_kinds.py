@@ -22,7 +22,7 @@ from tests.costs.client import check, find_coordinator, when_available
 from tests.costs.kind import Kind, Steps, one_client
 from tests.costs.produce_kinds import VERSION as PRODUCE_VERSION
 from tests.costs.produce_kinds import produce_request, produced
-from tests.costs.world import PLAIN, World
+from tests.costs.world import PLAIN, CountedWorld
 
 VERSION = 2
 ACCEPT = 1
@@ -30,7 +30,7 @@ RECORDS = 10
 """Acquired by each fetch, one batch, and acknowledged by the next one."""
 
 
-def _share_fetch(world: World) -> Steps:
+def _share_fetch(world: CountedWorld) -> Steps:
     client, group = world.client(), "share-fetch"
     topic_id = client.create_topic(group)
     find_coordinator(client, f"{group}:{uuid_to_text(topic_id)}:0", SHARE_KEY)

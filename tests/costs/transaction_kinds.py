@@ -16,7 +16,7 @@ from tests.costs.client import TRANSACTION, Client, check, find_coordinator, whe
 from tests.costs.kind import Kind, Step, Steps
 from tests.costs.produce_kinds import VERSION as PRODUCE_VERSION
 from tests.costs.produce_kinds import produce_request, produced
-from tests.costs.world import PLAIN, World
+from tests.costs.world import PLAIN, CountedWorld
 
 VERSION = 3
 """Of AddPartitionsToTxn and EndTxn: the last one of the first generation (KIP-890 has two)."""
@@ -66,7 +66,7 @@ class Producer:
         return self.client, request, VERSION
 
 
-def _produce(world: World) -> Steps:
+def _produce(world: CountedWorld) -> Steps:
     """All in one transaction."""
     producer = Producer(world.client(), "txn-produce")
     (added,) = yield Step([producer.add()], is_counted=False)
@@ -76,10 +76,10 @@ def _produce(world: World) -> Steps:
         produced(response)
 
 
-def _transaction(counted: str) -> Callable[[World], Steps]:
+def _transaction(counted: str) -> Callable[[CountedWorld], Steps]:
     """One transaction after the other, of one record each; one of their requests counts."""
 
-    def steps(world: World) -> Steps:
+    def steps(world: CountedWorld) -> Steps:
         producer = Producer(world.client(), f"txn-{counted}")
         while True:
             (added,) = yield Step([producer.add()], is_counted=counted == "add")

@@ -40,7 +40,7 @@ _SETS: dict[str, dict[str, str]] = {
 WORLDS = tuple(_SETS)
 
 
-class World:
+class CountedWorld:
     """A broker, and the connections to it of one kind of request."""
 
     def __init__(self, broker: CountedBroker, ports: dict[str, int], tls: ssl.SSLContext | None) -> None:
@@ -69,7 +69,7 @@ class World:
 
 
 @contextmanager
-def running(name: str, checkout: Path = ROOT) -> Iterator[World]:
+def running(name: str, checkout: Path = ROOT) -> Iterator[CountedWorld]:
     """Run the broker of a world, with the code of a checkout."""
     with tempfile.TemporaryDirectory(prefix="costs-") as made:
         folder = Path(made)
@@ -89,7 +89,7 @@ def running(name: str, checkout: Path = ROOT) -> Iterator[World]:
         with CountedBroker(folder, sets, checkout) as broker:
             waiting = Client(Stream((HOST, ports["PLAINTEXT"])))
             wait_for_ever(waiting)
-            world = World(broker, ports, tls)
+            world = CountedWorld(broker, ports, tls)
             try:
                 yield world
             finally:

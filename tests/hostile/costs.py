@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.broker.server import GC_THRESHOLDS
-from barnabas.coord.cluster.topic_changes import MAX_PARTITIONS_PER_REQUEST
+from barnabas.coord.cluster.changes.topic_changes import MAX_PARTITIONS_PER_REQUEST
 from barnabas.wire.errors import ProtocolError
 from barnabas.wire.frame import message_for
 from barnabas.wire.messages.groups import FindCoordinatorRequest, JoinGroupRequest, JoinGroupRequestProtocol
@@ -52,7 +52,7 @@ def _give_up(*_: object) -> None:
     raise EndlessError
 
 
-class World:
+class CostlyBroker:
     """A broker with topics, groups and transactional ids; its slices run on the clock of the CPU."""
 
     def __init__(self, folder: Path, *, topics: int = 1000, partitions: int = 1000, groups: int = 1000) -> None:
@@ -160,7 +160,7 @@ def _status(name: str) -> int:
     raise KeyError(name)
 
 
-def measure(world: World, case: Case) -> Cost:
+def measure(world: CostlyBroker, case: Case) -> Cost:
     """Send one request on a connection of its own, and do all its work in slices."""
     memory = world.memory
     client = memory.client()
@@ -227,7 +227,7 @@ def main() -> int:
     signal.signal(signal.SIGPROF, _give_up)
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     with tempfile.TemporaryDirectory() as folder:
-        world = World(Path(folder))
+        world = CostlyBroker(Path(folder))
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         new = [f"new.{index}" for index in range(min(options.elements, MAX_PARTITIONS_PER_REQUEST))]

@@ -15,7 +15,7 @@ import pytest
 from barnabas.broker.apis.registry import BROKER_APIS
 from barnabas.wire.errors import ProtocolError
 from tests.hostile.absurd import Case, cases, changes
-from tests.hostile.costs import World
+from tests.hostile.costs import CostlyBroker
 from tests.support.cases import for_each
 
 FEW, MANY = 120, 240
@@ -26,13 +26,13 @@ FIXED_CALLS = 3000
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    world = World(Path(tmp_path_factory.mktemp("costs")), topics=20, partitions=20, groups=20)
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CostlyBroker]:
+    world = CostlyBroker(Path(tmp_path_factory.mktemp("costs")), topics=20, partitions=20, groups=20)
     yield world
     world.close()
 
 
-def _calls(world: World, case: Case) -> int:
+def _calls(world: CostlyBroker, case: Case) -> int:
     """The number of function calls that serving the request takes, all work in slices included."""
     client = world.memory.client()
     frame = client.frame(case.request, case.version)
@@ -60,7 +60,7 @@ VERSIONS = ["newest", pytest.param("oldest", marks=pytest.mark.soak)]
 
 @pytest.mark.parametrize("which", VERSIONS)
 @for_each("api", [key.name for key in BROKER_APIS])
-def test_twice_the_elements_take_twice_the_calls(world: World, api: str, which: str) -> None:
+def test_twice_the_elements_take_twice_the_calls(world: CostlyBroker, api: str, which: str) -> None:
     few, many = (of_version(which, cases(world.names, count, [api])) for count in (FEW, MANY))
     assert few
     for one, other in zip(few, many, strict=True):
@@ -78,7 +78,7 @@ def of_version(which: str, found: Iterable[Case]) -> list[Case]:
     return [case for case in every if case.version == wanted]
 
 
-def test_changes_of_twice_the_topics_take_twice_the_calls(world: World) -> None:
+def test_changes_of_twice_the_topics_take_twice_the_calls(world: CostlyBroker) -> None:
     def calls(count: int, run: str) -> dict[str, int]:
         return {case.name: _calls(world, case) for case in changes([f"{run}.{index}" for index in range(count)])}
 

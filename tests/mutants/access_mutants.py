@@ -116,7 +116,7 @@ ACCESS: Final = (
     ),
     Mutant(
         "a-snapshot-brings-no-acls",
-        "coord/cluster/image_diff.py",
+        "coord/cluster/metadata_log/image_diff.py",
         "    delta.changed_acls |= _changed(old.acls, new.acls)\n",
         "",
         _MEMBERS + "a_snapshot_replaces_the_acls",

@@ -67,14 +67,14 @@ ADMINISTRATION = (
     ),
     Mutant(
         "group-configs-beyond-the-brokers-limits",
-        "coord/cluster/group_configs.py",
+        "coord/cluster/changes/group_configs.py",
         "        if not low <= value <= high:\n",
         "        if value < low:\n",
         "tests/broker/groups/test_group_configs.py::test_invalid_group_configs_are_rejected_with_kafkas_message",
     ),
     Mutant(
         "feature-lowered-without-a-downgrade",
-        "coord/cluster/feature_changes.py",
+        "coord/cluster/changes/feature_changes.py",
         "        if level < current and upgrade_type == UpgradeType.UPGRADE:\n",
         "        if False:\n",
         "tests/coord/cluster/test_feature_changes.py::test_invalid_updates_are_refused_with_a_reason",

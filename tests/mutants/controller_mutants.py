@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_CHANGE = "coord/cluster/partition_change.py"
+_CHANGE = "coord/cluster/partitions/partition_change.py"
 _CHANGES = "tests/coord/cluster/test_partition_change.py::test_changes"
 _LIFECYCLE = "tests/coord/cluster/test_broker_lifecycle.py::"
 _ALTER = "tests/coord/cluster/test_alter_partition.py::"
@@ -69,14 +69,14 @@ CONTROLLER = (
     ),
     Mutant(
         "isr-with-an-old-incarnation",
-        "coord/cluster/alter_partition.py",
+        "coord/cluster/partitions/alter_partition.py",
         "    return changes.is_active(one.broker_id) and one.broker_epoch in {\n",
         "    return changes.is_active(one.broker_id) or one.broker_epoch in {\n",
         _ALTER + "test_checks",
     ),
     Mutant(
         "expand-without-the-epoch-check-at-the-controller",
-        "coord/cluster/alter_partition.py",
+        "coord/cluster/partitions/alter_partition.py",
         "    return changes.is_active(one.broker_id) and one.broker_epoch in {\n"
         "        ANY_EPOCH,\n        changes.image.brokers[one.broker_id].epoch,\n    }\n",
         "    return changes.is_active(one.broker_id)\n",
@@ -84,35 +84,35 @@ CONTROLLER = (
     ),
     Mutant(
         "isr-of-an-old-partition-epoch",
-        "coord/cluster/alter_partition.py",
+        "coord/cluster/partitions/alter_partition.py",
         "    if data.partition_epoch < partition.partition_epoch:\n",
         "    if data.partition_epoch < 0:\n",
         _ALTER + "test_a_repeated_request_has_an_old_partition_epoch",
     ),
     Mutant(
         "isr-from-a-broker-that-does-not-lead",
-        "coord/cluster/alter_partition.py",
+        "coord/cluster/partitions/alter_partition.py",
         "    if broker_id != partition.leader:\n",
         "    if broker_id not in partition.replicas:\n",
         _ALTER + "test_checks",
     ),
     Mutant(
         "second-incarnation-beside-a-living-one",
-        "coord/cluster/broker_registration.py",
+        "coord/cluster/brokers/broker_registration.py",
         "    if is_other and has_session:\n",
         "    if is_other and not has_session:\n",
         _LIFECYCLE + "test_a_second_incarnation_waits_for_the_end_of_the_session",
     ),
     Mutant(
         "unclean-restart-taken-for-a-clean-one",
-        "coord/cluster/broker_registration.py",
+        "coord/cluster/brokers/broker_registration.py",
         "request.previous_broker_epoch == last_epoch\n",
         "request.previous_broker_epoch <= last_epoch\n",
         _LIFECYCLE + "test_unclean_replicas_leave_the_elr_until_the_last_known_leader_recovers",
     ),
     Mutant(
         "shutdown-before-the-others-know",
-        "coord/cluster/broker_heartbeat.py",
+        "coord/cluster/brokers/broker_heartbeat.py",
         "    done = others_know and not has_leaderships\n",
         "    done = not has_leaderships\n",
         _LIFECYCLE + "test_a_controlled_shutdown_moves_leaders_and_waits_for_the_others",
@@ -126,28 +126,28 @@ CONTROLLER = (
     ),
     Mutant(
         "brokers-fenced-for-the-controllers-absence",
-        "coord/cluster/broker_sessions.py",
+        "coord/cluster/brokers/broker_sessions.py",
         "        if first is None or now - first < ABSENCE_S:\n",
         "        if first is None or now - first < 1000:\n",
         _LIFECYCLE + "test_a_controller_that_was_stopped_blames_no_broker",
     ),
     Mutant(
         "replica-on-a-lost-directory-leads",
-        "coord/cluster/leader_changes.py",
+        "coord/cluster/partitions/leader_changes.py",
         "    return directory != LOST_DIRECTORY and (not online or directory in online)\n",
         "    return True\n",
         "tests/coord/cluster/test_reassignment.py::test_replicas_are_assigned_to_directories",
     ),
     Mutant(
         "fenced-broker-gets-leaders",
-        "coord/cluster/placement.py",
+        "coord/cluster/changes/placement.py",
         "        self._leaders, self._led = list(self.live.brokers), start\n",
         "        self._leaders, self._led = self.live.brokers + self.fenced.brokers, start\n",
         "tests/coord/cluster/test_placement.py::test_fenced_brokers_never_lead_and_racks_share",
     ),
     Mutant(
         "elr-outlives-a-change-of-min-isr",
-        "coord/cluster/elr_changes.py",
+        "coord/cluster/partitions/elr_changes.py",
         '        return (yield from _end(image.topics.values(), ""))\n',
         "        return []\n",
         "tests/coord/cluster/test_elr.py::test_another_min_isr_ends_the_elr",

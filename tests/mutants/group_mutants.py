@@ -34,8 +34,8 @@ GROUPS = (
     Mutant(
         "two-leaders",
         "coord/groups/classic/answers.py",
-        '        leader=group.leader or "",\n',
-        "        leader=member_id,\n",
+        "            leader=leader,\n",
+        "            leader=member_id,\n",
         _CLASSIC,
     ),
     Mutant(

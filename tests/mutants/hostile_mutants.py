@@ -289,7 +289,7 @@ HOSTILE = (
     ),
     Mutant(
         "existing-names-looked-at-for-each-new-topic",
-        "coord/cluster/topic_changes.py",
+        "coord/cluster/changes/topic_changes.py",
         "        if self._metric_names is None:",
         "        if True:",
         "tests/coord/cluster/test_topics.py::test_the_existing_names_are_looked_at_once_for_all_new_topics",

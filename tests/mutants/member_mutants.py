@@ -34,7 +34,7 @@ MEMBER: list[Mutant] = [
     ),
     Mutant(
         "half-a-metadata-transaction-applied",
-        "coord/cluster/replay.py",
+        "coord/cluster/metadata_log/replay.py",
         "        if image.transaction is not None or isinstance(record, m.BeginTransactionRecord):",
         "        if isinstance(record, (m.BeginTransactionRecord, m.EndTransactionRecord)):",
         _OBSERVER + "::test_a_transaction_is_applied_whole_or_not_at_all",

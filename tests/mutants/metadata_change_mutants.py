@@ -24,7 +24,7 @@ METADATA_CHANGES = (
     ),
     Mutant(
         "new-topic-visible-with-a-part-of-its-partitions",
-        "coord/cluster/replay.py",
+        "coord/cluster/metadata_log/replay.py",
         "    return (staged,) if is_new else (image,)\n",
         "    return (image,)\n",
         "tests/coord/cluster/test_replay_in_steps.py::test_a_new_topic_appears_with_all_its_partitions",
@@ -38,7 +38,7 @@ METADATA_CHANGES = (
     ),
     Mutant(
         "cleared-elr-is-no-change",
-        "coord/cluster/replay.py",
+        "coord/cluster/metadata_log/replay.py",
         "                _change(topic, partition, _no_elr(topic.topic_id, index), delta)\n",
         "                topic.partitions[index] = partition.without_elr()\n",
         _IMAGE + "test_a_cleared_elr_is_a_change_of_the_partition",

@@ -38,7 +38,7 @@ PLATFORMS = (
     ),
     Mutant(
         "topics-that-share-a-directory",
-        "coord/cluster/topic_changes.py",
+        "coord/cluster/changes/topic_changes.py",
         "        if self._defaults.ignores_case:\n",
         "        if False:\n",
         "tests/coord/cluster/test_topics.py::test_topics_that_would_share_a_directory_are_refused",

@@ -27,7 +27,7 @@ PASSWORD = 'alice"s-scram-secret'
 KEY_PASSWORD = "secret-of-the-key"
 
 
-class Secured:
+class SecuredPipeline:
     """A broker with one SASL_SSL listener that asks for certificates, the user alice, and files of a client."""
 
     def __init__(self, path: Path) -> None:
@@ -82,8 +82,8 @@ class Secured:
 
 
 @pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    broker = Secured(tmp_path_factory.mktemp("secured"))
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredPipeline]:
+    broker = SecuredPipeline(tmp_path_factory.mktemp("secured"))
     yield broker
     broker.server.stop()
 
@@ -93,13 +93,13 @@ def lines(keys: dict[str, str], table: str = "security") -> list[str]:
     return [f"[{table}]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items())]
 
 
-def values(secured: Secured, topic: str) -> list[bytes]:
+def values(secured: SecuredPipeline, topic: str) -> list[bytes]:
     return sorted(m.value() for m in consume(secured.server, topic, more=secured.librdkafka(secured.keys())))
 
 
 @pytest.mark.soak
 def test_a_transactional_copy_leaves_no_secret(
-    spark_jars: Path, secured: Secured, topic_name: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark_jars: Path, secured: SecuredPipeline, topic_name: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = topic_name(), topic_name()
     secured.fill(source, [b"%d" % n for n in range(100)])
@@ -123,7 +123,7 @@ def test_a_transactional_copy_leaves_no_secret(
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
 def test_reading_and_dead_letters(
-    spark: Any, secured: Secured, topic_name: Any, tmp_path: Path, mechanism: str
+    spark: Any, secured: SecuredPipeline, topic_name: Any, tmp_path: Path, mechanism: str
 ) -> None:
     source, dead = topic_name(), topic_name()
     secured.fill(source, [b'{"id": 1}', b"nothing"])
@@ -141,7 +141,7 @@ def test_reading_and_dead_letters(
 
 @pytest.mark.soak
 def test_a_copy_to_a_cluster_with_security_of_its_own(
-    spark: Any, secured: Secured, broker: Server, create: Any, topic_name: Any, tmp_path: Path
+    spark: Any, secured: SecuredPipeline, broker: Server, create: Any, topic_name: Any, tmp_path: Path
 ) -> None:
     source, target = create(), topic_name()
     produce(broker, source, [(b"k", b"v")])
@@ -155,7 +155,7 @@ def test_a_copy_to_a_cluster_with_security_of_its_own(
     assert values(secured, target) == [b"v"]
 
 
-def test_notebooks(spark: Any, secured: Secured, topic_name: Any, tmp_path: Path) -> None:
+def test_notebooks(spark: Any, secured: SecuredPipeline, topic_name: Any, tmp_path: Path) -> None:
     where: dict[str, Any] = {"bootstrap": secured.server.bootstrap}
     properties = tmp_path / "client.properties"
     properties.write_text("".join(f"{key}={value}\n" for key, value in secured.keys().items()))
@@ -180,7 +180,7 @@ def topics(address: str, keys: dict[str, str]) -> dict[str, int]:
     return Cluster(secured_broker(address, SecurityTable.model_validate(keys))).topics()
 
 
-def test_a_refused_user_is_told_at_once(secured: Secured) -> None:
+def test_a_refused_user_is_told_at_once(secured: SecuredPipeline) -> None:
     address = secured.server.bootstrap
     with pytest.raises(NotAuthorizedError, match=r"refuses the log-in of \[security\]: .*[Aa]uthentication") as refused:
         topics(address, secured.keys(password="a-wrong-secret"))
@@ -191,7 +191,7 @@ def test_a_refused_user_is_told_at_once(secured: Secured) -> None:
 
 
 @pytest.mark.soak
-def test_a_client_of_another_protocol_is_told_what_it_tried(secured: Secured, broker: Server) -> None:
+def test_a_client_of_another_protocol_is_told_what_it_tried(secured: SecuredPipeline, broker: Server) -> None:
     address = secured.server.bootstrap
     with pytest.raises(BrokerSilentError, match=r"of a listener with PLAINTEXT \(\[security\] security.protocol\)"):
         topics(address, {})

@@ -34,7 +34,7 @@ def mark(name: str) -> str:
     return f"MARK-{name}-x7q9"
 
 
-class World:
+class SecretHolder:
     """A broker at DEBUG with a secret of each kind, and everything that was shown."""
 
     def __init__(self, folder: Path) -> None:
@@ -153,15 +153,15 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path)
+def world(tmp_path: Path) -> Iterator[SecretHolder]:
+    made = SecretHolder(tmp_path)
     yield made
     if made.process.poll() is None:
         made.process.kill()
         made.process.wait()
 
 
-def test_no_secret_is_in_what_a_broker_and_its_commands_show(world: World) -> None:
+def test_no_secret_is_in_what_a_broker_and_its_commands_show(world: SecretHolder) -> None:
     admin = world.client("admin", "ADMIN", "PLAIN", login("PLAIN", "admin", mark("admin")))
     set_up_users(world, admin)
     change_certificates(world, admin)
@@ -181,7 +181,7 @@ def login(mechanism: str, user: str, password: str, more: str = "") -> str:
     return f'{module} required username="{user}" password="{password}"{more};'
 
 
-def set_up_users(world: World, admin: str) -> None:
+def set_up_users(world: SecretHolder, admin: str) -> None:
     for name in ("alice", "short"):
         (world.folder / f"{name}.secret").write_text(world._keep(mark(name)) + "\n")
         world.run("user", "set", name, "--password-file", str(world.folder / f"{name}.secret"), client=admin).ok()
@@ -191,7 +191,7 @@ def set_up_users(world: World, admin: str) -> None:
     world.run("topic", "list", client=world.client("delegated", "ADMIN", "SCRAM-SHA-512", scram)).ok()
 
 
-def change_certificates(world: World, admin: str) -> None:
+def change_certificates(world: SecretHolder, admin: str) -> None:
     """A dynamic config that is a password: a right one, and one that is refused."""
     connection = AdminClient(
         {
@@ -223,7 +223,7 @@ def change_certificates(world: World, admin: str) -> None:
     world.run("config", "set", "broker", "1", "listener.name.pkcs.ssl.keystore.type=nonsense", client=admin)
 
 
-def log_in(world: World) -> None:
+def log_in(world: SecretHolder) -> None:
     """Right and wrong passwords and tokens."""
     wrong = world._keep(mark("wrong-password"))
     for name, listener, mechanism, jaas, code in (
@@ -244,7 +244,7 @@ def log_in(world: World) -> None:
         world.shown[f"topic list with {name}"] = ran.stdout + ran.stderr
 
 
-def look_around(world: World, admin: str) -> None:
+def look_around(world: SecretHolder, admin: str) -> None:
     """Every command that shows configs, users, tokens and the state of a broker."""
     for command in (
         "config get broker 1 --all -o json",
@@ -277,7 +277,7 @@ def look_around(world: World, admin: str) -> None:
     assert 'barnabas_successful_authentications_total{listener="TYPED"} 1\n' in world.shown["/metrics"]
 
 
-def look_at_processes(world: World) -> None:
+def look_at_processes(world: SecretHolder) -> None:
     lines = Path(f"/proc/{world.process.pid}/cmdline")
     if not lines.exists():
         return
@@ -288,7 +288,7 @@ def look_at_processes(world: World) -> None:
     world.shown["the list of processes"] = shown
 
 
-def look_at_files(world: World) -> None:
+def look_at_files(world: SecretHolder) -> None:
     """What the tools show of the metadata on disk."""
     logs = [str(path) for path in (world.folder / "data" / "__cluster_metadata-0").glob("*.log")]
     dumped = world.run("dump-log", "--cluster-metadata-decoder", "--files", ",".join(logs)).ok().stdout
@@ -298,7 +298,7 @@ def look_at_files(world: World) -> None:
     world.run("serve", "--check", "--config", str(world.folder / "config"), "--data-dir", str(world.folder / "data"))
 
 
-def start_with_mistakes(world: World) -> None:
+def start_with_mistakes(world: SecretHolder) -> None:
     """Configurations with a mistake beside a secret, or in it: the sentence does not show it."""
     text = (world.folder / "config").read_text()
     secret = world._keep(mark("mistaken"))

@@ -16,7 +16,7 @@ from barnabas.broker.security.tls import Tls
 from barnabas.broker.security.token_file import CHECK_S, TokenFile
 from barnabas.broker.steps import StepRunner
 from barnabas.wire.configdef import ConfigError
-from tests.security.tls_node import CA, SERVER, InPlace, Node
+from tests.security.tls_node import CA, SERVER, InPlace, TlsNode
 from tests.support.cases import for_each
 from tests.support.disks.failing_calls import FailingCalls
 from tests.support.memory.secure_broker import SecureBroker
@@ -73,7 +73,7 @@ def test_a_reload_with_a_failure_keeps_the_old_certificate_and_is_tried_again(
         number += 1
         folder = tmp_path / str(number)
         folder.mkdir()
-        node = Node(folder)
+        node = TlsNode(folder)
         renewed = CA.sign("server")
         renewed.write(node.key_store)
         if store == "trust":
@@ -96,7 +96,7 @@ def test_a_reload_with_a_failure_keeps_the_old_certificate_and_is_tried_again(
 
 
 def test_a_failure_that_stays_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    node = Node(tmp_path)
+    node = TlsNode(tmp_path)
     renewed = CA.sign("server")
     renewed.write(node.key_store)
     for _ in range(3):

@@ -17,7 +17,7 @@ from barnabas.broker.security.tls_contexts import client_context, server_context
 from barnabas.broker.security.tls_settings import tls_settings
 from barnabas.coord.cluster.resources import BROKER
 from barnabas.wire.configdef import PASSWORD, ConfigError
-from tests.security.tls_node import CA, SERVER, Node, shakes_hands
+from tests.security.tls_node import CA, SERVER, TlsNode, shakes_hands
 from tests.support.cases import for_each
 from tests.support.security.certificates import Authority, Signed
 
@@ -151,11 +151,11 @@ class Held:
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Node:
-    return Node(tmp_path)
+def node(tmp_path: Path) -> TlsNode:
+    return TlsNode(tmp_path)
 
 
-def test_a_changed_file_is_used_for_new_connections(node: Node) -> None:
+def test_a_changed_file_is_used_for_new_connections(node: TlsNode) -> None:
     renewed = CA.sign("server", ("localhost", "127.0.0.1", "more"))
     node.wait()
     renewed.write(node.key_store)
@@ -181,7 +181,7 @@ def test_a_changed_file_is_used_for_new_connections(node: Node) -> None:
     ],
 )
 def test_an_incompatible_file_is_refused_once_and_the_old_one_stays(
-    node: Node, caplog, content: str, sentence: str
+    node: TlsNode, caplog, content: str, sentence: str
 ) -> None:
     node.key_store.write_text(content)
     node.wait()
@@ -204,7 +204,7 @@ def test_a_certificate_that_clients_will_refuse_is_told(
     tmp_path: Path, caplog, year: int, sentence: str | None
 ) -> None:
     """At the start and for a new one; it is used, as by Kafka."""
-    node = Node(tmp_path, at_ms=int(dt.datetime(year, 6, 1, tzinfo=dt.UTC).timestamp() * 1000))
+    node = TlsNode(tmp_path, at_ms=int(dt.datetime(year, 6, 1, tzinfo=dt.UTC).timestamp() * 1000))
     renewed = CA.sign("server")
     renewed.write(node.key_store)
     node.wait()
@@ -215,14 +215,14 @@ def test_a_certificate_that_clients_will_refuse_is_told(
 
 
 def test_other_names_are_accepted_where_that_is_allowed(tmp_path: Path) -> None:
-    node = Node(tmp_path, ssl_allow_dn_changes="true", ssl_allow_san_changes="true")
+    node = TlsNode(tmp_path, ssl_allow_dn_changes="true", ssl_allow_san_changes="true")
     other = CA.sign("other", ("localhost",))
     other.write(node.key_store)
     node.wait()
     assert node.shown == other.der
 
 
-def test_a_trust_store_that_does_not_trust_this_node_is_refused(node: Node, caplog) -> None:
+def test_a_trust_store_that_does_not_trust_this_node_is_refused(node: TlsNode, caplog) -> None:
     Authority("another").write(node.trust_store)
     node.wait()
     assert node.shown == SERVER.der
@@ -233,7 +233,7 @@ def test_a_trust_store_that_does_not_trust_this_node_is_refused(node: Node, capl
 def test_the_last_dynamic_config_wins_whichever_thread_ends_last(tmp_path: Path, order: tuple[int, ...]) -> None:
     """A changed file is being read when two dynamic configs follow."""
     held = Held()
-    node = Node(tmp_path, held)
+    node = TlsNode(tmp_path, held)
     CA.sign("server").write(node.key_store)
     node.wait()
     node.change_key_store(CA.sign("server").write(tmp_path / "first.pem"))
@@ -251,7 +251,7 @@ def test_the_last_dynamic_config_wins_whichever_thread_ends_last(tmp_path: Path,
     assert node.shown == again.der
 
 
-def test_a_missing_file_is_waited_for(node: Node, caplog) -> None:
+def test_a_missing_file_is_waited_for(node: TlsNode, caplog) -> None:
     """Tools that replace a file may remove it first."""
     node.key_store.unlink()
     node.wait()

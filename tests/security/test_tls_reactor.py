@@ -36,7 +36,7 @@ SERVER = CA.sign("server")
 CLIENT = CA.sign("client")
 
 
-class Secured:
+class TlsLoopback:
     """A reactor with a second listener, which has TLS."""
 
     def __init__(self, loopback: Loopback) -> None:
@@ -81,9 +81,9 @@ class Secured:
 
 
 @asynccontextmanager
-async def secured(data_dir: Path, *, authentication_s: float = 30.0) -> AsyncIterator[Secured]:
+async def secured(data_dir: Path, *, authentication_s: float = 30.0) -> AsyncIterator[TlsLoopback]:
     async with serving(data_dir, Limits(authentication_s=authentication_s)) as loopback:
-        yield Secured(loopback)
+        yield TlsLoopback(loopback)
 
 
 @pytest.mark.trio

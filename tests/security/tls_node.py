@@ -49,7 +49,7 @@ class InPlace:
         then(failure)
 
 
-class Node:
+class TlsNode:
     """A node with files, and the time in the hands of the test."""
 
     def __init__(

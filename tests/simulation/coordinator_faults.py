@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from barnabas.coord.topic_names import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas.wire.messages import topics as tp
-from tests.simulation.cluster_faults import FAULTY_S, ClusterFaults
-from tests.simulation.cluster_node import ClusterNode
-from tests.simulation.cluster_world import REPLICAS, ClusterWorld
+from tests.simulation.cluster.faults import FAULTY_S, ClusterFaults
+from tests.simulation.cluster.node import ClusterNode
+from tests.simulation.cluster.world import REPLICAS, ClusterWorld
 
 INTERNAL = {GROUP_METADATA_TOPIC: 1, TRANSACTION_STATE_TOPIC: 2, SHARE_GROUP_STATE_TOPIC: 1}
 """The internal topics, with how many partitions they have."""

@@ -1,8 +1,8 @@
 """Runs about coordinators that move: a cluster whose clients use groups, transactions and share groups.
 
-The processes are those of the runs with one broker; their requests go to whoever leads (`cluster_links`). The faults
+The processes are those of the runs with one broker; their requests go to whoever leads (`cluster.links`). The faults
 hit the leaders of the internal topics, which have three replicas. The partitions of all topics are checked after each
-turn (`cluster_checks`), the internal ones too, and what the logs say of transactions (`transaction_log`). When all
+turn (`cluster.checks`), the internal ones too, and what the logs say of transactions (`transactions.log`). When all
 faults are over, every client makes progress and comes to its end; then everything fails at once, and nothing that was
 said may change.
 """
@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tests.simulation.cluster_faults import FAULTY_S
-from tests.simulation.cluster_run import ClusterRun
-from tests.simulation.cluster_world import MIN_IN_SYNC, REPLICAS, ClusterWorld
+from tests.simulation.cluster.faults import FAULTY_S
+from tests.simulation.cluster.run import ClusterRun
+from tests.simulation.cluster.world import MIN_IN_SYNC, REPLICAS, ClusterWorld
 from tests.simulation.coordinator_faults import CoordinatorFaults
-from tests.simulation.transaction_log import TransactionChecks
+from tests.simulation.transactions.log import TransactionChecks
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from tests.simulation.cluster import Cluster
-from tests.simulation.cluster_coordinators import ClusterGroups, ClusterShare, ClusterTransactions
-from tests.simulation.cluster_world import ClusterWorld
-from tests.simulation.consumer_groups import ConsumerGroups
-from tests.simulation.groups import Groups
-from tests.simulation.migration import Migration
-from tests.simulation.share import Share
-from tests.simulation.transactions import Transactions
+from tests.simulation.cluster.coordinators import ClusterGroups, ClusterShare, ClusterTransactions
+from tests.simulation.cluster.partitions import SimulatedCluster
+from tests.simulation.cluster.world import ClusterWorld
+from tests.simulation.groups.groups import ConsumerGroups, Groups, Migration
+from tests.simulation.share.share import Share
+from tests.simulation.transactions.transactions import Transactions
 from tests.simulation.world import World
 
 
@@ -26,7 +24,7 @@ class Run(Protocol):
 
 
 KINDS: dict[str, Callable[..., Run]] = {
-    "cluster": Cluster,
+    "cluster": SimulatedCluster,
     "cluster-groups": ClusterGroups,
     "cluster-share": ClusterShare,
     "cluster-transactions": ClusterTransactions,

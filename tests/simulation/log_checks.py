@@ -14,7 +14,7 @@ from barnabas.coord.machine import Moment
 from barnabas.coord.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas.coord.transactions import records
 from barnabas.coord.transactions.states import PREDECESSORS, PREPARED, TransactionState
-from tests.simulation.group_checks import GroupLog, Replayed, plain, same_groups
+from tests.simulation.groups.checks import GroupLog, Replayed, plain, same_groups
 from tests.simulation.partition_model import Batch, Marker, PartitionModel
 
 if TYPE_CHECKING:

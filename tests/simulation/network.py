@@ -22,7 +22,7 @@ from tests.simulation.faults import RequestOutcome
 if TYPE_CHECKING:
     from barnabas.wire.schema import Message
     from tests.simulation.environment import Environment
-    from tests.simulation.node import Node
+    from tests.simulation.node import SimulatedNode
 
 MAX_FRAME_BYTES = 1 << 20
 AFTERMATH_S = 10.0
@@ -49,7 +49,7 @@ class Observer(Protocol):
 class Network:
     """All connections."""
 
-    def __init__(self, environment: Environment, node: Node) -> None:
+    def __init__(self, environment: Environment, node: SimulatedNode) -> None:
         self.environment = environment
         self.node = node
         node.connections = self

@@ -40,7 +40,7 @@ class Connections(Protocol):
         """Break every connection, because the broker has crashed."""
 
 
-class Node:
+class SimulatedNode:
     """One broker and its restarts."""
 
     def __init__(self, environment: Environment, settings: Mapping[str, str]) -> None:

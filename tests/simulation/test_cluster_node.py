@@ -7,9 +7,9 @@ from barnabas.broker.replicas.leading import Leading
 from barnabas.coord.cluster.topic_image import PartitionImage
 from barnabas.storage.log import Log
 from barnabas.wire.messages import topics as tp
-from tests.simulation.cluster import Cluster
-from tests.simulation.cluster_clients import ClusterProducer
-from tests.simulation.cluster_node import CONTROLLER_ID
+from tests.simulation.cluster.clients import ClusterProducer
+from tests.simulation.cluster.node import CONTROLLER_ID
+from tests.simulation.cluster.partitions import SimulatedCluster
 
 SYNCED_WITH_FOUR_BROKERS = "cluster:four brokers"
 KEY = ("a", 0)
@@ -19,7 +19,7 @@ class Events:
     """A cluster with chosen events, and one partition that is looked at."""
 
     def __init__(self) -> None:
-        self.cluster = Cluster(SYNCED_WITH_FOUR_BROKERS)
+        self.cluster = SimulatedCluster(SYNCED_WITH_FOUR_BROKERS)
         self.world = self.cluster.world
         assert self.world.is_synced
         self.cluster.start()
@@ -169,7 +169,7 @@ def test_a_follower_keeps_what_was_committed_before_it_was_told() -> None:
 
 def test_a_replica_that_is_moved_away_while_its_broker_is_down_is_set_aside() -> None:
     """R22: what a crash has left of it is recovered before the broker knows; it is not used when it comes back."""
-    cluster = Cluster("cluster:four brokers")
+    cluster = SimulatedCluster("cluster:four brokers")
     world = cluster.world
     assert world.is_synced
     assert len(world.brokers) == 4

@@ -6,8 +6,8 @@ import pytest
 
 from barnabas.wire.messages import share_groups as g
 from tests.simulation.network import Link, Wire
-from tests.simulation.share import SETTINGS
-from tests.simulation.share_ledger import RELEASE, Locked, ShareLedger
+from tests.simulation.share.ledger import RELEASE, Locked, ShareLedger
+from tests.simulation.share.share import SETTINGS
 from tests.simulation.world import World
 
 RECORD = (0, 31)

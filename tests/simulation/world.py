@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from barnabas.wire.errors import KafkaError
 from tests.simulation.faults import Faults
 from tests.simulation.network import Network
-from tests.simulation.node import Node
+from tests.simulation.node import SimulatedNode
 from tests.simulation.processes import Processes
 from tests.support.disks.faulty_disk import Fault
 
@@ -27,7 +27,7 @@ class World(Processes):
         self, name: str, settings: Mapping[str, str], faults: Faults | None = None, *, is_verbose: bool = False
     ) -> None:
         super().__init__(name, faults, is_verbose=is_verbose)
-        self.node = Node(self, settings)
+        self.node = SimulatedNode(self, settings)
         self.network = self.links = Network(self, self.node)
         self.disk_errors = 0
         """How often one operation of the broker's disk fails."""

@@ -77,7 +77,7 @@ class Model:
                     batch.horizon_ms = now_ms + DELETE_RETENTION_MS
 
 
-class World:
+class CompactionModel:
     """A log, its model, and how far each of them is clean."""
 
     def __init__(self, directory: Path) -> None:
@@ -202,7 +202,7 @@ def test_log_holds_what_the_rules_leave(
 ) -> None:
     """L7, L8, L9, over several segments, codecs, producers, partial maps, restarts and kills."""
     directory = tmp_path_factory.mktemp("compaction")
-    world = World(directory)
+    world = CompactionModel(directory)
     for action, *arguments in todo:
         match action:
             case "put":

@@ -22,7 +22,7 @@ from tests.support.cases import for_each
 from tests.support.logs.log_driver import TOPIC_ID, append, batch_of, small_config, values_from
 
 
-class Disk(UnsyncedFiles):
+class WriteReportingDisk(UnsyncedFiles):
     """A disk that reports a failed write as Linux does in the worst case.
 
     The descriptors of the file that are open at that moment get the error, each once, and so does each lock of the file
@@ -89,7 +89,7 @@ def close_early(log: Log) -> None:
 
 
 def test_only_the_share_is_open_and_everything_is_served(tmp_path: Path) -> None:
-    disk = Disk()
+    disk = WriteReportingDisk()
     _, logs = opened(tmp_path, disk, share=3)
     for value in (b"a", b"b", b"c"):
         for log in logs:
@@ -103,7 +103,7 @@ def test_only_the_share_is_open_and_everything_is_served(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("use", [lambda log: append(log, batch_of([b"v"])), lambda log: values_from(log, 0)])
 def test_a_file_that_is_used_stays_open(tmp_path: Path, use: Callable[[Log], object]) -> None:
-    disk = Disk()
+    disk = WriteReportingDisk()
     _, logs = opened(tmp_path, disk, share=4)
     for log in logs[:4]:
         append(log, batch_of([b"v"]))
@@ -114,7 +114,7 @@ def test_a_file_that_is_used_stays_open(tmp_path: Path, use: Callable[[Log], obj
 
 
 def test_a_slice_that_is_being_sent_keeps_its_file(tmp_path: Path) -> None:
-    dirs, (log,) = opened(tmp_path, Disk(), logs=1)
+    dirs, (log,) = opened(tmp_path, WriteReportingDisk(), logs=1)
     append(log, batch_of([b"value"]))
     found = log.read(0, 1 << 20, limit_offset=1, min_one_batch=True).slice
     assert found is not None
@@ -127,7 +127,7 @@ def test_a_slice_that_is_being_sent_keeps_its_file(tmp_path: Path) -> None:
 
 
 def test_records_are_read_at_once_when_descriptors_are_scarce(tmp_path: Path) -> None:
-    disk = Disk()
+    disk = WriteReportingDisk()
     disk.open_files.slices_until = disk.open_files.crowded_from = 0
     _, logs = opened(tmp_path, disk)
     assert len(disk.open_logs()) == 0
@@ -150,7 +150,7 @@ def test_records_are_read_at_once_when_descriptors_are_scarce(tmp_path: Path) ->
 def test_the_error_of_a_write_is_not_lost_with_the_file_that_was_closed(
     tmp_path: Path, closing: str, reports_for_file_system: bool
 ) -> None:
-    disk = Disk(reports_for_file_system=reports_for_file_system)
+    disk = WriteReportingDisk(reports_for_file_system=reports_for_file_system)
     _, (log,) = opened(tmp_path, disk, logs=1)
     append(log, batch_of([b"lost"]))
     path = path_of(log)
@@ -174,7 +174,7 @@ def test_the_error_of_a_write_is_not_lost_with_the_file_that_was_closed(
 
 
 def test_a_write_that_fails_after_its_file_was_closed_is_reported(tmp_path: Path) -> None:
-    disk = Disk()
+    disk = WriteReportingDisk()
     dirs, (log,) = opened(tmp_path, disk, logs=1)
     append(log, batch_of([b"lost"]))
     close_early(log)
@@ -190,7 +190,7 @@ def test_a_write_that_fails_after_its_file_was_closed_is_reported(tmp_path: Path
 
 
 def test_only_a_file_with_unsynced_data_costs_a_sync_of_the_file_system(tmp_path: Path) -> None:
-    disk = Disk()
+    disk = WriteReportingDisk()
     _, (log,) = opened(tmp_path, disk, logs=1)
     append(log, batch_of([b"v"]))
     log.flush()
@@ -209,7 +209,7 @@ def test_only_a_file_with_unsynced_data_costs_a_sync_of_the_file_system(tmp_path
 
 
 def test_a_released_segment_is_closed_with_its_flush(tmp_path: Path) -> None:
-    disk = Disk()
+    disk = WriteReportingDisk()
     _, (log,) = opened(tmp_path, disk, logs=1)
     for _ in range(4):
         append(log, batch_of([b"v"]))
@@ -220,7 +220,7 @@ def test_a_released_segment_is_closed_with_its_flush(tmp_path: Path) -> None:
 
 
 def test_a_flush_of_many_logs_opens_few_files_at_once(tmp_path: Path) -> None:
-    disk = Disk()
+    disk = WriteReportingDisk()
     dirs, logs = opened(tmp_path, disk, share=2, logs=50)
     for log in logs:
         append(log, batch_of([b"v"]))
@@ -231,7 +231,7 @@ def test_a_flush_of_many_logs_opens_few_files_at_once(tmp_path: Path) -> None:
 
 def test_a_descriptor_is_made_free_for_what_needs_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a free descriptor a log file is closed, and the operation is done."""
-    disk = Disk()
+    disk = WriteReportingDisk()
     _, logs = opened(tmp_path, disk)
     for log in logs:
         append(log, batch_of([b"v"]))
@@ -250,7 +250,7 @@ def test_a_descriptor_is_made_free_for_what_needs_one(tmp_path: Path, monkeypatc
 
 
 def test_a_log_that_is_closed_or_fails_to_open_leaves_no_entry(tmp_path: Path) -> None:
-    disk = Disk()
+    disk = WriteReportingDisk()
     dirs, logs = opened(tmp_path, disk)
     for log in logs:
         append(log, batch_of([b"v"] * 20))
@@ -276,7 +276,7 @@ def test_shares_of_the_descriptors() -> None:
 
 def test_another_thread_closes_no_file(tmp_path: Path) -> None:
     """It could be in the middle of an append."""
-    disk = Disk()
+    disk = WriteReportingDisk()
     _, logs = opened(tmp_path, disk, share=2)
     for log in logs[:2]:
         append(log, batch_of([b"v"]))
@@ -303,7 +303,7 @@ def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
 @for_each("share", [1, 2, 63, 64, 65, 66])
 def test_a_file_that_was_just_opened_is_not_closed(tmp_path: Path, share: int) -> None:
     """Also when all others were used since they were last considered."""
-    disk = Disk()
+    disk = WriteReportingDisk()
     _, logs = opened(tmp_path, disk, share=share, logs=70)
     for log in logs:
         append(log, batch_of([b"v"]))

@@ -34,7 +34,7 @@ _NO_HEADERS = encode_varint(0)
 
 
 class BatchBuilder:
-    """Collects records into one batch. The base timestamp is that of the first record, as in MemoryRecordsBuilder.
+    """Collects records into one batch. The base timestamp is the first record's, as in MemoryRecordsBuilder.
 
     With `timestamp_type` LOG_APPEND_TIME the max timestamp is `log_append_time_ms`, if given. `delete_horizon_ms`
     becomes the base timestamp and sets the attribute bit (L8, KIP-534). `level` is the compression level.

@@ -26,7 +26,7 @@ _ONE_BYTE_DELTAS, _TWO_BYTE_DELTAS = 64, 8128
 def hop(data: bytes | memoryview, pos: int, most: int) -> tuple[int, int]:
     """Skip whole records from `pos` on, `most` at most: (where the next record starts, how many were skipped).
 
-    Stops before a record that is not whole, or whose length cannot be that of a record.
+    Stops before a record that is not whole, or whose length is too small for a record.
     """
     end = len(data)
     left = retry = most

@@ -1,7 +1,7 @@
 """Compares runs of records of one size as columns, which costs a fraction of reading each record.
 
 If the bytes that hold the lengths are the same in all records of a run, and offset deltas rise by one in varints of the
-same size, then the fields of all of them end where those of the first do. A column is a slice of the data with the
+same size, then the fields of all of them end where the first record's do. A column is a slice of the data with the
 record size as its stride, so comparing it is one operation in C.
 """
 
@@ -28,7 +28,7 @@ class _Layout(NamedTuple):
     """Where the fields of a record are, relative to its start."""
 
     fixed: list[int]
-    """The bytes that must be the same in all records: those of lengths and of the header count."""
+    """The bytes that must be the same in all records: the lengths and the header count."""
     timestamp: int
     offset: int
     key: int

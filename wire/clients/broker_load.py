@@ -1,7 +1,7 @@
 """The load of a broker: tagged fields of DescribeCluster that only Barnabas knows.
 
 A request with the tag asks for it, and only then the response has it: Kafka's clients, which would skip an unknown tag
-anyway, get the responses that they know. The figures are those of the broker that answers. A broker of Kafka answers
+anyway, get the responses that they know. The figures describe the broker that answers. A broker of Kafka answers
 without them.
 """
 

@@ -4,6 +4,8 @@ Clients send gauges and sums; histograms and summaries are skipped. Reading is a
 read in steps: it gives a data point, or None for a field on the way to one. The cost of an item is bounded, to
 about half a millisecond: the fields of a data point are few, and its texts are cut to `MAX_TEXT` characters.
 
+Why not the library for OTLP: it brings protobuf, which reads a message in one piece.
+
 Source: opentelemetry-proto 1.x, `metrics.proto`, `common.proto` and `resource.proto`.
 """
 
@@ -47,7 +49,7 @@ class Point(NamedTuple):
 
     name: str
     attributes: Attributes
-    """Those of the resource, then those of the data point."""
+    """The attributes of the resource, then of the data point."""
     value: float
     is_monotonic: bool
     """Whether it is a count that only grows."""

@@ -130,7 +130,7 @@ def over_budget(count: int, budget: int, name: str) -> NoReturn:
 
 
 def wrong_tag_size(tag: int) -> NoReturn:
-    """A tagged field whose size differs from that of its value."""
+    """A tagged field whose size differs from the size of its value."""
     raise ProtocolError(f"the tagged field {tag} does not match its size")
 
 

@@ -107,7 +107,7 @@ def _open(text: object, declared: type[Message]) -> object:
 
 def cluster_metadata_decoder() -> Decoder:
     """`__cluster_metadata`: KRaft records, each framed by version, type and version of the type."""
-    from barnabas.coord.cluster.metadata_serde import RECORD_TYPES
+    from barnabas.coord.cluster.metadata_log.metadata_serde import RECORD_TYPES
     from barnabas.tools.dump.secrets import hide_secrets
     from barnabas.wire.varint import unsigned_varint
 

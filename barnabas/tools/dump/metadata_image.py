@@ -5,10 +5,10 @@ A broker may be writing the log meanwhile: what is not whole at its end is left 
 
 from __future__ import annotations
 
-from barnabas.coord.cluster.checkpoint import load_checkpoint, parse_checkpoint_name
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
-from barnabas.coord.cluster.metadata_batches import replay_batches
+from barnabas.coord.cluster.metadata_log.checkpoint import load_checkpoint, parse_checkpoint_name
+from barnabas.coord.cluster.metadata_log.metadata_batches import replay_batches
 from barnabas.storage import layout
 from barnabas.storage.files import ReadOnlyFiles
 

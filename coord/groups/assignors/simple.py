@@ -99,7 +99,7 @@ class _Sharing:
                 self._needed[partition] += 1
 
     def start_filling(self) -> None:
-        """Queue the partitions that need readers, each once; one that needs more is appended again."""
+        """Queue the partitions that need readers, each once; a partition that needs more is appended again."""
         self._queue.extend(partition for partition, needed in self._needed.items() if needed)
 
     def fill(self, mine: set[TopicPartition], quota: int) -> None:

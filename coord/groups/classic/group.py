@@ -146,7 +146,7 @@ class ClassicGroup:
         return self.protocol_type == protocol_type and any(self.protocols[name] == everyone for name in names)
 
     def select_protocol(self) -> str:
-        """The protocol of the next generation: of those that all members support, the one that most prefer."""
+        """The protocol of the next generation: all members support it, and most of them prefer it."""
         everyone = len(self.members)
         candidates = {name for name, supporters in self.protocols.items() if supporters == everyone}
         if len(candidates) == 1:

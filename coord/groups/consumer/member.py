@@ -38,7 +38,7 @@ class ConsumerMember(NamedTuple):
 
     epoch: int = JOIN_EPOCH
     previous_epoch: int = JOIN_EPOCH
-    """The epoch before: the one that the member knows if the last response was lost."""
+    """The epoch before, which the member has if the last response was lost."""
     state: MemberState = MemberState.STABLE
     assigned: OwnedPartitions = {}  # noqa: RUF012 - never changed in place
     """The partitions assigned to it."""

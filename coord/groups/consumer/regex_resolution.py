@@ -135,7 +135,7 @@ class RegexResolver:
         self._timers.set_if_unset(_STEP, at.now + STEP_PAUSE_S)
 
     def seen(self, group: ConsumerGroup, may_describe: Callable[[str], bool] | None, at: Moment) -> None:
-        """A member has sent a heartbeat, who sees these topics; what has waited for one is resolved."""
+        """A member that sees these topics has sent a heartbeat; expressions that waited for one are resolved."""
         if may_describe is None:
             return
         group_id = group.group_id

@@ -35,7 +35,7 @@ class Subscriptions:
         return member.subscribed_topics if resolved is None else member.subscribed_topics | resolved.topics
 
     def ids(self, member: ConsumerMember) -> frozenset[Uuid]:
-        """The ids of those that exist. Members with the same subscription share one set."""
+        """The ids of the topics that exist. Members with the same subscription share one set."""
         subscription = (member.subscribed_topics, member.subscribed_regex)
         ids = self._ids.get(subscription)
         if ids is None:

@@ -139,7 +139,7 @@ class ModernGroups(Generic[G, M]):
         return self._converted(group, result)
 
     def _leave(self, request: Request, at: Moment, result: Result) -> None:
-        """A member leaves for good or, a static one, temporarily. KafkaError for one that is not in the group."""
+        """A member leaves for good or, a static one, temporarily. KafkaError if it is not in the group."""
         group = self._existing(request.group_id)
         group_id, kind, member_id = group.group_id, group.group_type, request.member_id
         member = self._leaving(group, request)
@@ -189,5 +189,5 @@ class ModernGroups(Generic[G, M]):
 
 
 def is_simple(group: Group) -> bool:
-    """Whether it has only committed offsets, or is an empty one that an old log contains."""
+    """Whether it has only committed offsets, or is an empty group of an old log."""
     return isinstance(group, ClassicGroup) and group.is_empty and group.protocol_type is None

@@ -74,7 +74,7 @@ class Joining(Generic[M, T]):
         raise NotImplementedError
 
     def _may_take_over(self, owner: M) -> bool:  # noqa: ARG002 - a protocol looks at it
-        """Whether a joining member may take the instance id of one that has not left."""
+        """Whether a joining member may take the instance id of a member that has not left."""
         return False
 
     # ---- identity

@@ -36,7 +36,7 @@ class Member(Protocol):
 
     @property
     def previous_epoch(self) -> int:
-        """The epoch before: the one that the member knows if the last response was lost."""
+        """The epoch before, which the member has if the last response was lost."""
 
     @property
     def revoking(self) -> Any:

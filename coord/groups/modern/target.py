@@ -25,7 +25,7 @@ class TargetRecords(Protocol[T_contra]):
 def target_records(
     write: TargetRecords[T], group_id: str, before: Mapping[str, T], after: Mapping[str, T], epoch: int, at: Moment
 ) -> list[CoordinatorRecord]:
-    """The records that replace the target assignments `before` by `after`, those of `epoch`."""
+    """The records that replace the target assignments `before` by `after`, in `epoch`."""
     changed = [
         write.target_assignment(group_id, member_id, target)
         for member_id, target in after.items()

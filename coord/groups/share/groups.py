@@ -4,7 +4,7 @@ A member sends its subscription and is sent its assignment; an assignment takes 
 so a member epoch only says which assignment the member has received. Partitions are assigned once the share coordinator
 keeps state for them: a heartbeat that needs other partitions is handled up to the new group epoch, is parked until the
 task `InitializeStates` has ended, and is then handled again. Source: Kafka 4.4 `GroupMetadataManager`, where a member
-gets its first partitions with the heartbeat after the one that initialized them.
+gets its first partitions with the heartbeat after the heartbeat that initialized them.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class ShareGroups:
     def heartbeat(
         self, request: ShareGroupHeartbeatRequest, ticket: Ticket, context: ClientContext, at: Moment
     ) -> ShareGroupResult:
-        """ShareGroupHeartbeat: join, stay, or leave. The reply is in the result, or in that of a later event."""
+        """ShareGroupHeartbeat: join, stay, or leave. The reply is in this result, or in a later event's."""
         result = ShareGroupResult()
         try:
             check_heartbeat(request)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def replay(groups: dict[str, Group], record_type: int, key: bytes, value: bytes | None) -> None:
-    """Apply one record to the groups. Raises ProtocolError for bytes that are not those of its type.
+    """Apply one record to the groups. Raises ProtocolError for bytes that do not match its type.
 
     Any record may be the first of its group, also when an old log has a classic group of this id. The tombstone of the
     group's epoch removes the group.

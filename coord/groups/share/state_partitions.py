@@ -36,7 +36,7 @@ class StatePartitions(NamedTuple):
         return StatePartitions(plus(self.initializing, partitions), self.initialized, self.deleting - set(partitions))
 
     def ended(self, done: Partitions, failed: Partitions) -> StatePartitions:
-        """Initializing has ended: the state of `done` is initialized, that of `failed` is not."""
+        """Initializing has ended: the state of `done` is initialized, the state of `failed` is not."""
         left = minus(minus(self.initializing, done), failed)
         return StatePartitions(left, plus(self.initialized, done), self.deleting)
 

@@ -237,7 +237,7 @@ def _assign_standbys(board: _Board) -> None:
 
 
 def _place_standbys(board: _Board) -> None:
-    """First processes with other tags, then those that had the task, then the least loaded."""
+    """First processes with other tags, then processes that had the task, then the least loaded."""
     lacking: list[tuple[Task, int]] = []
     for task in sorted(board.stateful, key=lambda task: (task.partition, task.subtopology), reverse=True):
         placed = _spread(board, task) if board.spec.tags else 0

@@ -240,7 +240,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
     def loaded(self, at: Moment, result: Result) -> None:  # noqa: ARG002 - the shape of every group type
         """The log has been replayed: start the timers of all members, but no initial rebalance delay.
 
-        The endpoint epoch starts from the wall clock, so that it differs from the last one that members have.
+        The endpoint epoch starts from the wall clock, so that it differs from the epoch that members have.
         """
         for group in self._mine():
             group.passing.endpoint_epoch = at.now_ms // 1000 % (1 << 31)

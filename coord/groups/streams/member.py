@@ -39,7 +39,7 @@ class StreamsMember(NamedTuple):
 
     epoch: int = JOIN_EPOCH
     previous_epoch: int = JOIN_EPOCH
-    """The epoch before: the one that the member knows if the last response was lost."""
+    """The epoch before, which the member has if the last response was lost."""
     state: MemberState = MemberState.STABLE
     assigned: HeldTasks = HeldTasks()
     """The tasks assigned to it."""

@@ -23,7 +23,7 @@ from barnabas.wire.messages.topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from tests.broker.fake_controller import FakeController, Member
+from tests.broker.fake_controller import FakeController, JoinedBroker
 from tests.broker.forwarded import Forwarded, client_of, creation, envelope
 from tests.broker.scripted_nodes import Wire
 from tests.support.memory.broker import Client
@@ -45,7 +45,7 @@ def is_served(client: Client) -> bool:
 
 
 def test_a_change_is_forwarded_and_here_when_it_is_answered(
-    wire: Wire, controller: FakeController, member: Member
+    wire: Wire, controller: FakeController, member: JoinedBroker
 ) -> None:
     forwarded = Forwarded(controller, AlterClientQuotasResponse(entries=[AlterClientQuotasResponseEntryData()]))
     client = client_of(wire, member)
@@ -62,7 +62,7 @@ def test_a_change_is_forwarded_and_here_when_it_is_answered(
 
 
 def test_the_controllers_throttle_time_mutes_the_client_here(
-    wire: Wire, controller: FakeController, member: Member
+    wire: Wire, controller: FakeController, member: JoinedBroker
 ) -> None:
     controller.quorum.write(quota("controller_mutation_rate", 1.0))
     wire.advance(1)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from barnabas.broker.config.config_schema import CONFIG_SCHEMA
 from barnabas.broker.config.load import load
-from barnabas.coord.cluster.config_describe import ConfigDescriber
+from barnabas.coord.cluster.changes.config_describe import ConfigDescriber
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
-from barnabas.coord.cluster.replay import replay_record
+from barnabas.coord.cluster.metadata_log.replay import replay_record
 from barnabas.coord.cluster.resources import GROUP, TOPIC
 from barnabas.wire.messages.configs import DescribeConfigsResourceResult, DescribeConfigsResponse, DescribeConfigsResult
 from barnabas.wire.messages.metadata_records import ConfigRecord, TopicRecord

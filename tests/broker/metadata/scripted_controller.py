@@ -9,12 +9,12 @@ from barnabas.wire.messages.metadata_records import (
     TopicRecord,
 )
 from barnabas.wire.schema import Message
-from tests.broker.fake_controller import FakeController, Member
+from tests.broker.fake_controller import FakeController, JoinedBroker
 from tests.broker.scripted_nodes import Wire
 
 
-def started(wire: Wire, tmp_path: Path, controller: FakeController, *more: Path, **sets: str) -> Member:
-    member = Member(wire, [tmp_path / "data", *more], controller.address, **sets)
+def started(wire: Wire, tmp_path: Path, controller: FakeController, *more: Path, **sets: str) -> JoinedBroker:
+    member = JoinedBroker(wire, [tmp_path / "data", *more], controller.address, **sets)
     member.start()
     wire.advance(1)
     return member
@@ -42,8 +42,8 @@ def topic(name: str, number: int, partitions: int = 1) -> list[Message]:
     ]
 
 
-def following(wire: Wire, tmp_path: Path, controller: FakeController, **sets: str) -> Member:
-    member = Member(wire, [tmp_path / "data"], controller.address, **sets)
+def following(wire: Wire, tmp_path: Path, controller: FakeController, **sets: str) -> JoinedBroker:
+    member = JoinedBroker(wire, [tmp_path / "data"], controller.address, **sets)
     member.follow()
     wire.until(lambda: member.remote.observer.is_caught_up)
     return member

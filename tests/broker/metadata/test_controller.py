@@ -35,6 +35,7 @@ from barnabas.wire.messages.topics import DeleteTopicsRequest
 from barnabas.wire.types import ONE_UUID
 from tests.support.disks.failing_files import FailingFiles
 from tests.support.memory.broker import Flushes, MemoryBroker
+from tests.support.steps import AtOnce
 
 R = TypeVar("R")
 ids = count(1)
@@ -51,7 +52,7 @@ class Subscriber:
         self.topics -= {topic.name for topic in delta.deleted_topics.values()}
 
 
-class Node:
+class SingleController:
     """The parts of a broker that the controller works with, and a subscriber."""
 
     def __init__(self, path: Path, **sets: str) -> None:
@@ -97,7 +98,7 @@ class Node:
                 )
             ]
         )
-        response = self.commit(lambda: self.controller.local.incremental_alter_configs(request))
+        response = self.commit(lambda: AtOnce(self.controller.local).incremental_alter_configs(request))
         return response.responses[0].error_code
 
     def commit(self, validate: Callable[[], Outcome[R]]) -> R:
@@ -109,7 +110,7 @@ class Node:
         return answer
 
     def delete(self, name: str) -> None:
-        self.commit(lambda: self.controller.local.delete_topics(DeleteTopicsRequest(topic_names=[name])))
+        self.commit(lambda: AtOnce(self.controller.local).delete_topics(DeleteTopicsRequest(topic_names=[name])))
 
     def create(self, *names: str) -> None:
         errors: list[Mapping[str, KafkaError]] = []
@@ -130,7 +131,7 @@ def content_of(image: ClusterImage) -> dict[str, Any]:
 
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_a_restart_finds_topics_ids_configs_and_producer_ids_again(tmp_path: Path, is_clean: bool) -> None:
-    first = Node(tmp_path)
+    first = SingleController(tmp_path)
     first.create("orders", "__consumer_offsets")
     first.create("gone")
     first.delete("gone")
@@ -142,7 +143,7 @@ def test_a_restart_finds_topics_ids_configs_and_producer_ids_again(tmp_path: Pat
         first.stop()
     else:
         first.kill()
-    second = Node(tmp_path)
+    second = SingleController(tmp_path)
     if not is_clean:  # after a crash every partition has a new leader epoch
         before = {**before, "topics": second.image.topics, "topics_by_id": second.image.topics_by_id}
         assert {n: t.topic_id for n, t in first.image.topics.items()} == {
@@ -156,39 +157,39 @@ def test_a_restart_finds_topics_ids_configs_and_producer_ids_again(tmp_path: Pat
 def test_a_crash_and_only_a_crash_makes_new_leader_epochs(tmp_path: Path) -> None:
     """KIP-320."""
 
-    def epoch(node: Node) -> int:
+    def epoch(node: SingleController) -> int:
         return node.image.topics["orders"].partitions[0].leader_epoch
 
-    node = Node(tmp_path)
+    node = SingleController(tmp_path)
     node.create("orders")
     assert epoch(node) == 0
     node.stop()
-    node = Node(tmp_path)
+    node = SingleController(tmp_path)
     assert epoch(node) == 0
     node.kill()
-    assert epoch(Node(tmp_path)) == 1
+    assert epoch(SingleController(tmp_path)) == 1
 
 
 def test_each_start_registers_the_broker_with_a_later_epoch(tmp_path: Path) -> None:
-    first = Node(tmp_path)
+    first = SingleController(tmp_path)
     registered = first.image.brokers[1]
     assert (registered.fenced, registered.rack) == (False, None)
     assert [(e.name, e.host, e.port) for e in registered.endpoints] == [("PLAINTEXT", "localhost", 9092)]
     first.stop()
-    second = Node(tmp_path)
+    second = SingleController(tmp_path)
     assert second.image.brokers[1].epoch > registered.epoch
     assert second.image.brokers[1].directories == registered.directories
     assert second.image.epoch == first.image.epoch + 1
 
 
 def test_the_log_has_the_fixed_topic_id_and_its_features_first(tmp_path: Path) -> None:
-    node = Node(tmp_path)
+    node = SingleController(tmp_path)
     assert node.log_dirs.logs["__cluster_metadata", 0].topic_id == ONE_UUID
     assert node.image.features == {name: SUPPORTED_FEATURES[name][1] for name in BOOTSTRAP_FEATURES}
 
 
 def test_subscribers_are_called_before_the_request_is_answered(tmp_path: Path) -> None:
-    node = Node(tmp_path)
+    node = SingleController(tmp_path)
     node.create("a", "b")
     assert node.subscriber.topics == {"a", "b"}
     node.delete("a")
@@ -196,7 +197,7 @@ def test_subscribers_are_called_before_the_request_is_answered(tmp_path: Path) -
 
 
 def test_dynamic_configs_are_effective_immediately_and_listeners_are_called(tmp_path: Path) -> None:
-    node = Node(tmp_path)
+    node = SingleController(tmp_path)
     heard: list[set[str]] = []
     node.controller.on_config_change.append(heard.append)
     assert node.configure(4, "", max_connections="9", log_segment_bytes="2000000") == 0
@@ -226,7 +227,7 @@ def test_a_changed_default_of_the_broker_reaches_its_topics(tmp_path: Path) -> N
 
 
 def test_a_config_that_is_not_acted_on_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    node = Node(tmp_path)
+    node = SingleController(tmp_path)
     node.create("orders")
     with caplog.at_level(logging.WARNING):
         for value in ("8", "9"):
@@ -237,14 +238,14 @@ def test_a_config_that_is_not_acted_on_is_logged_once(tmp_path: Path, caplog: py
 
 
 def test_listeners_of_a_running_broker_cannot_change_yet(tmp_path: Path) -> None:
-    node = Node(tmp_path)
+    node = SingleController(tmp_path)
     assert node.configure(4, "1", listeners="PLAINTEXT://:9999") == ErrorCode.INVALID_REQUEST
     assert node.image.configs == {}
 
 
 def test_the_offsets_topic_is_compacted_and_has_its_own_settings(tmp_path: Path) -> None:
     """G2."""
-    node = Node(tmp_path, offsets_topic_num_partitions="3")
+    node = SingleController(tmp_path, offsets_topic_num_partitions="3")
     node.create("__consumer_offsets")
     assert len(node.image.topics["__consumer_offsets"].partitions) == 3
     assert node.image.config(2, "__consumer_offsets") == {
@@ -255,7 +256,7 @@ def test_the_offsets_topic_is_compacted_and_has_its_own_settings(tmp_path: Path)
 
 
 def test_topics_that_are_not_created_automatically(tmp_path: Path) -> None:
-    node = Node(tmp_path)
+    node = SingleController(tmp_path)
     with pytest.raises(KafkaError) as raised:
         node.create("a b")
     assert raised.value.code == ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -263,7 +264,7 @@ def test_topics_that_are_not_created_automatically(tmp_path: Path) -> None:
 
 
 def test_an_existing_topic_is_not_created_again(tmp_path: Path) -> None:
-    node = Node(tmp_path)
+    node = SingleController(tmp_path)
     node.create("orders")
     offset = node.image.offset
     node.create("orders")
@@ -272,7 +273,7 @@ def test_an_existing_topic_is_not_created_again(tmp_path: Path) -> None:
 
 def test_after_a_failed_sync_every_change_is_refused(tmp_path: Path) -> None:
     """Never retry a failed fsync: what is on the disk is unknown."""
-    node = Node(tmp_path)
+    node = SingleController(tmp_path)
     node.files.errors["sync"] = errno.EIO
     with pytest.raises(KafkaError) as raised:
         node.create("orders")
@@ -288,7 +289,7 @@ def test_after_a_failed_sync_every_change_is_refused(tmp_path: Path) -> None:
 def test_a_grown_log_is_replaced_by_a_snapshot(tmp_path: Path) -> None:
     """KIP-630."""
     small = {"metadata_log_max_record_bytes_between_snapshots": "2000"}
-    node = Node(tmp_path, **small)
+    node = SingleController(tmp_path, **small)
     for index in range(40):
         node.create(f"t{index}")
         if index % 2:
@@ -298,19 +299,19 @@ def test_a_grown_log_is_replaced_by_a_snapshot(tmp_path: Path) -> None:
     assert len(list((tmp_path / "__cluster_metadata-0").glob("*.checkpoint"))) == 1
     before = content_of(node.image)
     node.stop()
-    again = Node(tmp_path, **small)
+    again = SingleController(tmp_path, **small)
     assert content_of(again.image) == before
     assert len(again.image.topics) == 20
 
 
 def test_a_log_is_replayed_wherever_a_read_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    node = Node(tmp_path)
+    node = SingleController(tmp_path)
     for index in range(10):
         node.create(f"t{index}")
     before = content_of(node.image)
     node.stop()
     for read_bytes in range(61, 1000, 47):
         monkeypatch.setattr(metadata_log, "READ_BYTES", read_bytes)
-        again = Node(tmp_path)
+        again = SingleController(tmp_path)
         assert content_of(again.image) == before
         again.stop()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from barnabas.broker.apis.registry import CONTROLLER_APIS, served_versions
-from barnabas.coord.cluster.checkpoint import load_checkpoint
+from barnabas.coord.cluster.metadata_log.checkpoint import load_checkpoint
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.frame import parse_response_header

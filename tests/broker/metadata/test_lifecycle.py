@@ -15,12 +15,12 @@ from barnabas.wire.messages.cluster import (
     BrokerRegistrationResponse,
 )
 from barnabas.wire.types import uuid_from_text
-from tests.broker.fake_controller import CLUSTER_ID, FakeController, Member
+from tests.broker.fake_controller import CLUSTER_ID, FakeController, JoinedBroker
 from tests.broker.scripted_nodes import Answers, Wire
 
 
-def started(wire: Wire, tmp_path: Path, controller: FakeController, *more: Path, **sets: str) -> Member:
-    member = Member(wire, [tmp_path / "data", *more], controller.address, **sets)
+def started(wire: Wire, tmp_path: Path, controller: FakeController, *more: Path, **sets: str) -> JoinedBroker:
+    member = JoinedBroker(wire, [tmp_path / "data", *more], controller.address, **sets)
     member.start()
     wire.advance(1)
     assert member.joined.all == [None]
@@ -50,7 +50,7 @@ def test_a_broker_registers_with_what_it_is(wire, tmp_path, controller):
 
 
 def test_it_is_fenced_until_it_has_caught_up_and_its_logs_are_open(wire, tmp_path, controller):
-    member = Member(wire, [tmp_path / "data"], controller.address)
+    member = JoinedBroker(wire, [tmp_path / "data"], controller.address)
     opened: list[int] = []
     member.member.lifecycle.on_caught_up.append(lambda: opened.append(len(controller.heartbeats)))
     member.start()
@@ -76,7 +76,7 @@ def test_heartbeats_go_on_with_the_offset_of_the_metadata(wire, tmp_path, contro
 def test_the_session_of_an_earlier_incarnation_is_waited_for(wire, tmp_path, controller, caplog):
     """Trap 3: 101 DUPLICATE_BROKER_REGISTRATION after kill -9; one plain line, and again until the session ends."""
     controller.sessions[1] = b"x" * 16
-    member = Member(wire, [tmp_path / "data"], controller.address)
+    member = JoinedBroker(wire, [tmp_path / "data"], controller.address)
     with caplog.at_level(logging.WARNING):
         member.start()
         wire.advance(3)
@@ -90,7 +90,7 @@ def test_the_session_of_an_earlier_incarnation_is_waited_for(wire, tmp_path, con
 def test_a_broker_that_cannot_register_gives_up_in_the_end(wire, tmp_path, controller):
     refusal = BrokerRegistrationResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     controller.node.on(BrokerRegistrationRequest, lambda request, _: refusal)
-    member = Member(wire, [tmp_path / "data"], controller.address, initial_broker_registration_timeout_ms="2000")
+    member = JoinedBroker(wire, [tmp_path / "data"], controller.address, initial_broker_registration_timeout_ms="2000")
     member.start()
     wire.advance(1)
     assert member.broker.halt_reason is None
@@ -253,7 +253,7 @@ def test_nothing_is_claimed_with_an_unreadable_epoch(wire, tmp_path, controller)
 
 
 def test_the_epoch_is_written_before_the_broker_is_unfenced(wire, tmp_path, controller):
-    member = Member(wire, [tmp_path / "data"], controller.address)
+    member = JoinedBroker(wire, [tmp_path / "data"], controller.address)
     wire.disk.is_paused = False
     member.start()
     wire.until(lambda: controller.registrations)

@@ -12,7 +12,7 @@ import pytest
 from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
-from barnabas.coord.cluster.metadata_batches import replay_batches
+from barnabas.coord.cluster.metadata_log.metadata_batches import replay_batches
 from barnabas.coord.cluster.topic_image import MIGRATING_DIRECTORY
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.configs import (

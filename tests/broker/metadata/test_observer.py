@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.coord.cluster.checkpoint import checkpoint_name
-from barnabas.coord.cluster.metadata_batches import build_metadata_batch
+from barnabas.coord.cluster.metadata_log.checkpoint import checkpoint_name
+from barnabas.coord.cluster.metadata_log.metadata_batches import build_metadata_batch
 from barnabas.storage.append.follower_append import append_as_follower
 from barnabas.storage.files import File, Files
 from barnabas.wire.batches.records import BatchBuilder
@@ -22,7 +22,7 @@ from barnabas.wire.messages.metadata_records import (
     EndTransactionRecord,
     RemoveTopicRecord,
 )
-from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum, Member
+from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum, JoinedBroker
 from tests.broker.metadata.scripted_controller import following, topic
 from tests.broker.scripted_nodes import Wire
 from tests.support.memory.broker import START_MS
@@ -115,7 +115,7 @@ def test_a_transaction_is_applied_whole_or_not_at_all(wire, tmp_path, quorum, co
 
 def test_subscribers_are_told_after_the_logs_are_open(wire, tmp_path, quorum, controller):
     quorum.write(*topic("before", 1))
-    member = Member(wire, [tmp_path / "data"], controller.address)
+    member = JoinedBroker(wire, [tmp_path / "data"], controller.address)
     told: list[set[str]] = []
     member.broker.metadata.on_change.append(lambda delta: told.append({t.name for t in delta.created_topics.values()}))
     member.follow()
@@ -215,7 +215,7 @@ def test_a_large_log_is_covered_by_a_snapshot_of_its_own(wire, tmp_path, quorum,
 
 
 def test_another_clusters_controllers_stop_the_broker(wire, tmp_path, quorum, controller):
-    member = Member(wire, [tmp_path / "data"], controller.address)
+    member = JoinedBroker(wire, [tmp_path / "data"], controller.address)
     member.remote.observer._cluster_id = "AAAAAAAAAAAAAAAAAAAAAA"
     member.follow()
     wire.until(lambda: member.broker.halt_reason)
@@ -263,7 +263,7 @@ def test_metadata_is_followed_without_space_and_written_when_there_is(wire, tmp_
 
 def test_controllers_that_are_not_there_are_told_once(wire, tmp_path, quorum, controller, caplog):
     controller.node.close()
-    member = Member(wire, [tmp_path / "data"], controller.address)
+    member = JoinedBroker(wire, [tmp_path / "data"], controller.address)
     with caplog.at_level(logging.WARNING):
         member.follow()
         wire.advance(5)
@@ -277,7 +277,7 @@ def test_an_error_code_that_says_nothing_asks_another_controller(wire, tmp_path,
     from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 
     controller.node.on(FetchRequest, lambda request, _: FetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
-    member = Member(wire, [tmp_path / "data"], f"{controller.address},{other.address}")
+    member = JoinedBroker(wire, [tmp_path / "data"], f"{controller.address},{other.address}")
     member.follow()
     wire.advance(2)
     assert member.remote.observer.is_caught_up

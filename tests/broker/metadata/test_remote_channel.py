@@ -19,21 +19,21 @@ from barnabas.wire.messages.topics import (
     CreateTopicsResponse,
 )
 from tests.broker.metadata.scripted_controller import started, topic_records
-from tests.broker.scripted_nodes import Answers, Node, Wire
+from tests.broker.scripted_nodes import Answers, ScriptedNode, Wire
 
 # The channel
 
 
-def ids_from(node: Node, number: int) -> None:
+def ids_from(node: ScriptedNode, number: int) -> None:
     node.on(AllocateProducerIdsRequest, lambda request, _: AllocateProducerIdsResponse(producer_id_start=number))
 
 
-def not_controller(node: Node) -> None:
+def not_controller(node: ScriptedNode) -> None:
     refusal = AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)
     node.on(AllocateProducerIdsRequest, lambda request, _: refusal)
 
 
-def channel_to(wire: Wire, *nodes: Node) -> tuple[RemoteChannel, QuorumLeader]:
+def channel_to(wire: Wire, *nodes: ScriptedNode) -> tuple[RemoteChannel, QuorumLeader]:
     quorum = QuorumLeader([], {3000 + number: node.address for number, node in enumerate(nodes)})
     channel = RemoteChannel(wire.loop, wire.outgoing.connect, quorum, client_id="test", timeout_s=5.0, backoff_s=0.02)
     return channel, quorum

@@ -9,7 +9,7 @@ import pytest
 from barnabas.broker.config.load import load
 from barnabas.broker.metadata import snapshots
 from barnabas.broker.metadata.snapshot_schedule import RETRY_S, SnapshotSchedule
-from barnabas.coord.cluster.checkpoint import parse_checkpoint_name
+from barnabas.coord.cluster.metadata_log.checkpoint import parse_checkpoint_name
 from barnabas.wire.messages.metadata_records import AbortTransactionRecord, BeginTransactionRecord
 from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum
 from tests.broker.metadata.scripted_controller import following, topic

@@ -16,11 +16,11 @@ from barnabas.wire.messages.fetch import (
     FetchResponsePartitionData,
 )
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
-from tests.broker.scripted_nodes import Answers, Node, Wire
+from tests.broker.scripted_nodes import Answers, ScriptedNode, Wire
 
 
 @pytest.fixture
-def node(wire: Wire) -> Node:
+def node(wire: Wire) -> ScriptedNode:
     node = wire.node()
     node.on(
         AllocateProducerIdsRequest, lambda request, _: AllocateProducerIdsResponse(producer_id_start=request.broker_id)
@@ -28,7 +28,7 @@ def node(wire: Wire) -> Node:
     return node
 
 
-def client_of(wire: Wire, node: Node, **options: int) -> NetworkClient:
+def client_of(wire: Wire, node: ScriptedNode, **options: int) -> NetworkClient:
     return NetworkClient(wire.loop, wire.outgoing.connect, lambda: node.address, client_id="test", **options)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from barnabas.broker.replicas.partition import Partition
 from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
-from barnabas.coord.cluster.replay import replay_record
+from barnabas.coord.cluster.metadata_log.replay import replay_record
 from barnabas.coord.cluster.topic_image import UNASSIGNED_DIRECTORY
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (

@@ -31,7 +31,7 @@ from barnabas.wire.messages.metadata_records import (
     TopicRecord,
 )
 from barnabas.wire.types import Uuid, uuid_from_text
-from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum, Member
+from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum, JoinedBroker
 from tests.broker.scripted_nodes import Wire
 from tests.support.memory.broker import batch
 
@@ -39,7 +39,7 @@ OTHERS = Uuid(b"directory of two")
 TOPIC = Uuid(b"the id of topic ")
 
 
-class World:
+class LocalFailures:
     """Broker 1, a scripted broker 2, and a controller that does as Kafka's with what broker 1 reports."""
 
     def __init__(self, wire: Wire, folder: Path, *, name: str = "t") -> None:
@@ -54,8 +54,8 @@ class World:
         """What the controller changes when the replica of broker 1 is lost."""
         self.member = self.start()
 
-    def start(self) -> Member:
-        member = Member(self.wire, [self.folder / "data"], self.controller.address)
+    def start(self) -> JoinedBroker:
+        member = JoinedBroker(self.wire, [self.folder / "data"], self.controller.address)
         member.start()
         self.wire.advance(1)
         assert member.joined.all == [None]
@@ -129,14 +129,14 @@ class World:
 
 
 @pytest.fixture
-def world(wire: Wire, tmp_path: Path) -> World:
-    world = World(wire, tmp_path)
+def world(wire: Wire, tmp_path: Path) -> LocalFailures:
+    world = LocalFailures(wire, tmp_path)
     world.create()
     return world
 
 
 def test_a_damaged_leader_is_lost_then_filled_again_then_back_in_its_directory(
-    world: World, caplog: pytest.LogCaptureFixture
+    world: LocalFailures, caplog: pytest.LogCaptureFixture
 ) -> None:
     damaged = world.partition
     waits: list[int] = []
@@ -155,7 +155,7 @@ def test_a_damaged_leader_is_lost_then_filled_again_then_back_in_its_directory(
 
 @pytest.mark.parametrize("case", ["alone in sync", "the other is fenced"])
 def test_a_damaged_replica_that_nobody_replaces_goes_on(wire: Wire, tmp_path: Path, case: str) -> None:
-    world = World(wire, tmp_path)
+    world = LocalFailures(wire, tmp_path)
     world.create(isr=(1,) if case == "alone in sync" else (1, 2), fenced=case == "the other is fenced")
     world.partition.damaged("a batch is not whole")
     world.partition.damaged("a batch is not whole")
@@ -167,7 +167,7 @@ def test_a_damaged_replica_that_nobody_replaces_goes_on(wire: Wire, tmp_path: Pa
 
 
 def test_it_is_reported_as_soon_as_another_is_in_sync(wire: Wire, tmp_path: Path) -> None:
-    world = World(wire, tmp_path)
+    world = LocalFailures(wire, tmp_path)
     world.create(isr=(1,))
     world.partition.damaged("a batch is not whole")
     wire.advance(0.5)
@@ -176,7 +176,7 @@ def test_it_is_reported_as_soon_as_another_is_in_sync(wire: Wire, tmp_path: Path
     assert world.image.leader == 2
 
 
-def test_a_replica_of_the_elr_is_given_up_only_when_lost_and_reported_only_when_in_sync(world: World) -> None:
+def test_a_replica_of_the_elr_is_given_up_only_when_lost_and_reported_only_when_in_sync(world: LocalFailures) -> None:
     """KIP-966: what the ELR has could be elected; a new log has nothing."""
     world.answer_to_lost = lambda: {"leader": 2, "isr": [2], "eligible_leader_replicas": [1]}
     world.partition.damaged("a batch is not whole")
@@ -187,7 +187,7 @@ def test_a_replica_of_the_elr_is_given_up_only_when_lost_and_reported_only_when_
     assert world.reported == [LOST_DIRECTORY, world.own]
 
 
-def test_after_a_start_a_lost_replica_of_the_elr_claims_nothing(world: World) -> None:
+def test_after_a_start_a_lost_replica_of_the_elr_claims_nothing(world: LocalFailures) -> None:
     """Nobody knows any more whether its log is new: the controller takes the broker out of the ELRs (KIP-966)."""
     world.answer_to_lost = lambda: {"leader": 2, "isr": [2], "eligible_leader_replicas": [1]}
     world.partition.damaged("a batch is not whole")
@@ -200,7 +200,9 @@ def test_after_a_start_a_lost_replica_of_the_elr_claims_nothing(world: World) ->
     assert world.reported[-1] == world.own
 
 
-def test_a_whole_log_of_the_elr_is_reported_when_there_is_space(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_whole_log_of_the_elr_is_reported_when_there_is_space(
+    world: LocalFailures, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It may be the only one that can lead: nothing is missing in it."""
     monkeypatch.setattr(LogDir, "volume", lambda _: (1 << 30, 1 << 30))
     world.answer_to_lost = lambda: {"leader": 2, "isr": [2], "eligible_leader_replicas": [1]}
@@ -212,7 +214,7 @@ def test_a_whole_log_of_the_elr_is_reported_when_there_is_space(world: World, mo
     assert world.reported == [LOST_DIRECTORY, world.own]
 
 
-def test_it_is_not_given_up_while_the_elr_counts_on_it(world: World) -> None:
+def test_it_is_not_given_up_while_the_elr_counts_on_it(world: LocalFailures) -> None:
     world.answer_to_lost = dict
     damaged = world.partition
     world.controller.node.on(AssignReplicasToDirsRequest, lambda *_: AssignReplicasToDirsResponse(error_code=41))
@@ -224,7 +226,7 @@ def test_it_is_not_given_up_while_the_elr_counts_on_it(world: World) -> None:
     assert world.partition is not damaged
 
 
-def test_a_lost_replica_that_nobody_replaces_any_more_is_reported_in_its_directory(world: World) -> None:
+def test_a_lost_replica_that_nobody_replaces_any_more_is_reported_in_its_directory(world: LocalFailures) -> None:
     """The other has gone before it was elected: what this one has can be read at least."""
     world.answer_to_lost = dict
     world.partition.damaged("a batch is not whole")
@@ -235,7 +237,7 @@ def test_a_lost_replica_that_nobody_replaces_any_more_is_reported_in_its_directo
     assert world.partition.is_leader
 
 
-def test_a_report_that_is_put_off_has_one_timer(world: World) -> None:
+def test_a_report_that_is_put_off_has_one_timer(world: LocalFailures) -> None:
     """Each change of the metadata meanwhile set another one."""
     world.answer_to_lost = dict
     world.partition.damaged("a batch is not whole")
@@ -250,7 +252,7 @@ def test_a_report_that_is_put_off_has_one_timer(world: World) -> None:
     assert world.reported == [LOST_DIRECTORY, LOST_DIRECTORY]
 
 
-def test_one_that_came_into_the_isr_while_lost_is_reported_again(world: World) -> None:
+def test_one_that_came_into_the_isr_while_lost_is_reported_again(world: LocalFailures) -> None:
     """A fetch that was under way may have put it there; nobody may count on it."""
     world.answer_to_lost = dict
     world.partition.damaged("a batch is not whole")
@@ -263,7 +265,7 @@ def test_one_that_came_into_the_isr_while_lost_is_reported_again(world: World) -
     assert world.image.isr == (2,)
 
 
-def test_a_leader_that_cannot_be_loaded_is_lost_and_filled_again(world: World) -> None:
+def test_a_leader_that_cannot_be_loaded_is_lost_and_filled_again(world: LocalFailures) -> None:
     """It is still the leader by the metadata: nobody else has noticed that it was away."""
     world.member.stop()
     (world.folder / "data" / "t-0" / "leader-epoch-checkpoint").write_text("not a checkpoint\n")
@@ -276,7 +278,9 @@ def test_a_leader_that_cannot_be_loaded_is_lost_and_filled_again(world: World) -
     assert not world.member.broker.partitions.offline
 
 
-def test_a_damaged_log_that_cannot_be_set_aside_now_is_later(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_log_that_cannot_be_set_aside_now_is_later(
+    world: LocalFailures, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rename, failures = Files.rename, [errno.ENOSPC]
 
     def fail_once(files: Files, old: str, new: str) -> None:
@@ -301,14 +305,14 @@ def test_a_damaged_log_that_cannot_be_set_aside_now_is_later(world: World, monke
 
 
 def test_an_internal_partition_moves_as_well(wire: Wire, tmp_path: Path) -> None:
-    world = World(wire, tmp_path, name="__consumer_offsets")
+    world = LocalFailures(wire, tmp_path, name="__consumer_offsets")
     world.create()
     world.partition.damaged("a batch is not whole")
     wire.advance(0.5)
     assert world.reported == [LOST_DIRECTORY, world.own]
 
 
-def test_a_read_error_of_the_disk_is_damage_and_one_that_passes_is_none(world: World) -> None:
+def test_a_read_error_of_the_disk_is_damage_and_one_that_passes_is_none(world: LocalFailures) -> None:
     world.partition.report_unreadable(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
     world.wire.advance(0.5)
     assert world.reported == []
@@ -317,24 +321,24 @@ def test_a_read_error_of_the_disk_is_damage_and_one_that_passes_is_none(world: W
     assert world.reported[0] == LOST_DIRECTORY
 
 
-def refuse(world: World, code: int) -> None:
+def refuse(world: LocalFailures, code: int) -> None:
     world.partition.report_failure("write", OSError(code, os.strerror(code)))
     world.wire.settle()
 
 
-def check(world: World) -> None:
+def check(world: LocalFailures) -> None:
     """What the broker does every second."""
     world.member.broker.log_dir_failures.check()
     world.wire.settle()
 
 
-def is_followed(world: World) -> bool:
+def is_followed(world: LocalFailures) -> bool:
     return any((TOPIC, 0) in one.partitions for one in world.member.member.fetchers._fetchers.values())
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_has_others_lead_until_there_is_space(
-    world: World, code: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    world: LocalFailures, code: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     free = 0
     monkeypatch.setattr(LogDir, "volume", lambda _: (1 << 30, free))
@@ -357,7 +361,9 @@ def test_a_full_disk_has_others_lead_until_there_is_space(
     assert "1 replicas in" in caplog.text
 
 
-def test_a_disk_that_is_full_again_and_again_waits_longer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_is_full_again_and_again_waits_longer(
+    world: LocalFailures, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(LogDir, "volume", lambda _: (1 << 30, 1 << 30))
     exhausted, waits = world.member.broker.log_dir_failures.exhausted, []
     for _ in range(8):
@@ -376,7 +382,7 @@ def test_a_disk_that_is_full_again_and_again_waits_longer(world: World, monkeypa
 
 
 def test_descriptors_that_are_still_missing_after_a_second_have_others_lead(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: LocalFailures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures, missing = world.member.broker.log_dir_failures, False
     monkeypatch.setattr(failures.exhausted, "_has_descriptors", lambda: not missing)
@@ -399,14 +405,14 @@ def test_controllers_that_know_no_directories_are_told_nothing(
     wire: Wire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("barnabas.broker.metadata.directory_assignments.DIRECTORIES_SINCE", 1000)
-    world = World(wire, tmp_path)
+    world = LocalFailures(wire, tmp_path)
     world.create()
     world.partition.damaged("a batch is not whole")
     wire.advance(0.5)
     assert world.reported == []
 
 
-def test_a_damaged_replica_that_was_moved_away_comes_back_whole(world: World) -> None:
+def test_a_damaged_replica_that_was_moved_away_comes_back_whole(world: LocalFailures) -> None:
     """R29: what was wrong with its former log is not held against the new one."""
     world.answer_to_lost = lambda: {"isr": [1, 2]}  # the controller elects nobody, so the log is not given up
     world.partition.damaged("a batch is not whole")

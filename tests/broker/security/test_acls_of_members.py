@@ -12,7 +12,7 @@ from barnabas.wire.messages.acls import AclCreationResult, CreateAclsRequest, Cr
 from barnabas.wire.messages.groups import DescribeGroupsRequest
 from barnabas.wire.messages.metadata_records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from barnabas.wire.principal import KafkaPrincipal
-from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum, Member
+from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum, JoinedBroker
 from tests.broker.forwarded import Forwarded, client_of
 from tests.broker.scripted_nodes import Wire
 from tests.support.requests.access_cases import acl_creation
@@ -42,9 +42,9 @@ def quorum() -> FakeQuorum:
 
 
 @pytest.fixture
-def member(wire: Wire, tmp_path: Path, quorum: FakeQuorum) -> Member:
+def member(wire: Wire, tmp_path: Path, quorum: FakeQuorum) -> JoinedBroker:
     controller = FakeController(wire, quorum, 3000)
-    member = Member(wire, [tmp_path / "data"], controller.address, authorizer_class_name="barnabas")
+    member = JoinedBroker(wire, [tmp_path / "data"], controller.address, authorizer_class_name="barnabas")
     member.controller = controller  # type: ignore[attr-defined]
     member.start()
     wire.advance(1)
@@ -52,7 +52,7 @@ def member(wire: Wire, tmp_path: Path, quorum: FakeQuorum) -> Member:
     return member
 
 
-def is_refused(wire: Wire, member: Member) -> bool:
+def is_refused(wire: Wire, member: JoinedBroker) -> bool:
     client = client_of(wire, member)
     client.connection.principal = ALICE
     client.send(DescribeGroupsRequest(groups=["g"]), 5)
@@ -60,11 +60,11 @@ def is_refused(wire: Wire, member: Member) -> bool:
     return bool(group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED)
 
 
-def test_the_acls_are_here_when_the_broker_serves(wire: Wire, member: Member) -> None:
+def test_the_acls_are_here_when_the_broker_serves(wire: Wire, member: JoinedBroker) -> None:
     assert not is_refused(wire, member)
 
 
-def test_changes_are_followed(wire: Wire, quorum: FakeQuorum, member: Member) -> None:
+def test_changes_are_followed(wire: Wire, quorum: FakeQuorum, member: JoinedBroker) -> None:
     quorum.write(RemoveAccessControlEntryRecord(id=acl(1).id))
     wire.advance(1)
     assert is_refused(wire, member)
@@ -73,7 +73,9 @@ def test_changes_are_followed(wire: Wire, quorum: FakeQuorum, member: Member) ->
     assert not is_refused(wire, member)
 
 
-def test_a_created_acl_is_here_when_the_client_is_answered(wire: Wire, quorum: FakeQuorum, member: Member) -> None:
+def test_a_created_acl_is_here_when_the_client_is_answered(
+    wire: Wire, quorum: FakeQuorum, member: JoinedBroker
+) -> None:
     Forwarded(member.controller, CreateAclsResponse(results=[AclCreationResult()]))  # type: ignore[attr-defined]
     client = client_of(wire, member)
     creation = acl_creation(resource_type=ResourceType.GROUP, resource_name="g", principal="User:alice", operation=4)
@@ -87,7 +89,7 @@ def test_a_created_acl_is_here_when_the_client_is_answered(wire: Wire, quorum: F
 
 def test_a_snapshot_replaces_the_acls(wire: Wire, tmp_path: Path, quorum: FakeQuorum) -> None:
     controller = FakeController(wire, quorum, 3000)
-    member = Member(wire, [tmp_path / "data"], controller.address, authorizer_class_name="barnabas")
+    member = JoinedBroker(wire, [tmp_path / "data"], controller.address, authorizer_class_name="barnabas")
     member.follow()
     wire.until(lambda: member.remote.observer.is_caught_up)
     assert not is_refused(wire, member)

@@ -21,7 +21,7 @@ from barnabas.wire.messages.sasl import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-from tests.broker.scripted_nodes import Answers, Node, Wire
+from tests.broker.scripted_nodes import Answers, ScriptedNode, Wire
 
 NAME, PASSWORD, SALT = "node", "node-secret", b"salt"
 
@@ -30,7 +30,7 @@ class SecuredNode:
     """A node that lets in who knows the password, with any mechanism, for a session."""
 
     def __init__(self, wire: Wire) -> None:
-        self.node: Node = wire.node()
+        self.node: ScriptedNode = wire.node()
         self.lifetime_ms = 0
         self.enabled = ["PLAIN", *SCRAM_MECHANISMS]
         self.forges = False

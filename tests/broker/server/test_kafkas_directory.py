@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.coord.cluster.checkpoint import load_checkpoint, parse_checkpoint_name
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
-from barnabas.coord.cluster.metadata_batches import build_metadata_batch, replay_batches
+from barnabas.coord.cluster.metadata_log.checkpoint import load_checkpoint, parse_checkpoint_name
+from barnabas.coord.cluster.metadata_log.metadata_batches import build_metadata_batch, replay_batches
 from barnabas.coord.cluster.topic_image import NO_LEADER
 from barnabas.coord.groups.committed_offset import decoded
 from barnabas.storage.directories.log_dirs import DataDirMismatch

@@ -20,10 +20,10 @@ from barnabas.wire.messages import transactions as t
 from barnabas.wire.messages.log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.metadata import DescribeClusterRequest, MetadataRequest, MetadataRequestTopic
 from barnabas.wire.schema import Message
-from tests.broker.transactions.test_transactions import FEW, TransactionalClient, marker
 from tests.support.cases import for_each
 from tests.support.memory.broker import Client, MemoryBroker
 from tests.support.requests.access_cases import acl_creation
+from tests.support.requests.transactions import FEW, TransactionalClient, marker
 
 NUMBERS = count()
 

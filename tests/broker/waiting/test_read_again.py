@@ -38,11 +38,11 @@ from barnabas.wire.messages.topics import (
     DeleteTopicsResponse,
 )
 from barnabas.wire.principal import KafkaPrincipal
-from tests.broker.transactions.test_transactions import FEW, TransactionalClient
 from tests.support.memory.broker import Client, MemoryBroker
 from tests.support.memory.cluster import MemoryCluster
 from tests.support.memory.controller import MemoryController
 from tests.support.requests.access_cases import acl_creation
+from tests.support.requests.transactions import FEW, TransactionalClient
 
 SETS = {
     **FEW,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.coord.cluster.broker_heartbeat import BrokerState, next_state
+from barnabas.coord.cluster.brokers.broker_heartbeat import BrokerState, next_state
 from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
-from barnabas.coord.cluster.partition_change import RECOVERING
+from barnabas.coord.cluster.partitions.partition_change import RECOVERING
 from barnabas.coord.cluster.topic_image import LOST_DIRECTORY, NO_LEADER
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import (

@@ -14,9 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
-from barnabas.coord.cluster.image_diff import image_diff_steps
-from barnabas.coord.cluster.partition_change import RECOVERING
-from barnabas.coord.cluster.replay import replay_record
+from barnabas.coord.cluster.metadata_log.image_diff import image_diff_steps
+from barnabas.coord.cluster.metadata_log.replay import replay_record
+from barnabas.coord.cluster.partitions.partition_change import RECOVERING
 from barnabas.coord.cluster.topic_image import NO_LEADER, PartitionImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import UnregisterBrokerRequest
@@ -78,7 +78,7 @@ def check_change(before: PartitionImage, after: PartitionImage, *, may_be_unclea
     assert may_be_unclean or (after.leader,) == before.last_known_elr
 
 
-class Cluster(RuleBasedStateMachine):
+class ClusterMachine(RuleBasedStateMachine):
     """The rules are the events that a controller sees."""
 
     @initialize(elr=st.booleans())
@@ -201,5 +201,5 @@ class Cluster(RuleBasedStateMachine):
             assert not delta.changed_brokers
 
 
-TestCluster = Cluster.TestCase
+TestCluster = ClusterMachine.TestCase
 TestCluster.settings = settings(max_examples=how_many("BARNABAS_EXAMPLES", 25), stateful_step_count=40)

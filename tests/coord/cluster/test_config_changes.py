@@ -14,15 +14,15 @@ from barnabas.wire.messages.configs import (
     ListConfigResourcesRequest,
 )
 from tests.support.cases import for_each
-from tests.support.controller.worlds import Settings, World
+from tests.support.controller.worlds import ControllerWorld, Settings
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
 @pytest.fixture
-def world() -> World:
-    world = World()
+def world() -> ControllerWorld:
+    world = ControllerWorld()
     world.create("orders")
     return world
 
@@ -41,14 +41,14 @@ def resource(
 
 
 def change(
-    world: World, *resources: IncrementalAlterConfigsRequestAlterConfigsResource, **flags: bool
+    world: ControllerWorld, *resources: IncrementalAlterConfigsRequestAlterConfigsResource, **flags: bool
 ) -> list[tuple[int, str | None]]:
     request = IncrementalAlterConfigsRequest(resources=list(resources), **flags)
     response = world.commit(world.controller.incremental_alter_configs(request))
     return [(result.error_code, result.error_message) for result in response.responses]
 
 
-def replace(world: World, kind: int, name: str, configs: dict[str, str | None]) -> tuple[int, str | None]:
+def replace(world: ControllerWorld, kind: int, name: str, configs: dict[str, str | None]) -> tuple[int, str | None]:
     request = AlterConfigsRequest(
         resources=[
             AlterConfigsRequestAlterConfigsResource(
@@ -62,7 +62,7 @@ def replace(world: World, kind: int, name: str, configs: dict[str, str | None]) 
     return result.error_code, result.error_message
 
 
-def test_single_keys_are_set_and_deleted(world: World) -> None:
+def test_single_keys_are_set_and_deleted(world: ControllerWorld) -> None:
     """KIP-339."""
     assert change(world, resource(TOPIC, "orders", ("retention.ms", SET, "5"), ("segment.ms", SET, "6"))) == [(0, None)]
     assert world.image.config(TOPIC, "orders") == {"retention.ms": "5", "segment.ms": "6"}
@@ -73,7 +73,7 @@ def test_single_keys_are_set_and_deleted(world: World) -> None:
 
 
 def test_append_and_subtract_change_lists() -> None:
-    world = World(settings=Settings(topics={"cleanup.policy": "delete"}))
+    world = ControllerWorld(settings=Settings(topics={"cleanup.policy": "delete"}))
     world.create("orders")
     change(world, resource(TOPIC, "orders", ("cleanup.policy", APPEND, "compact")))
     assert world.image.config(TOPIC, "orders") == {"cleanup.policy": "delete,compact"}
@@ -83,13 +83,13 @@ def test_append_and_subtract_change_lists() -> None:
     assert world.image.config(TOPIC, "orders") == {"cleanup.policy": "compact"}
 
 
-def test_only_lists_can_be_appended_to(world: World) -> None:
+def test_only_lists_can_be_appended_to(world: ControllerWorld) -> None:
     assert change(world, resource(TOPIC, "orders", ("retention.ms", APPEND, "5"))) == [
         (40, "Can't APPEND to key retention.ms because its type is not LIST.")
     ]
 
 
-def test_one_invalid_key_refuses_its_resource_only(world: World) -> None:
+def test_one_invalid_key_refuses_its_resource_only(world: ControllerWorld) -> None:
     world.create("other")
     results = change(
         world,
@@ -101,12 +101,12 @@ def test_one_invalid_key_refuses_its_resource_only(world: World) -> None:
     assert world.image.config(TOPIC, "other") == {"retention.ms": "7"}
 
 
-def test_validate_only_changes_nothing(world: World) -> None:
+def test_validate_only_changes_nothing(world: ControllerWorld) -> None:
     assert change(world, resource(TOPIC, "orders", ("retention.ms", SET, "5")), validate_only=True) == [(0, None)]
     assert world.image.configs == {}
 
 
-def test_unchanged_values_write_no_records(world: World) -> None:
+def test_unchanged_values_write_no_records(world: ControllerWorld) -> None:
     change(world, resource(TOPIC, "orders", ("retention.ms", SET, "5")))
     request = IncrementalAlterConfigsRequest(resources=[resource(TOPIC, "orders", ("retention.ms", SET, "5"))])
     assert world.controller.incremental_alter_configs(request).records == []
@@ -134,7 +134,7 @@ def test_unchanged_values_write_no_records(world: World) -> None:
     ],
 )
 def test_invalid_changes_are_refused(
-    world: World, requested: IncrementalAlterConfigsRequestAlterConfigsResource, code: int
+    world: ControllerWorld, requested: IncrementalAlterConfigsRequestAlterConfigsResource, code: int
 ) -> None:
     ((found, message),) = change(world, requested)
     assert found == code
@@ -142,14 +142,14 @@ def test_invalid_changes_are_refused(
     assert world.image.configs == {}
 
 
-def test_read_only_broker_keys_give_kafkas_message(world: World) -> None:
+def test_read_only_broker_keys_give_kafkas_message(world: ControllerWorld) -> None:
     fixed = resource(BROKER, "1", ("num.partitions", SET, "5"), ("log.retention.hours", SET, "6"))
     assert change(world, fixed) == [
         (42, "Cannot update these configs dynamically: [log.retention.hours, num.partitions]")
     ]
 
 
-def test_brokers_groups_and_subscriptions_have_configs(world: World) -> None:
+def test_brokers_groups_and_subscriptions_have_configs(world: ControllerWorld) -> None:
     """KIP-226, KIP-848, KIP-714."""
     results = change(
         world,
@@ -162,12 +162,12 @@ def test_brokers_groups_and_subscriptions_have_configs(world: World) -> None:
     assert set(world.image.configs) == {(BROKER, "1"), (BROKER, ""), (GROUP, "g"), (METRICS, "m")}
 
 
-def test_a_resource_named_twice_is_refused(world: World) -> None:
+def test_a_resource_named_twice_is_refused(world: ControllerWorld) -> None:
     requested = resource(TOPIC, "orders", ("retention.ms", SET, "5"))
     assert change(world, requested, requested) == [(42, "Each resource must appear at most once.")] * 2
 
 
-def test_alter_configs_replaces_all_configs(world: World) -> None:
+def test_alter_configs_replaces_all_configs(world: ControllerWorld) -> None:
     """KIP-133: keys that are not in the request are reset to their default."""
     assert replace(world, TOPIC, "orders", {"retention.ms": "5", "segment.ms": "6"}) == (0, None)
     assert replace(world, TOPIC, "orders", {"segment.ms": "7"}) == (0, None)
@@ -177,7 +177,7 @@ def test_alter_configs_replaces_all_configs(world: World) -> None:
     assert replace(world, TOPIC, "orders", {"segment.ms": None})[0] == 40
 
 
-def test_resources_with_configs_are_listed(world: World) -> None:
+def test_resources_with_configs_are_listed(world: ControllerWorld) -> None:
     """KIP-1142."""
     change(
         world,

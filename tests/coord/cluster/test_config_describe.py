@@ -9,13 +9,13 @@ from barnabas.wire.messages.configs import (
     DescribeConfigsResult,
 )
 from barnabas.wire.messages.metadata_records import ConfigRecord
-from tests.support.controller.worlds import Settings, World
+from tests.support.controller.worlds import ControllerWorld, Settings
 
 TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
 
 
 def describe(
-    world: World, kind: int, name: str, keys: list[str] | None = None, *, documentation: bool = False
+    world: ControllerWorld, kind: int, name: str, keys: list[str] | None = None, *, documentation: bool = False
 ) -> DescribeConfigsResult:
     request = DescribeConfigsRequest(
         resources=[DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)],
@@ -26,7 +26,7 @@ def describe(
     return result
 
 
-def one(world: World, kind: int, name: str, key: str) -> DescribeConfigsResourceResult:
+def one(world: ControllerWorld, kind: int, name: str, key: str) -> DescribeConfigsResourceResult:
     (entry,) = describe(world, kind, name, [key]).configs
     return entry
 
@@ -43,7 +43,7 @@ def configured(kind: int, name: str, **configs: str) -> list[ConfigRecord]:
 
 
 def test_a_topic_has_all_keys_with_their_defaults_as_synonyms() -> None:
-    world = World()
+    world = ControllerWorld()
     world.create("orders", segment_bytes="2000000")
     result = describe(world, TOPIC, "orders")
     assert (result.error_code, result.error_message, len(result.configs)) == (0, "", 37)
@@ -53,7 +53,7 @@ def test_a_topic_has_all_keys_with_their_defaults_as_synonyms() -> None:
 
 
 def test_a_broker_setting_is_a_synonym_of_the_topic_key() -> None:
-    world = World(settings=Settings({"log.segment.bytes": "3000000"}, {"segment.bytes": "3000000"}))
+    world = ControllerWorld(settings=Settings({"log.segment.bytes": "3000000"}, {"segment.bytes": "3000000"}))
     world.create("orders")
     entry = one(world, TOPIC, "orders", "segment.bytes")
     assert (entry.value, entry.config_source) == ("3000000", 4)
@@ -62,14 +62,14 @@ def test_a_broker_setting_is_a_synonym_of_the_topic_key() -> None:
 
 def test_a_key_whose_own_synonym_is_unset_has_no_synonyms() -> None:
     """As `kafka-configs --describe --all` shows: retention.ms=604800000 synonyms={}."""
-    world = World()
+    world = ControllerWorld()
     world.create("orders")
     entry = one(world, TOPIC, "orders", "retention.ms")
     assert (entry.value, entry.config_source, synonyms(entry)) == ("604800000", 5, [])
 
 
 def test_a_broker_has_all_its_keys() -> None:
-    world = World(settings=Settings({"max.connections": "5", "ssl.key.password": "secret"}))
+    world = ControllerWorld(settings=Settings({"max.connections": "5", "ssl.key.password": "secret"}))
     entries = {entry.name: entry for entry in describe(world, BROKER, "1").configs}
     assert (entries["max.connections"].value, entries["max.connections"].config_source) == ("5", 4)
     assert synonyms(entries["max.connections"]) == [("max.connections", "5", 4), ("max.connections", "100", 5)]
@@ -80,14 +80,14 @@ def test_a_broker_has_all_its_keys() -> None:
 
 
 def test_passwords_are_never_returned() -> None:
-    world = World(settings=Settings({"ssl.key.password": "secret"}))
+    world = ControllerWorld(settings=Settings({"ssl.key.password": "secret"}))
     entry = one(world, BROKER, "1", "ssl.key.password")
     assert (entry.is_sensitive, entry.value, synonyms(entry)) == (True, None, [("ssl.key.password", None, 4)])
     assert "secret" not in repr(describe(world, BROKER, "1"))
 
 
 def test_the_cluster_default_has_only_the_keys_set_on_it() -> None:
-    world = World()
+    world = ControllerWorld()
     assert describe(world, BROKER, "").configs == []
     world.apply(list(configured(BROKER, "", max_connections="6")))
     (entry,) = describe(world, BROKER, "").configs
@@ -95,7 +95,7 @@ def test_the_cluster_default_has_only_the_keys_set_on_it() -> None:
 
 
 def test_groups_and_subscriptions_without_configs_have_defaults() -> None:
-    world = World()
+    world = ControllerWorld()
     entry = one(world, GROUP, "g", "consumer.session.timeout.ms")
     assert (entry.value, entry.config_source) == ("45000", 5)
     world.apply(list(configured(GROUP, "g", consumer_session_timeout_ms="50000")))
@@ -105,7 +105,7 @@ def test_groups_and_subscriptions_without_configs_have_defaults() -> None:
 
 
 def test_documentation_and_synonyms_are_optional() -> None:
-    world = World()
+    world = ControllerWorld()
     world.create("orders")
     (entry,) = describe(world, TOPIC, "orders", ["segment.bytes"], documentation=True).configs
     assert entry.documentation == "Size at which a segment is rolled."
@@ -118,14 +118,14 @@ def test_documentation_and_synonyms_are_optional() -> None:
 
 
 def test_unknown_keys_are_left_out() -> None:
-    world = World()
+    world = ControllerWorld()
     world.create("orders")
     assert describe(world, TOPIC, "orders", ["no.such.key"]).configs == []
     assert describe(world, TOPIC, "orders", []).configs == []
 
 
 def test_unknown_resources_are_refused() -> None:
-    world = World()
+    world = ControllerWorld()
     codes = {
         (TOPIC, "orders"): 3,
         (TOPIC, "a b"): 17,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.coord.cluster.delta import FEATURES
-from barnabas.coord.cluster.image_diff import image_diff_steps
+from barnabas.coord.cluster.metadata_log.image_diff import image_diff_steps
 from barnabas.coord.cluster.node_records import ELR_FEATURE, cluster_bootstrap_records
 from barnabas.coord.cluster.resources import BROKER, TOPIC
 from barnabas.coord.cluster.topic_image import NO_LEADER

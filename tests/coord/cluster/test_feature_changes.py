@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.coord.cluster.changes.feature_changes import FeatureChanges, FeatureUpdate, UpgradeType
 from barnabas.coord.cluster.delta import ClusterDelta
-from barnabas.coord.cluster.feature_changes import FeatureChanges, FeatureUpdate, UpgradeType
 from barnabas.coord.cluster.image import ClusterImage
-from barnabas.coord.cluster.replay import replay_record
+from barnabas.coord.cluster.metadata_log.replay import replay_record
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import BrokerFeature, FeatureLevelRecord, RegisterBrokerRecord
 from tests.support.cases import for_each

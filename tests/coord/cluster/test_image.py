@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.coord.cluster.checkpoint import build_checkpoint, load_checkpoint
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
-from barnabas.coord.cluster.image_records import image_records
-from barnabas.coord.cluster.metadata_serde import RECORD_TYPES
+from barnabas.coord.cluster.metadata_log.checkpoint import build_checkpoint, load_checkpoint
+from barnabas.coord.cluster.metadata_log.image_records import image_records
+from barnabas.coord.cluster.metadata_log.metadata_serde import RECORD_TYPES
+from barnabas.coord.cluster.metadata_log.replay import replay_record
 from barnabas.coord.cluster.node_records import allocate_producer_ids, election_records
-from barnabas.coord.cluster.replay import replay_record
 from barnabas.coord.cluster.topic_image import (
     LOST_DIRECTORY,
     MIGRATING_DIRECTORY,
@@ -30,7 +30,7 @@ from barnabas.wire.messages.configs import (
 from barnabas.wire.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.schema import Message
 from tests.support.cases import for_each
-from tests.support.controller.worlds import World, same
+from tests.support.controller.worlds import ControllerWorld, same
 from tests.support.volume import how_many
 
 EXAMPLES = how_many("BARNABAS_EXAMPLES", 20)
@@ -285,7 +285,7 @@ def test_an_aborted_metadata_transaction_changes_nothing() -> None:
 
 
 def test_a_topic_created_and_deleted_in_one_delta_is_not_in_it() -> None:
-    world = World()
+    world = ControllerWorld()
     world.create("kept")
     kept = world.image.topics["kept"].topic_id
     delta = ClusterDelta()
@@ -355,7 +355,7 @@ commands = st.one_of(
 )
 
 
-def run(world: World, command: str, name: str, number: int) -> None:
+def run(world: ControllerWorld, command: str, name: str, number: int) -> None:
     if command == "create":
         world.create(name, number, retention_ms=str(number * 1000))
     elif command == "delete":
@@ -378,7 +378,7 @@ def run(world: World, command: str, name: str, number: int) -> None:
 @settings(max_examples=EXAMPLES)
 @given(st.lists(commands, max_size=25))
 def test_log_and_snapshot_restore_the_image(history: list[tuple[str, str, int]]) -> None:
-    world = World()
+    world = ControllerWorld()
     for command in history:
         run(world, *command)
     assert same(world.restarted(), world.image)
@@ -389,7 +389,7 @@ def test_log_and_snapshot_restore_the_image(history: list[tuple[str, str, int]])
 
 
 def test_producer_ids_are_never_allocated_twice() -> None:
-    world = World()
+    world = ControllerWorld()
     seen: set[int] = set()
     for _ in range(3):
         records, block = allocate_producer_ids(world.image, 1)
@@ -402,7 +402,7 @@ def test_producer_ids_are_never_allocated_twice() -> None:
 
 def test_after_a_crash_every_partition_has_a_new_leader_epoch() -> None:
     """KIP-320: consumers detect that the end of a log may be lost."""
-    world = World()
+    world = ControllerWorld()
     world.create("a", 2)
     world.apply(election_records(world.image, 1, after_crash=True))
     assert [partition.leader_epoch for partition in world.image.topics["a"].partitions.values()] == [1, 1]

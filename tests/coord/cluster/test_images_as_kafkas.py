@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.coord.cluster.metadata_serde import RECORD_TYPES
+from barnabas.coord.cluster.metadata_log.metadata_serde import RECORD_TYPES
 from barnabas.wire.batches.records import iter_batches, iter_records
 from barnabas.wire.varint import unsigned_varint
 from compat.kafka import deliberate_differences

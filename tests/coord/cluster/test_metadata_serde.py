@@ -6,21 +6,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.coord.cluster.checkpoint import (
+from barnabas.coord.cluster.delta import ClusterDelta
+from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
+from barnabas.coord.cluster.metadata_log.checkpoint import (
     RECORDS_PER_BATCH,
     build_checkpoint,
     checkpoint_name,
     load_checkpoint,
     parse_checkpoint_name,
 )
-from barnabas.coord.cluster.delta import ClusterDelta
-from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
-from barnabas.coord.cluster.metadata_batches import (
+from barnabas.coord.cluster.metadata_log.metadata_batches import (
     build_metadata_batch,
     leader_change_batch,
     replay_batches,
 )
-from barnabas.coord.cluster.metadata_serde import RECORD_TYPES, decode_record, encode_record, record_version
+from barnabas.coord.cluster.metadata_log.metadata_serde import (
+    RECORD_TYPES,
+    decode_record,
+    encode_record,
+    record_version,
+)
 from barnabas.coord.cluster.quorum import Quorum
 from barnabas.wire.batches.records import control_record_type, iter_batches, iter_records
 from barnabas.wire.messages.metadata_records import (

@@ -6,10 +6,10 @@ from barnabas.coord.cluster.node_records import election_records, shutdown_recor
 from barnabas.coord.cluster.topic_image import NO_LEADER
 from barnabas.wire.messages.metadata_records import PartitionChangeRecord
 from barnabas.wire.schema import Message
-from tests.support.controller.worlds import World
+from tests.support.controller.worlds import ControllerWorld
 
 
-def leaderless(world: World, topic: str, index: int, **changes: list[int]) -> None:
+def leaderless(world: ControllerWorld, topic: str, index: int, **changes: list[int]) -> None:
     record = PartitionChangeRecord(partition_id=index, topic_id=world.image.topics[topic].topic_id, leader=NO_LEADER)
     for name, value in changes.items():
         setattr(record, name, value)
@@ -21,7 +21,7 @@ def led(records: list[Message]) -> set[int]:
 
 
 def test_the_only_node_becomes_leader_of_a_leaderless_partition_and_clears_its_elr() -> None:
-    world = World()
+    world = ControllerWorld()
     world.create("a", 3)
     leaderless(world, "a", 0, isr=[], eligible_leader_replicas=[1], last_known_elr=[1])
     leaderless(world, "a", 1)
@@ -36,21 +36,21 @@ def test_the_only_node_becomes_leader_of_a_leaderless_partition_and_clears_its_e
 
 
 def test_after_a_crash_every_partition_has_a_new_leader_epoch() -> None:
-    world = World()
+    world = ControllerWorld()
     world.create("a", 2)
     leaderless(world, "a", 0)
     assert led(election_records(world.image, 1, after_crash=True)) == {0, 1}
 
 
 def test_partitions_without_a_local_replica_do_not_change() -> None:
-    world = World(brokers=2)
+    world = ControllerWorld(brokers=2)
     world.create("a", 1)
     leaderless(world, "a", 0)
     assert election_records(world.image, 7, after_crash=True) == []
 
 
 def test_a_shutdown_removes_the_leader_of_coordinator_partitions_only() -> None:
-    world = World()
+    world = ControllerWorld()
     world.create("a", 2)
     world.create("__consumer_offsets", 3)
     world.apply(shutdown_records(world.image, world.image.brokers[1]))

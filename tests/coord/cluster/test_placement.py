@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.coord.cluster.placement import ReplicaPlacer, UsableBroker
+from barnabas.coord.cluster.changes.placement import ReplicaPlacer, UsableBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 

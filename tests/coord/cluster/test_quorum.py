@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.coord.cluster.checkpoint import build_checkpoint, load_checkpoint
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
-from barnabas.coord.cluster.metadata_batches import replay_batches
+from barnabas.coord.cluster.metadata_log.checkpoint import build_checkpoint, load_checkpoint
+from barnabas.coord.cluster.metadata_log.metadata_batches import replay_batches
 from barnabas.coord.cluster.quorum import Election, Quorum
 from barnabas.wire.batches.records import ControlRecordType, control_batch, iter_batches, iter_records
 from barnabas.wire.messages.raft_records import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
-from barnabas.coord.cluster.replay import replay_in_steps, replay_record
+from barnabas.coord.cluster.metadata_log.replay import replay_in_steps, replay_record
 from barnabas.wire.messages.metadata_records import (
     BeginTransactionRecord,
     ClearElrRecord,

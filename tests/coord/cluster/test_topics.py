@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from barnabas.coord.cluster.changes.topic_changes import TopicDefaults
 from barnabas.coord.cluster.local_controller import ITEMS_PER_STEP
-from barnabas.coord.cluster.topic_changes import TopicDefaults
 from barnabas.coord.cluster.topic_image import TopicImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import (
@@ -27,16 +27,16 @@ from barnabas.wire.messages.topics import (
     DeleteTopicState,
 )
 from tests.support.cases import for_each
-from tests.support.controller.worlds import World
+from tests.support.controller.worlds import ControllerWorld
 from tests.support.steps import counted
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> ControllerWorld:
+    return ControllerWorld()
 
 
-def test_a_topic_is_in_the_image_with_its_id_partitions_and_configs(world: World) -> None:
+def test_a_topic_is_in_the_image_with_its_id_partitions_and_configs(world: ControllerWorld) -> None:
     result = world.create("orders", 3, retention_ms="1000")
     assert result.error_code == ErrorCode.NONE
     assert result.error_message is None
@@ -50,7 +50,7 @@ def test_a_topic_is_in_the_image_with_its_id_partitions_and_configs(world: World
     assert world.image.config(2, "orders") == {"retention.ms": "1000"}
 
 
-def test_the_response_has_every_config_with_its_source(world: World) -> None:
+def test_the_response_has_every_config_with_its_source(world: ControllerWorld) -> None:
     """KIP-525."""
     result = world.create("orders", retention_ms="1000")
     configs = {config.name: config for config in result.configs or []}
@@ -60,13 +60,13 @@ def test_the_response_has_every_config_with_its_source(world: World) -> None:
     assert (configs["segment.bytes"].value, configs["segment.bytes"].config_source) == ("1073741824", 5)
 
 
-def test_minus_one_means_the_brokers_defaults(world: World) -> None:
+def test_minus_one_means_the_brokers_defaults(world: ControllerWorld) -> None:
     """KIP-464."""
     result = world.create("orders", -1, -1)
     assert (result.num_partitions, result.replication_factor) == (4, 1)
 
 
-def test_validate_only_validates_and_changes_nothing(world: World) -> None:
+def test_validate_only_validates_and_changes_nothing(world: ControllerWorld) -> None:
     assert world.create("orders", validate_only=True).error_code == ErrorCode.NONE
     assert world.create("x y", validate_only=True).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert world.image.topics == {}
@@ -84,7 +84,7 @@ def test_validate_only_validates_and_changes_nothing(world: World) -> None:
         ("a/b", "one or more characters other than ASCII alphanumerics, '.', '_' and '-'"),
     ],
 )
-def test_invalid_names_are_refused(world: World, name: str, reason: str) -> None:
+def test_invalid_names_are_refused(world: ControllerWorld, name: str, reason: str) -> None:
     result = world.create(name)
     assert result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert result.error_message is not None
@@ -92,29 +92,29 @@ def test_invalid_names_are_refused(world: World, name: str, reason: str) -> None
     assert result.error_message.endswith(reason)
 
 
-def test_a_name_of_249_characters_is_valid(world: World) -> None:
+def test_a_name_of_249_characters_is_valid(world: ControllerWorld) -> None:
     assert world.create("a" * 249).error_code == ErrorCode.NONE
 
 
-def test_names_that_differ_only_in_dot_and_underscore_collide(world: World) -> None:
+def test_names_that_differ_only_in_dot_and_underscore_collide(world: ControllerWorld) -> None:
     world.create("a.b")
     result = world.create("a_b")
     assert result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert result.error_message == "Topic 'a_b' collides with existing topic: a.b"
 
 
-def test_the_metadata_topic_cannot_be_created(world: World) -> None:
+def test_the_metadata_topic_cannot_be_created(world: ControllerWorld) -> None:
     assert world.create("__cluster_metadata").error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_an_existing_name_is_refused(world: World) -> None:
+def test_an_existing_name_is_refused(world: ControllerWorld) -> None:
     world.create("orders")
     result = world.create("orders")
     assert result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
     assert result.error_message == "Topic 'orders' already exists."
 
 
-def test_duplicate_names_are_refused_and_the_others_created(world: World) -> None:
+def test_duplicate_names_are_refused_and_the_others_created(world: ControllerWorld) -> None:
     topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("a", "b", "a")]
     results = {result.name: result for result in world.create_all(*topics)}
     assert results["a"].error_code == ErrorCode.INVALID_REQUEST
@@ -124,16 +124,16 @@ def test_duplicate_names_are_refused_and_the_others_created(world: World) -> Non
 
 
 @pytest.mark.parametrize(("partitions", "code"), [(0, 37), (-2, 37), (1, 0)])
-def test_partition_counts(world: World, partitions: int, code: int) -> None:
+def test_partition_counts(world: ControllerWorld, partitions: int, code: int) -> None:
     assert world.create("orders", partitions).error_code == code
 
 
 @pytest.mark.parametrize(("factor", "code"), [(0, 38), (-2, 38), (2, 38), (1, 0)])
-def test_replication_factors(world: World, factor: int, code: int) -> None:
+def test_replication_factors(world: ControllerWorld, factor: int, code: int) -> None:
     assert world.create("orders", 1, factor).error_code == code
 
 
-def test_too_few_brokers_give_kafkas_message(world: World) -> None:
+def test_too_few_brokers_give_kafkas_message(world: ControllerWorld) -> None:
     assert world.create("orders", 1, 3).error_message == (
         "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached because "
         "only 1 broker(s) are registered."
@@ -142,7 +142,7 @@ def test_too_few_brokers_give_kafkas_message(world: World) -> None:
 
 def test_a_replication_factor_may_be_reduced_to_the_number_of_brokers() -> None:
     """The dev profile: requests for three replicas work on one broker."""
-    world = World(brokers=2)
+    world = ControllerWorld(brokers=2)
     request = CreateTopicsRequest(topics=[CreatableTopic(name="orders", num_partitions=1, replication_factor=3)])
     (result,) = world.commit(world.controller.create_topics(request, TopicDefaults(1, 1, clamps_replicas=True))).topics
     assert (result.error_code, result.replication_factor) == (0, 2)
@@ -151,7 +151,7 @@ def test_a_replication_factor_may_be_reduced_to_the_number_of_brokers() -> None:
 
 def test_topics_that_would_share_a_directory_are_refused() -> None:
     """macOS does not distinguish orders-0 from ORDERS-0, within one request and between two."""
-    world = World()
+    world = ControllerWorld()
 
     def create(*names: str) -> list[int]:
         request = CreateTopicsRequest(
@@ -169,14 +169,14 @@ def test_topics_that_would_share_a_directory_are_refused() -> None:
     assert world.create("Other").error_code == 0, "elsewhere such names are different"
 
 
-def test_a_request_for_too_many_partitions_is_refused(world: World) -> None:
+def test_a_request_for_too_many_partitions_is_refused(world: ControllerWorld) -> None:
     for partitions in (10_001, 2**31 - 1):
         with pytest.raises(KafkaError) as refused:
             world.create("orders", partitions)
         assert refused.value.code == ErrorCode.POLICY_VIOLATION
 
 
-def test_too_many_partitions_in_all_are_refused_before_a_single_topic_is_checked(world: World) -> None:
+def test_too_many_partitions_in_all_are_refused_before_a_single_topic_is_checked(world: ControllerWorld) -> None:
     """As in Kafka: the whole request fails, also topics whose names are wrong."""
     topics = [CreatableTopic(name=f"a.{index}", num_partitions=1, replication_factor=1) for index in range(9_999)]
     topics.append(CreatableTopic(name="?", num_partitions=2, replication_factor=1))
@@ -197,7 +197,7 @@ def test_too_many_partitions_in_all_are_refused_before_a_single_topic_is_checked
         ({"retention.ms": None}, "Null value not supported for topic configs: retention.ms"),
     ],
 )
-def test_invalid_configs_are_refused(world: World, configs: dict[str, str | None], message: str) -> None:
+def test_invalid_configs_are_refused(world: ControllerWorld, configs: dict[str, str | None], message: str) -> None:
     topic = CreatableTopic(
         name="orders",
         num_partitions=1,
@@ -224,7 +224,7 @@ def manual(
 
 
 def test_replicas_may_be_assigned_manually() -> None:
-    world = World(brokers=3)
+    world = ControllerWorld(brokers=3)
     (result,) = world.create_all(manual([2, 3], [3, 1]))
     assert (result.error_code, result.num_partitions, result.replication_factor) == (0, 2, 2)
     partitions = world.image.topics["orders"].partitions
@@ -246,14 +246,14 @@ def test_replicas_may_be_assigned_manually() -> None:
     ],
 )
 def test_invalid_assignments_are_refused(topic: CreatableTopic, code: int) -> None:
-    (result,) = World(brokers=2).create_all(topic)
+    (result,) = ControllerWorld(brokers=2).create_all(topic)
     assert result.error_code == code
 
 
 # Deletion
 
 
-def test_deleting_by_name_removes_topic_and_configs(world: World) -> None:
+def test_deleting_by_name_removes_topic_and_configs(world: ControllerWorld) -> None:
     created = world.create("orders", retention_ms="1")
     (result,) = world.delete(names=("orders",))
     assert (result.error_code, result.name, result.topic_id) == (0, "orders", created.topic_id)
@@ -262,14 +262,14 @@ def test_deleting_by_name_removes_topic_and_configs(world: World) -> None:
     assert world.image.configs == {}
 
 
-def test_deleting_by_id_returns_the_name(world: World) -> None:
+def test_deleting_by_id_returns_the_name(world: ControllerWorld) -> None:
     """KIP-516."""
     created = world.create("orders")
     (result,) = world.delete(DeleteTopicState(topic_id=created.topic_id))
     assert (result.error_code, result.name) == (0, "orders")
 
 
-def test_a_topic_created_again_has_another_id_and_none_of_the_old_configs(world: World) -> None:
+def test_a_topic_created_again_has_another_id_and_none_of_the_old_configs(world: ControllerWorld) -> None:
     """R22."""
     first = world.create("orders", retention_ms="1")
     world.delete(names=("orders",))
@@ -278,7 +278,7 @@ def test_a_topic_created_again_has_another_id_and_none_of_the_old_configs(world:
     assert world.image.config(2, "orders") == {}
 
 
-def test_unknown_topics_cannot_be_deleted(world: World) -> None:
+def test_unknown_topics_cannot_be_deleted(world: ControllerWorld) -> None:
     by_name, by_id, by_both, by_nothing = world.delete(
         DeleteTopicState(name="orders"),
         DeleteTopicState(topic_id=b"\x07" * 16),
@@ -291,7 +291,7 @@ def test_unknown_topics_cannot_be_deleted(world: World) -> None:
     assert by_nothing.error_code == 42
 
 
-def test_a_topic_named_twice_is_deleted_at_most_once(world: World) -> None:
+def test_a_topic_named_twice_is_deleted_at_most_once(world: ControllerWorld) -> None:
     created = world.create("orders")
     twice = world.delete(names=("orders", "orders"))
     assert [result.error_code for result in twice] == [42, 42]
@@ -304,7 +304,7 @@ def test_a_topic_named_twice_is_deleted_at_most_once(world: World) -> None:
 
 
 def extend(
-    world: World, name: str, count: int, assignments: list[list[int]] | None = None, **flags: bool
+    world: ControllerWorld, name: str, count: int, assignments: list[list[int]] | None = None, **flags: bool
 ) -> tuple[int, str | None]:
     chosen = None if assignments is None else [CreatePartitionsAssignment(broker_ids=ids) for ids in assignments]
     request = CreatePartitionsRequest(
@@ -314,13 +314,13 @@ def extend(
     return result.error_code, result.error_message
 
 
-def test_partitions_are_added_after_the_existing_ones(world: World) -> None:
+def test_partitions_are_added_after_the_existing_ones(world: ControllerWorld) -> None:
     world.create("orders", 2)
     assert extend(world, "orders", 5) == (0, None)
     assert list(world.image.topics["orders"].partitions) == [0, 1, 2, 3, 4]
 
 
-def test_validating_an_extension_changes_nothing(world: World) -> None:
+def test_validating_an_extension_changes_nothing(world: ControllerWorld) -> None:
     world.create("orders", 2)
     assert extend(world, "orders", 5, validate_only=True) == (0, None)
     assert len(world.image.topics["orders"].partitions) == 2
@@ -347,14 +347,14 @@ def test_validating_an_extension_changes_nothing(world: World) -> None:
     ],
 )
 def test_invalid_extensions_are_refused(
-    world: World, name: str, count: int, assignments: list[list[int]] | None, expected: tuple[int, str]
+    world: ControllerWorld, name: str, count: int, assignments: list[list[int]] | None, expected: tuple[int, str]
 ) -> None:
     world.create("orders", 2)
     assert extend(world, name, count, assignments) == expected
 
 
 def test_added_partitions_may_be_assigned_manually() -> None:
-    world = World(brokers=2)
+    world = ControllerWorld(brokers=2)
     world.create_all(manual([1]))
     assert extend(world, "orders", 2, [[2]]) == (0, None)
     assert world.image.topics["orders"].partitions[1].replicas == (2,)
@@ -370,7 +370,7 @@ class _CountingTopics(dict[str, TopicImage]):
         return super().__iter__()
 
 
-def test_changes_of_many_topics_are_validated_in_steps(world: World) -> None:
+def test_changes_of_many_topics_are_validated_in_steps(world: ControllerWorld) -> None:
     names = [f"t.{index}" for index in range(400)]
     topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
     controller = world.controller
@@ -398,14 +398,14 @@ def test_changes_of_many_topics_are_validated_in_steps(world: World) -> None:
     assert not world.image.topics
 
 
-def test_new_topics_without_configs_share_those_of_the_response(world: World) -> None:
+def test_new_topics_without_configs_share_those_of_the_response(world: ControllerWorld) -> None:
     topics = [CreatableTopic(name=f"t.{index}", num_partitions=1, replication_factor=1) for index in range(50)]
     topics[7].configs = [CreatableTopicConfig(name="retention.ms", value="1")]
     answer = world.controller.create_topics(CreateTopicsRequest(topics=topics), TopicDefaults(1, 1)).response
     assert len({id(topic.configs) for topic in answer.topics}) == 2
 
 
-def test_the_existing_names_are_looked_at_once_for_all_new_topics(world: World) -> None:
+def test_the_existing_names_are_looked_at_once_for_all_new_topics(world: ControllerWorld) -> None:
     world.create("metrics.of_orders", 1)
     world.image.topics = counting = _CountingTopics(world.image.topics)
     names = [f"new.topic_{index}" for index in range(500)]

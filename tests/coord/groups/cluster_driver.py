@@ -11,7 +11,7 @@ def topic_id(name):
     return name.encode().ljust(16, b"\0")
 
 
-class Cluster:
+class GroupTopics:
     """Topics by name; an id is derived from the name and the incarnation."""
 
     def __init__(self, **sizes):

@@ -62,7 +62,7 @@ class DataPartition:
             assert not self.open.get(producer_id), "a marker that would end a later transaction"
 
 
-class World:
+class TransactionWorld:
     def __init__(self, seed):
         self.random = Random(seed)
         self.config = TransactionConfig(abort_interval_ms=5_000)
@@ -262,7 +262,7 @@ class Producer:
 
 def run(seed):
     """Run one seed; the numbers of committed and of aborted transactions with data."""
-    world = World(seed)
+    world = TransactionWorld(seed)
     random = world.random
     producers = [Producer(world, name) for name in ("a", "a", "b")]  # two of them fence each other
     for _ in range(1200):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
+from barnabas.coord.cluster.changes.config_schema import ConfigSchema
+from barnabas.coord.cluster.changes.topic_changes import TopicDefaults
 from barnabas.coord.cluster.cluster_controller import ClusterController, ControllerSettings
-from barnabas.coord.cluster.config_schema import ConfigSchema
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import LATEST_METADATA_VERSION, METADATA_VERSION_FEATURE, ClusterImage
 from barnabas.coord.cluster.local_controller import Outcome
+from barnabas.coord.cluster.metadata_log.replay import replay_record
 from barnabas.coord.cluster.node_records import ELR_FEATURE, SUPPORTED_FEATURES, bootstrap_records
-from barnabas.coord.cluster.replay import replay_record
-from barnabas.coord.cluster.topic_changes import TopicDefaults
 from barnabas.coord.cluster.topic_image import PartitionImage
 from barnabas.coord.machine import Moment
 from barnabas.storage.log_config import check_topic_configs
@@ -53,6 +53,7 @@ from barnabas.wire.messages.topics import (
 )
 from barnabas.wire.schema import Message
 from tests.support.controller.worlds import BROKER_KEYS, R, Settings
+from tests.support.steps import AtOnce
 
 SESSION_S = 9.0
 CLUSTER_ID = "a-cluster"
@@ -95,12 +96,13 @@ class Brokers:
         for broker in ids:
             self.start(broker, rack=(racks or {}).get(broker))
 
-    def new_controller(self, *, rebalances_leaders: bool = True) -> ClusterController:
+    def new_controller(self, *, rebalances_leaders: bool = True) -> AtOnce:
         """A controller that begins with this image, and knows nothing else."""
         settings = ControllerSettings(SESSION_S, rebalances_leaders, cluster_id=CLUSTER_ID)
-        self.controller = ClusterController(
+        controller = ClusterController(
             self.image, self._schema, self._settings, 3000, lambda: next(self.uuids).to_bytes(16, "big"), settings
         )
+        self.controller = AtOnce(controller)
         return self.controller
 
     @property

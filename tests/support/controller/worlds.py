@@ -6,14 +6,18 @@ from collections.abc import Mapping
 from itertools import count
 from typing import TypeVar
 
-from barnabas.coord.cluster.config_schema import ConfigSchema
+from barnabas.coord.cluster.changes.config_schema import ConfigSchema
+from barnabas.coord.cluster.changes.topic_changes import TopicDefaults
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.local_controller import LocalController, Outcome
-from barnabas.coord.cluster.metadata_batches import build_metadata_batch, leader_change_batch, replay_batches
+from barnabas.coord.cluster.metadata_log.metadata_batches import (
+    build_metadata_batch,
+    leader_change_batch,
+    replay_batches,
+)
+from barnabas.coord.cluster.metadata_log.replay import replay_record
 from barnabas.coord.cluster.node_records import bootstrap_records, registration_records
-from barnabas.coord.cluster.replay import replay_record
-from barnabas.coord.cluster.topic_changes import TopicDefaults
 from barnabas.storage.log_config import check_topic_configs
 from barnabas.storage.topic_keys import SYNONYMS, TOPIC_KEYS
 from barnabas.wire import configdef
@@ -29,6 +33,7 @@ from barnabas.wire.messages.topics import (
     DeleteTopicState,
 )
 from barnabas.wire.schema import Message
+from tests.support.steps import AtOnce
 
 R = TypeVar("R")
 
@@ -68,7 +73,7 @@ class Settings:
         return self.topics
 
 
-class World:
+class ControllerWorld:
     """One node, its image and its metadata log as bytes."""
 
     def __init__(self, brokers: int = 1, settings: Settings | None = None) -> None:
@@ -87,8 +92,8 @@ class World:
             topic_synonyms=SYNONYMS,
             check_topic=check_topic_configs,
         )
-        self.controller = LocalController(
-            self.image, schema, settings or Settings(), 1, lambda: next(ids).to_bytes(16, "big")
+        self.controller = AtOnce(
+            LocalController(self.image, schema, settings or Settings(), 1, lambda: next(ids).to_bytes(16, "big"))
         )
         self.offset = 1
         self.apply(bootstrap_records())

@@ -90,7 +90,7 @@ class Note:
 Operation = Write | Truncate | Sync | Link | Rename | Unlink | SyncDirectory | Note
 
 
-class Node:
+class Inode:
     """A file's content; shared with the image it came from until it is changed."""
 
     __slots__ = ("data", "number")
@@ -114,7 +114,7 @@ class Directory:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.names: dict[str, Node | Directory] = {}
+        self.names: dict[str, Inode | Directory] = {}
 
 
 class MemoryFile(File):
@@ -122,12 +122,12 @@ class MemoryFile(File):
 
     __slots__ = ("__weakref__", "_node")
 
-    def __init__(self, node: Node, path: str) -> None:
+    def __init__(self, node: Inode, path: str) -> None:
         super().__init__(-1, path)
-        self._node: Node | None = node
+        self._node: Inode | None = node
 
     @property
-    def node(self) -> Node:
+    def node(self) -> Inode:
         """The file, if it is open."""
         if self._node is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
@@ -160,8 +160,8 @@ class RecordingDisk(Files):
         directory = Directory(self._new_number())
         names = self.initial_directories[directory.number] = {}
         for name, content in image.items():
-            node = self._restore(content) if isinstance(content, dict) else Node(self._new_number(), content)
-            if isinstance(node, Node):
+            node = self._restore(content) if isinstance(content, dict) else Inode(self._new_number(), content)
+            if isinstance(node, Inode):
                 self.initial_files[node.number] = bytes(node.data)
             directory.names[name] = node
             names[name] = node.number
@@ -189,14 +189,14 @@ class RecordingDisk(Files):
                 at = found
         return at
 
-    def _file(self, path: str) -> Node | None:
+    def _file(self, path: str) -> Inode | None:
         parent, _, name = path.rpartition("/")
         found = self._directory(parent).names.get(name)
         if isinstance(found, Directory):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return found
 
-    def _existing(self, path: str) -> Node:
+    def _existing(self, path: str) -> Inode:
         node = self._file(path)
         if node is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
@@ -207,7 +207,7 @@ class RecordingDisk(Files):
         if node is None:
             parent, _, name = path.rpartition("/")
             directory = self._directory(parent)
-            node = directory.names[name] = Node(self._new_number(), b"")
+            node = directory.names[name] = Inode(self._new_number(), b"")
             self.operations.append(Link(directory.number, name, node.number, is_directory=False))
         return MemoryFile(node, path)
 
@@ -266,7 +266,7 @@ class RecordingDisk(Files):
 
     def list_files(self, path: str) -> list[tuple[str, int]]:
         names = self._directory(path).names
-        return [(name, len(node.data)) for name, node in names.items() if isinstance(node, Node)]
+        return [(name, len(node.data)) for name, node in names.items() if isinstance(node, Inode)]
 
     def list_dirs(self, path: str) -> list[str]:
         names = self._directory(path).names
@@ -351,10 +351,10 @@ class RecordingDisk(Files):
 
     def sync_file_system(self, file: File) -> bool:
         for node in self._all(self._tops[""]):
-            self.operations.append(Sync(node.number) if isinstance(node, Node) else SyncDirectory(node.number))
+            self.operations.append(Sync(node.number) if isinstance(node, Inode) else SyncDirectory(node.number))
         return True
 
-    def _all(self, directory: Directory) -> Iterator[Node | Directory]:
+    def _all(self, directory: Directory) -> Iterator[Inode | Directory]:
         yield directory
         for node in directory.names.values():
             if isinstance(node, Directory):
@@ -379,6 +379,6 @@ class RecordingDisk(Files):
         return file
 
 
-def _node(file: File) -> Node:
+def _node(file: File) -> Inode:
     assert isinstance(file, MemoryFile)
     return file.node

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from barnabas.storage.files import Buffer, File
-from tests.support.disks.disk import Directory, Image, MemoryFile, Node, RecordingDisk
+from tests.support.disks.disk import Directory, Image, Inode, MemoryFile, RecordingDisk
 
 _OPENS = frozenset({"open", "create", "open_read", "read_file", "sync_dir", "list_files", "list_dirs", "lock"})
 _GROWS = frozenset({"create", "write_at", "truncate", "sync", "sync_dir", "sync_file_system", "rename", "mkdirs"})
@@ -209,5 +209,5 @@ class FaultyDisk(RecordingDisk):
 
 def _image(directory: Directory) -> Image:
     return {
-        name: bytes(node.data) if isinstance(node, Node) else _image(node) for name, node in directory.names.items()
+        name: bytes(node.data) if isinstance(node, Inode) else _image(node) for name, node in directory.names.items()
     }

@@ -40,7 +40,7 @@ def rotator_of(config: pytest.Config) -> Rotator | None:
     return next((plugin for plugin in config.pluginmanager.get_plugins() if isinstance(plugin, Rotator)), None)
 
 
-class Brokers:
+class BrokersOfRun:
     """Starts the brokers of this run, all of one kind: single ones, or clusters whose brokers may be killed."""
 
     def __init__(self, config: pytest.Config) -> None:

@@ -164,7 +164,7 @@ def _clear_throttles(cluster: Cluster, plan: Plan) -> None:
 def _generate(cluster: Cluster, options: Options) -> None:
     from barnabas.client.admin.cluster import describe_cluster
     from barnabas.client.admin.topics import describe_topics
-    from barnabas.coord.cluster.placement import ReplicaPlacer, UsableBroker
+    from barnabas.coord.cluster.changes.placement import ReplicaPlacer, UsableBroker
 
     brokers = _broker_ids(str(options.only("broker-list")))
     content = _read(str(options.only("topics-to-move-json-file")))

@@ -6,7 +6,7 @@ from barnabas.coord.groups.consumer.regex_resolution import STEP_PAUSE_S
 from barnabas.coord.groups.context import ClientContext
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.wire.messages import consumer_groups as c
-from tests.coord.groups.cluster_driver import Cluster, ClusterDriver
+from tests.coord.groups.cluster_driver import ClusterDriver, GroupTopics
 from tests.coord.groups.modern.modern_client import ModernClient
 
 V0 = ClientContext("client", "/127.0.0.1", 0)
@@ -16,7 +16,7 @@ V1 = ClientContext("client", "/127.0.0.1", 1)
 class ConsumerDriver(ClusterDriver):
     def __init__(self, cluster=None, settings=None, **config):
         settings = settings or GroupSettings(consumer_assignment_interval_ms=0)
-        super().__init__(cluster or Cluster(t=6), settings, **config)
+        super().__init__(cluster or GroupTopics(t=6), settings, **config)
 
     def resolve(self):
         """Resolve the regular expressions that are new, or due to be refreshed."""

@@ -8,7 +8,7 @@ from barnabas.coord.groups.consumer.states import PREDECESSORS, ConsumerGroupSta
 from barnabas.coord.groups.modern.states import MEMBER_PREDECESSORS, MemberState
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.coord.groups.cluster_driver import Cluster, topic_id
+from tests.coord.groups.cluster_driver import GroupTopics, topic_id
 from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver, settle
 
 T, U = topic_id("t"), topic_id("u")
@@ -17,7 +17,7 @@ S = ConsumerGroupState
 
 @pytest.fixture
 def driver():
-    return ConsumerDriver(Cluster(t=4, u=1))
+    return ConsumerDriver(GroupTopics(t=4, u=1))
 
 
 def shown(assignment):
@@ -66,7 +66,7 @@ def test_what_is_no_consumer_group_is_not_found(driver, kind):
 
 def test_a_group_goes_through_its_states():
     """Empty, Assigning, Reconciling, Stable and back, by transitions of the table."""
-    driver = ConsumerDriver(Cluster(t=4), GroupSettings(consumer_assignment_interval_ms=1_000))
+    driver = ConsumerDriver(GroupTopics(t=4), GroupSettings(consumer_assignment_interval_ms=1_000))
     seen = []
 
     def look():

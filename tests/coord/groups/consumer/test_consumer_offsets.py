@@ -7,7 +7,7 @@ import pytest
 from barnabas.coord.groups.context import ClientContext
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import offsets as o
-from tests.coord.groups.cluster_driver import Cluster, topic_id
+from tests.coord.groups.cluster_driver import GroupTopics, topic_id
 from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver, settle
 
 T = topic_id("t")
@@ -16,7 +16,7 @@ E = ErrorCode
 
 @pytest.fixture
 def driver():
-    return ConsumerDriver(Cluster(t=6))
+    return ConsumerDriver(GroupTopics(t=6))
 
 
 @pytest.fixture

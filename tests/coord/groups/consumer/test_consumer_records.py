@@ -21,7 +21,7 @@ from barnabas.coord.groups.settings import GroupSettings
 from barnabas.coord.groups.topics import Topic
 from barnabas.coord.machine import CoordinatorRecord
 from barnabas.wire.messages import coordinator_records as r
-from tests.coord.groups.cluster_driver import Cluster
+from tests.coord.groups.cluster_driver import GroupTopics
 from tests.coord.groups.consumer.consumer_driver import ConsumerDriver, given
 from tests.support.cases import for_each
 
@@ -42,7 +42,7 @@ OF_GROUPS = [record for record in LOG if int.from_bytes(record.key[:2], "big") i
 
 @pytest.fixture
 def cluster():
-    cluster = Cluster()
+    cluster = GroupTopics()
     racks = frozenset({DATA["rack"]})
     for name, topic in DATA["topics"].items():
         count = topic["partitions"]
@@ -194,7 +194,7 @@ class TestLoading:
         assert driver.fetch() is not None
 
     def test_only_last_records(self):
-        driver = ConsumerDriver(Cluster(t=6))
+        driver = ConsumerDriver(GroupTopics(t=6))
         driver.beat("m1")
         driver.beat("m2")
         driver.beat("m1", 2, owned={})

@@ -17,7 +17,7 @@ from barnabas.coord.groups.consumer.states import PREDECESSORS, ConsumerGroupSta
 from barnabas.coord.groups.modern.states import MEMBER_PREDECESSORS, MemberState
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.wire.errors import ErrorCode
-from tests.coord.groups.cluster_driver import Cluster
+from tests.coord.groups.cluster_driver import GroupTopics
 from tests.coord.groups.consumer.consumer_driver import ConsumerDriver
 from tests.coord.groups.consumer.wanderer import NAMES, ConsumerWanderer
 from tests.coord.groups.modern.modern_client import last_records
@@ -29,7 +29,7 @@ SEEDS = seeds("BARNABAS_EXAMPLES", 15)
 class Run:
     def __init__(self, seed):
         self.random = Random(seed)
-        self.cluster = Cluster(t=5, u=3)
+        self.cluster = GroupTopics(t=5, u=3)
         interval_ms = self.random.choice([0, 1_000])
         settings = GroupSettings(consumer_assignment_interval_ms=interval_ms, consumer_session_timeout_ms=10_000)
         self.driver = ConsumerDriver(self.cluster, settings)

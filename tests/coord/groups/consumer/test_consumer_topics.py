@@ -14,7 +14,7 @@ from barnabas.coord.groups.consumer.regex_resolution import (
 )
 from barnabas.coord.groups.modern.metadata_hash import group_hash
 from barnabas.wire.errors import ErrorCode
-from tests.coord.groups.cluster_driver import Cluster, topic_id
+from tests.coord.groups.cluster_driver import GroupTopics, topic_id
 from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver, given, settle
 
 T, U = topic_id("t"), topic_id("u")
@@ -23,7 +23,7 @@ E = ErrorCode
 
 @pytest.fixture
 def cluster():
-    return Cluster(t=3)
+    return GroupTopics(t=3)
 
 
 @pytest.fixture

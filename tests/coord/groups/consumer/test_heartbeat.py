@@ -10,7 +10,7 @@ from barnabas.coord.groups.consumer.states import ConsumerGroupState
 from barnabas.coord.groups.modern.states import MemberState
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.wire.errors import ErrorCode
-from tests.coord.groups.cluster_driver import Cluster, topic_id
+from tests.coord.groups.cluster_driver import GroupTopics, topic_id
 from tests.coord.groups.consumer.consumer_driver import V0, V1, Client, ConsumerDriver, given, settle
 from tests.support.cases import for_each
 
@@ -20,7 +20,7 @@ E = ErrorCode
 
 @pytest.fixture
 def driver():
-    return ConsumerDriver(Cluster(t=6, u=3))
+    return ConsumerDriver(GroupTopics(t=6, u=3))
 
 
 def everything(client):
@@ -297,7 +297,7 @@ class TestAssignmentInterval:
 
     @pytest.fixture
     def driver(self):
-        return ConsumerDriver(Cluster(t=6), GroupSettings(consumer_assignment_interval_ms=1_000))
+        return ConsumerDriver(GroupTopics(t=6), GroupSettings(consumer_assignment_interval_ms=1_000))
 
     def test_the_first_assignment_waits_for_nothing(self, driver):
         assert len(given(driver.beat("m1"))[T]) == 6

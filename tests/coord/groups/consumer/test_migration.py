@@ -11,7 +11,7 @@ from barnabas.coord.groups.consumer.group import ConsumerGroup
 from barnabas.coord.groups.consumer.states import ConsumerGroupState
 from barnabas.coord.groups.context import ClientContext
 from barnabas.wire.errors import ErrorCode
-from tests.coord.groups.cluster_driver import Cluster, topic_id
+from tests.coord.groups.cluster_driver import GroupTopics, topic_id
 from tests.coord.groups.consumer.consumer_driver import Client, settle
 from tests.coord.groups.consumer.migrating import (
     COOPERATIVE,
@@ -418,7 +418,7 @@ def test_a_static_member_that_upgrades_the_group_disturbs_it_only_when_the_leade
 
 
 def test_a_subscription_by_regular_expression_ends_with_a_classic_join():
-    driver = new_driver(cluster=Cluster(t=2, u=2))
+    driver = new_driver(cluster=GroupTopics(t=2, u=2))
     new, static = Client(driver, "new"), Client(driver, "static", topics=(), regex="[tu]", instance_id="i1")
     settle(new, static)
     assert driver.group().regexes

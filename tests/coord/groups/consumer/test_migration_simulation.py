@@ -19,7 +19,7 @@ from barnabas.coord.groups.consumer.states import ConsumerGroupState
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
-from tests.coord.groups.cluster_driver import Cluster, topic_id
+from tests.coord.groups.cluster_driver import GroupTopics, topic_id
 from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver
 from tests.coord.groups.consumer.migrating import EAGER, assignment, read, subscription
 from tests.support.volume import for_each_seed, seeds
@@ -146,7 +146,7 @@ class Run:
     def __init__(self, seed):
         self.random = Random(seed)
         settings = GroupSettings(consumer_assignment_interval_ms=0, consumer_session_timeout_ms=10_000)
-        self.driver = ConsumerDriver(Cluster(t=PARTITIONS), settings, initial_rebalance_delay_ms=500)
+        self.driver = ConsumerDriver(GroupTopics(t=PARTITIONS), settings, initial_rebalance_delay_ms=500)
         self.protocol = self.random.choice([EAGER, "cooperative-sticky"])
         self.count = 0
         self.live = []

@@ -16,7 +16,7 @@ from barnabas.coord.groups.consumer.states import ConsumerGroupState
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
-from tests.coord.groups.cluster_driver import Cluster
+from tests.coord.groups.cluster_driver import GroupTopics
 from tests.coord.groups.consumer.consumer_driver import ConsumerDriver, given
 from tests.coord.groups.consumer.migrating import EAGER, assignment, classic_group, new_driver, read, subscription
 from tests.coord.groups.consumer.wanderer import ConsumerWanderer
@@ -147,7 +147,7 @@ def _topics(metadata):
 class Run:
     def __init__(self, seed):
         self.random = random = Random(seed)
-        self.cluster = Cluster(t=4, u=3)
+        self.cluster = GroupTopics(t=4, u=3)
         settings = GroupSettings(
             consumer_assignment_interval_ms=random.choice([0, 1_000]), consumer_session_timeout_ms=10_000
         )

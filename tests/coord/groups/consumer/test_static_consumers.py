@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.coord.groups.consumer.states import ConsumerGroupState
 from barnabas.wire.errors import ErrorCode
-from tests.coord.groups.cluster_driver import Cluster, topic_id
+from tests.coord.groups.cluster_driver import GroupTopics, topic_id
 from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver, given, settle
 
 T = topic_id("t")
@@ -15,7 +15,7 @@ E = ErrorCode
 
 @pytest.fixture
 def driver():
-    return ConsumerDriver(Cluster(t=6, u=3))
+    return ConsumerDriver(GroupTopics(t=6, u=3))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from barnabas.coord.groups.context import ClientContext
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.coord.groups.share.tasks import InitializeStates
 from barnabas.wire.messages import share_groups as s
-from tests.coord.groups.cluster_driver import Cluster, ClusterDriver
+from tests.coord.groups.cluster_driver import ClusterDriver, GroupTopics
 
 V1 = ClientContext("client", "/127.0.0.1", 1)
 
@@ -21,7 +21,7 @@ class ShareDriver(ClusterDriver):
         self.is_holding = False
         self.task_error = None
         settings = settings or GroupSettings(share_assignment_interval_ms=0)
-        super().__init__(cluster or Cluster(t=4), settings, **config)
+        super().__init__(cluster or GroupTopics(t=4), settings, **config)
 
     def handle(self, result):
         super().handle(result)

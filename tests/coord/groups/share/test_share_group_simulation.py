@@ -11,7 +11,7 @@ import random
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.coord.groups.share.states import KEPT_PREDECESSORS, PREDECESSORS, KeptState, ShareGroupState
 from barnabas.wire.errors import ErrorCode as E
-from tests.coord.groups.cluster_driver import Cluster
+from tests.coord.groups.cluster_driver import GroupTopics
 from tests.coord.groups.share.share_group_driver import ShareDriver, facts, given
 from tests.support.volume import for_each_seed, seeds
 
@@ -19,14 +19,14 @@ SEEDS = seeds("BARNABAS_SEEDS", 5)
 STEPS = 120
 
 
-class World:
+class ShareGroupWorld:
     """One coordinator, its topics, and members that may be slow, die or return."""
 
     def __init__(self, seed):
         self.dice = random.Random(seed)
         interval_ms = self.dice.choice([0, 1_000])
         settings = GroupSettings(share_assignment_interval_ms=interval_ms, share_session_timeout_ms=20_000)
-        self.driver = ShareDriver(Cluster(a=2, b=1), settings, share_max_size=5)
+        self.driver = ShareDriver(GroupTopics(a=2, b=1), settings, share_max_size=5)
         self.members = {}
         self.unheard = set()
         """Members whose last heartbeat failed."""
@@ -207,7 +207,7 @@ def test_random_runs():
 
 
 def one_run(seed):
-    world = World(seed)
+    world = ShareGroupWorld(seed)
     for _ in range(STEPS):
         world.step()
     world.settle()

@@ -14,7 +14,7 @@ from barnabas.wire.messages.offsets import (
     OffsetCommitRequestTopic,
     OffsetFetchRequestGroup,
 )
-from tests.coord.groups.cluster_driver import Cluster, topic_id
+from tests.coord.groups.cluster_driver import GroupTopics, topic_id
 from tests.coord.groups.group_driver import LATEST
 from tests.coord.groups.share.share_group_driver import ShareDriver, facts, given
 from tests.support.cases import for_each
@@ -70,7 +70,7 @@ def test_state_is_initialized_once_however_many_heartbeats_wait_for_it(driver):
 
 
 def test_only_partitions_without_a_task_are_initialized():
-    driver = ShareDriver(Cluster(t=1, u=1))
+    driver = ShareDriver(GroupTopics(t=1, u=1))
     driver.is_holding = True
     first, second = driver.send("m1", 0, ["t"]), driver.send("m2", 0, ["t", "u"])
     assert [set(result.task.partitions) for result in driver.tasks] == [{topic_id("t")}, {topic_id("u")}]
@@ -165,14 +165,14 @@ def test_members_share_and_each_learns_with_its_heartbeat(driver):
 
 
 def test_more_members_than_partitions_share_a_partition():
-    driver = ShareDriver(Cluster(t=1))
+    driver = ShareDriver(GroupTopics(t=1))
     answers = [driver.join(f"m{n}") for n in range(3)]
     answers = [driver.beat(f"m{n}", answers[n].member_epoch, ["t"]) for n in range(3)]
     assert [given(driver, answer) for answer in answers] == [{("t", 0)}] * 3
 
 
 def test_a_member_subscribes_anew():
-    driver = ShareDriver(Cluster(t=2, u=1))
+    driver = ShareDriver(GroupTopics(t=2, u=1))
     assert given(driver, driver.join("m1", "t", "u")) == {("t", 0), ("t", 1), ("u", 0)}
     answer = driver.beat("m1", 2, ["u"])
     assert (answer.member_epoch, given(driver, answer)) == (3, {("u", 0)})
@@ -181,7 +181,7 @@ def test_a_member_subscribes_anew():
 
 
 def test_topics_that_come_and_go():
-    driver = ShareDriver(Cluster(t=1))
+    driver = ShareDriver(GroupTopics(t=1))
     assert given(driver, driver.join("m1", "t", "u")) == {("t", 0)}
     driver.cluster.create("u", 2)
     driver.changed("u")
@@ -194,7 +194,7 @@ def test_topics_that_come_and_go():
 
 
 def test_a_topic_of_the_same_name_is_another_topic():
-    driver = ShareDriver(Cluster(t=1))
+    driver = ShareDriver(GroupTopics(t=1))
     driver.join()
     del driver.cluster.topics["t"]
     driver.changed("t")
@@ -217,14 +217,14 @@ def test_changes_of_topics_are_found_by_a_new_coordinator(driver):
     [(4, E.FENCED_MEMBER_EPOCH), (0, 0), (1, E.FENCED_MEMBER_EPOCH), (2, 0), (3, 0), (-2, E.INVALID_REQUEST)],
 )
 def test_epochs_of_a_member_that_has_epoch_3(epoch, code):
-    driver = ShareDriver(Cluster(t=1, u=1))
+    driver = ShareDriver(GroupTopics(t=1, u=1))
     driver.join()
     driver.beat("m1", 2, ["t", "u"])
     assert driver.beat("m1", epoch, ["t", "u"] if epoch == 0 else None).error_code == code
 
 
 def test_an_epoch_before_the_last_is_fenced():
-    driver = ShareDriver(Cluster(t=1, u=1, v=1))
+    driver = ShareDriver(GroupTopics(t=1, u=1, v=1))
     driver.join()
     driver.beat("m1", 2, ["t", "u"])
     driver.beat("m1", 3, ["t", "u", "v"])
@@ -360,7 +360,7 @@ def test_positions_that_cannot_be_altered_are_told(driver):
 
 
 def test_positions_are_deleted_by_topic():
-    driver = ShareDriver(Cluster(t=2, u=1))
+    driver = ShareDriver(GroupTopics(t=2, u=1))
     driver.join("m1", "t", "u")
     assert driver.delete_offsets("t").error_code == E.NON_EMPTY_GROUP
     driver.beat("m1", -1)
@@ -380,7 +380,7 @@ def test_positions_are_deleted_by_topic():
 
 
 def test_a_deletion_that_fails_can_be_repeated():
-    driver = ShareDriver(Cluster(t=2))
+    driver = ShareDriver(GroupTopics(t=2))
     driver.join()
     driver.beat("m1", -1)
     driver.task_error = E.COORDINATOR_NOT_AVAILABLE
@@ -393,7 +393,7 @@ def test_a_deletion_that_fails_can_be_repeated():
 
 
 def test_a_topic_that_is_read_again_is_not_deleted_any_more():
-    driver = ShareDriver(Cluster(t=2))
+    driver = ShareDriver(GroupTopics(t=2))
     driver.join()
     driver.beat("m1", -1)
     driver.task_error = E.COORDINATOR_NOT_AVAILABLE

@@ -6,7 +6,7 @@ from barnabas.coord.groups.context import ClientContext
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.coord.groups.streams.tasks import Task, Tasks, read_tasks, write_tasks
 from barnabas.wire.messages import streams_groups as s
-from tests.coord.groups.cluster_driver import Cluster, ClusterDriver
+from tests.coord.groups.cluster_driver import ClusterDriver, GroupTopics
 from tests.coord.groups.modern.modern_client import ModernClient
 
 V1 = ClientContext("client", "/127.0.0.1", 1)
@@ -52,7 +52,7 @@ def word_count():
 
 class StreamsDriver(ClusterDriver):
     def __init__(self, cluster=None, settings=QUICK, **config):
-        super().__init__(cluster or Cluster(lines=3, words=3, counts=3), settings, **config)
+        super().__init__(cluster or GroupTopics(lines=3, words=3, counts=3), settings, **config)
 
     def create_missing(self, group_id="g"):
         """Create missing internal topics, as the broker does after a heartbeat; returns their names."""

@@ -12,7 +12,7 @@ from barnabas.coord.groups.streams.tasks import Tasks
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages import streams_groups as s
-from tests.coord.groups.cluster_driver import Cluster
+from tests.coord.groups.cluster_driver import GroupTopics
 from tests.coord.groups.group_driver import LATEST
 from tests.coord.groups.streams.streams_driver import (
     QUICK,
@@ -65,7 +65,7 @@ def test_a_second_member_gets_tasks_once_the_first_has_given_them_up(driver):
 
 
 def test_missing_internal_topics_are_told_and_then_there():
-    driver = StreamsDriver(Cluster(lines=3))
+    driver = StreamsDriver(GroupTopics(lines=3))
     answer = driver.beat()
     assert given(answer) == Tasks()
     (status,) = answer.status
@@ -78,7 +78,7 @@ def test_missing_internal_topics_are_told_and_then_there():
 
 
 def test_missing_source_topics():
-    driver = StreamsDriver(Cluster())
+    driver = StreamsDriver(GroupTopics())
     assert statuses(driver.beat()) == {Status.MISSING_SOURCE_TOPICS}
     assert driver.create_missing() == []
     driver.cluster.create("lines", 1)

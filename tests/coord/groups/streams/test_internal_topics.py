@@ -7,7 +7,7 @@ import pytest
 from barnabas.coord.groups.streams.internal_topics import InternalTopic, Status, configure
 from barnabas.coord.groups.streams.topology import Topology
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.coord.groups.cluster_driver import Cluster
+from tests.coord.groups.cluster_driver import GroupTopics
 from tests.coord.groups.streams.streams_driver import subtopology, told, topic, word_count
 from tests.support.cases import for_each
 
@@ -21,7 +21,7 @@ def created(found):
 
 
 def test_word_count_needs_two_topics_with_as_many_partitions_as_its_source():
-    found = configure(Topology.from_request(word_count()), Cluster(lines=5))
+    found = configure(Topology.from_request(word_count()), GroupTopics(lines=5))
     assert created(found) == {"words": 5, "counts": 5}
     assert not found.is_ready
     assert found.problem == (Status.MISSING_INTERNAL_TOPICS, "Internal topics are missing: counts, words")
@@ -30,25 +30,25 @@ def test_word_count_needs_two_topics_with_as_many_partitions_as_its_source():
 
 
 def test_all_there():
-    found = configure(Topology.from_request(word_count()), Cluster(lines=5, words=5, counts=5))
+    found = configure(Topology.from_request(word_count()), GroupTopics(lines=5, words=5, counts=5))
     assert found.is_ready
     assert found.missing == ()
 
 
 def test_source_topics_are_never_created():
-    found = configured(Cluster(a=1), subtopology("0", ["a", "c", "b"]))
+    found = configured(GroupTopics(a=1), subtopology("0", ["a", "c", "b"]))
     assert found.problem == (Status.MISSING_SOURCE_TOPICS, "Source topics b, c are missing.")
     assert found.missing == ()
 
 
 def test_a_long_list_of_topics_is_cut_short():
-    found = configured(Cluster(), subtopology("0", [f"t{n}" for n in range(8)]))
+    found = configured(GroupTopics(), subtopology("0", [f"t{n}" for n in range(8)]))
     assert found.problem[1] == "Source topics t0, t1, t2, t3, t4 and 3 additional topics are missing."
 
 
 def test_repartition_topics_follow_the_largest_topic_of_all_writers():
     found = configured(
-        Cluster(small=2, large=7),
+        GroupTopics(small=2, large=7),
         subtopology("0", ["small"], sinks=["r"]),
         subtopology("1", ["large"], sinks=["r"]),
         subtopology("2", repartition=["r"]),
@@ -59,7 +59,7 @@ def test_repartition_topics_follow_the_largest_topic_of_all_writers():
 def test_one_repartition_topic_after_the_other():
     """In an order in which every number depends on a later one."""
     found = configured(
-        Cluster(a=3),
+        GroupTopics(a=3),
         subtopology("0", repartition=["r2"], changelogs=["c"]),
         subtopology("1", repartition=["r1"], sinks=["r2"]),
         subtopology("2", ["a"], sinks=["r1"]),
@@ -69,7 +69,7 @@ def test_one_repartition_topic_after_the_other():
 
 def test_a_number_of_its_own():
     found = configured(
-        Cluster(a=3),
+        GroupTopics(a=3),
         subtopology("0", ["a"], sinks=["r"]),
         subtopology("1", repartition=[topic("r", 8)], changelogs=["c"]),
     )
@@ -78,7 +78,7 @@ def test_a_number_of_its_own():
 
 def test_topics_that_are_joined_get_the_partitions_of_the_one_that_exists():
     found = configured(
-        Cluster(orders=2, customers=6),
+        GroupTopics(orders=2, customers=6),
         subtopology("0", ["orders"], sinks=["r"]),
         subtopology("1", ["customers"], repartition=["r"], changelogs=["c"], alike=[([0], [0])]),
     )
@@ -87,7 +87,7 @@ def test_topics_that_are_joined_get_the_partitions_of_the_one_that_exists():
 
 def test_repartition_topics_that_are_joined_get_the_largest_number():
     found = configured(
-        Cluster(a=2, b=5),
+        GroupTopics(a=2, b=5),
         subtopology("0", ["a"], sinks=["ra"]),
         subtopology("1", ["b"], sinks=["rb"]),
         subtopology("2", repartition=["ra", "rb"], alike=[([], [0, 1])]),
@@ -112,7 +112,7 @@ def test_repartition_topics_that_are_joined_get_the_largest_number():
 )
 def test_topics_that_are_joined_but_not_alike(repartition, sources, alike, detail):
     found = configured(
-        Cluster(a=2, b=5),
+        GroupTopics(a=2, b=5),
         subtopology("0", ["a"], sinks=["r"]),
         subtopology("1", sources, repartition=repartition, alike=alike),
     )
@@ -121,7 +121,7 @@ def test_topics_that_are_joined_but_not_alike(repartition, sources, alike, detai
 
 
 def test_an_internal_topic_that_somebody_made_with_other_partitions():
-    found = configure(Topology.from_request(word_count()), Cluster(lines=5, words=5, counts=4))
+    found = configure(Topology.from_request(word_count()), GroupTopics(lines=5, words=5, counts=4))
     detail = "Existing topic counts has different number of partitions: expected 5, found 4"
     assert found.problem == (Status.INCORRECTLY_PARTITIONED_TOPICS, detail)
 
@@ -129,7 +129,7 @@ def test_an_internal_topic_that_somebody_made_with_other_partitions():
 def test_configs_and_replication_of_internal_topics():
     info = topic("counts", **{"cleanup.policy": "compact"})
     info.replication_factor = 3
-    found = configured(Cluster(a=1), subtopology("0", ["a"], changelogs=[info, "plain"]))
+    found = configured(GroupTopics(a=1), subtopology("0", ["a"], changelogs=[info, "plain"]))
     assert found.missing == (
         InternalTopic("counts", 1, 3, (("cleanup.policy", "compact"),)),
         InternalTopic("plain", 1, -1, ()),
@@ -148,7 +148,7 @@ def test_configs_and_replication_of_internal_topics():
 )
 def test_topologies_that_no_topics_could_fit(wrong):
     with pytest.raises(KafkaError) as refused:
-        configured(Cluster(a=1), *wrong)
+        configured(GroupTopics(a=1), *wrong)
     assert refused.value.code is ErrorCode.STREAMS_INVALID_TOPOLOGY
 
 

@@ -15,7 +15,7 @@ from barnabas.coord.groups.streams.group import StreamsGroup
 from barnabas.coord.groups.streams.states import PREDECESSORS, StreamsGroupState
 from barnabas.coord.groups.streams.tasks import Task, Tasks
 from barnabas.wire.errors import ErrorCode
-from tests.coord.groups.cluster_driver import Cluster
+from tests.coord.groups.cluster_driver import GroupTopics
 from tests.coord.groups.modern.modern_client import Wanderer, last_records
 from tests.coord.groups.streams.streams_driver import Client, StreamsDriver, subtopology, told
 from tests.support.volume import for_each_seed, seeds
@@ -51,7 +51,7 @@ class StreamsWanderer(Wanderer, Client):
 class Run:
     def __init__(self, seed):
         self.random = Random(seed)
-        self.cluster = Cluster(lines=4, other=2)
+        self.cluster = GroupTopics(lines=4, other=2)
         self.standbys = self.random.choice([0, 0, 1])
         settings = GroupSettings(
             streams_assignment_interval_ms=self.random.choice([0, 1_000]),

@@ -1,0 +1,1 @@
+"""What operators change: topics, configs, ACLs, quotas and features; each request becomes metadata records."""

@@ -1,0 +1,1 @@
+"""Leaders, ISR, ELR and replicas of partitions: every change ends in `partition_change`."""
