@@ -49,13 +49,13 @@ class OffsetStore:
     def get(self, group_id: str, topic: str, partition: int, topic_id: Uuid = ZERO_UUID) -> CommittedOffset | None:
         """The offset, unless there is none or it belongs to another topic of that name."""
         try:
-            found = decoded(self._groups[group_id][topic][partition])
+            offset = decoded(self._groups[group_id][topic][partition])
         except KeyError:
             return None
-        committed_to = found.topic_id
+        committed_to = offset.topic_id
         if topic_id != committed_to and ZERO_UUID not in (topic_id, committed_to):
             return None
-        return found
+        return offset
 
     def of_group(self, group_id: str) -> dict[str, dict[int, bytes]]:
         """All offsets of a group by topic and partition, to be `decoded`; read-only."""
@@ -205,17 +205,17 @@ def fetch(store: OffsetStore, group_id: str, topics: list[OffsetFetchRequestTopi
 
 def fetch_all(store: OffsetStore, group_id: str) -> list[OffsetFetchResponseTopics]:
     """All offsets of the group, with the topic ids of their commits."""
-    found = []
+    responses = []
     for topic, values in store.of_group(group_id).items():
         committed = [decoded(value) for value in values.values()]
-        found.append(
+        responses.append(
             OffsetFetchResponseTopics(
                 name=topic,
-                topic_id=next((one.topic_id for one in committed if one.topic_id != ZERO_UUID), ZERO_UUID),
+                topic_id=next((offset.topic_id for offset in committed if offset.topic_id != ZERO_UUID), ZERO_UUID),
                 partitions=list(map(_fetched, values, committed)),
             )
         )
-    return found
+    return responses
 
 
 def _fetched(partition: int, committed: CommittedOffset | None) -> OffsetFetchResponsePartitions:
