@@ -33,6 +33,7 @@ FULL, LENGTHS, HEADER = "full", "lengths", "header"
 """What is checked of a batch without keys or timestamps to be checked: every field of every record; that records fill
 the batch, and the first and last one completely; nothing that is not in the header."""
 
+_CODEC_AND_TIMESTAMP_TYPE = CODEC_MASK | TIMESTAMP_TYPE_BIT
 _UNLIMITED_MS = 2**63 - 1
 _MOST_HOPS = 20_000  # about 2 ms
 _MOST_BYTES = 1 << 21
@@ -106,9 +107,38 @@ def check_records(
 
     Without a budget all is done. KafkaError if the batch is invalid, RecordValidationError with the records that are.
     """
+    if (
+        limits.record_validation == LENGTHS
+        and not header.attributes & _CODEC_AND_TIMESTAMP_TYPE
+        and limits.message_timestamp_before_max_ms == _UNLIMITED_MS
+        and header.max_timestamp <= now_ms + limits.message_timestamp_after_max_ms
+        and "compact" not in limits.cleanup_policy
+        and _lengths_are_valid(records, header, budget)
+    ):
+        return None  # nearly always
+    return _check_closely(records, header, limits, now_ms, budget)
+
+
+def _lengths_are_valid(records: memoryview, header: BatchHeader, budget: Budget | None) -> bool:
+    """Whether the records of an uncompressed batch fill it by their lengths; False if that takes a closer look."""
+    count, size = header.record_count, header.size - HEADER_SIZE
+    if count > _MOST_HOPS or size > _MOST_BYTES:
+        return False
+    if budget is not None:
+        if budget.left <= 0:
+            return False
+        budget.left -= count // HOPS_PER_UNIT + size // BYTES_PER_UNIT
+    data = records[HEADER_SIZE:]
+    # Reading single bytes of a view takes longer than of a copy, which costs too much for long records.
+    return lengths_fit(data if size >= _LONG_RECORD * count else bytes(data), count)
+
+
+def _check_closely(
+    records: memoryview, header: BatchHeader, limits: ContentLimits, now_ms: int, budget: Budget | None
+) -> UnfinishedCheck | None:
+    """`check_records` where not only lengths are to be checked, or they do not fit at a glance."""
     earliest, latest = -UNLIMITED, UNLIMITED
     is_late = False
-    codec = header.attributes & CODEC_MASK
     if limits.message_timestamp_type == "CreateTime":
         if header.attributes & TIMESTAMP_TYPE_BIT:
             raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "A producer may not set the timestamp type LogAppendTime")
@@ -122,12 +152,11 @@ def check_records(
         level = FULL
     elif level == HEADER:
         return None
-    if (
-        not codec
-        and not is_late
-        and _is_valid_at_a_glance(records, header, level, budget, earliest, latest, needs_keys)
-    ):
-        return None
+    codec = header.attributes & CODEC_MASK
+    if level == FULL and not codec and not is_late:
+        is_safe = earliest <= header.base_timestamp - SHORT_DELTA and header.base_timestamp + SHORT_DELTA <= latest
+        if is_safe and _is_plain(records, header, budget, needs_keys=needs_keys):
+            return None
     if needs_keys and header.record_count > MOST_RECORDS_TO_COMPACT:
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
@@ -148,36 +177,16 @@ def check_records(
     return _run(_steps(check, pieces, header.max_timestamp if is_late else None), check, source, budget)
 
 
-def _is_valid_at_a_glance(
-    records: memoryview,
-    header: BatchHeader,
-    level: str,
-    budget: Budget | None,
-    earliest: int,
-    latest: int,
-    needs_keys: bool,
-) -> bool:
-    """Whether the records of an uncompressed batch are valid; False if that takes a closer look."""
+def _is_plain(records: memoryview, header: BatchHeader, budget: Budget | None, *, needs_keys: bool) -> bool:
+    """Whether every field of a batch of few records is valid, if short timestamp deltas are; False if not sure."""
     count, size = header.record_count, header.size - HEADER_SIZE
-    if level == LENGTHS:
-        units = count // HOPS_PER_UNIT + size // BYTES_PER_UNIT
-        if count > _MOST_HOPS or size > _MOST_BYTES:
-            return False
-    else:
-        units = count + size // BYTES_PER_UNIT
-        # Short timestamp deltas must be within the limits.
-        is_safe = earliest <= header.base_timestamp - SHORT_DELTA and header.base_timestamp + SHORT_DELTA <= latest
-        if count > PLAIN_RECORDS or not is_safe:
-            return False
+    if count > PLAIN_RECORDS:
+        return False
     if budget is not None:
         if budget.left <= 0:
             return False
-        budget.left -= units
-    data = records[HEADER_SIZE:]
-    if level == LENGTHS:
-        # Reading single bytes of a view takes longer than of a copy, which costs too much for long records.
-        return lengths_fit(data if size >= _LONG_RECORD * count else bytes(data), count)
-    return is_plain(bytes(data), count, needs_keys=needs_keys)
+        budget.left -= count + size // BYTES_PER_UNIT
+    return is_plain(bytes(records[HEADER_SIZE:]), count, needs_keys=needs_keys)
 
 
 def _run(

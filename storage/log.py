@@ -126,6 +126,11 @@ class Log(LocalLog):
         self._high_watermark = offset
         self.producers.on_high_watermark(offset)
 
+    def commit_all(self) -> None:
+        """Everything is committed: there is no other replica."""
+        end = self._high_watermark = self.log_end_offset
+        self.producers.on_high_watermark(end)
+
     @property
     def last_stable_offset(self) -> int:
         """The end of what read_committed consumers may read: no transaction below it is open (T6)."""

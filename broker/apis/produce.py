@@ -98,26 +98,20 @@ def produce(ctx: RequestContext, request: ProduceRequest) -> HandlerOutcome:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
     if ctx.broker.authorizer is not None:
         _check_access(ctx, request)
-    elements = len(request.topic_data)
-    for topic in request.topic_data:
-        elements += len(topic.partition_data)
-    if request.transactional_id is not None or elements > FEW_ELEMENTS:
+    topics = request.topic_data
+    if request.transactional_id is not None or len(topics) != 1 or len(topics[0].partition_data) != 1:
         return _produce_in_steps(ctx, request)
-    progress = _Progress()
-    responses = []
-    for topic in request.topic_data:
-        answers = []
-        for data in topic.partition_data:
-            answers.append(_append(ctx, request, topic, data, _NONE_REFUSED, progress))  # noqa: PERF401 - dearer for one
-        responses.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
-    response = ProduceResponse(responses=responses)
+    progress, topic = _Progress(), topics[0]
+    answer = _append(ctx, request, topic, topic.partition_data[0], _NONE_REFUSED, progress)
+    answered = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[answer])
+    response = ProduceResponse(responses=[answered])
     if request.acks and not (progress.unacknowledged or progress.late or progress.leaders):
         return response
     return _finish(ctx, request, response, progress)
 
 
 async def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
-    """With a transactional id, or to many partitions: some of them at a time, each verified just before its append."""
+    """To several partitions, or with a transactional id: a step of them after the other, verified just before."""
     progress = _Progress()
     response = ProduceResponse(responses=[])
     items = []
@@ -127,11 +121,12 @@ async def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Pro
     producers = _unverified(ctx, request, items)
     if len(set(producers.values())) > 1:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, SEVERAL_PRODUCERS)
-    has_steps = len(items) > PARTITIONS_OF_A_STEP
+    has_steps = len(items) > FEW_ELEMENTS
     if producers or has_steps:
         _keep_records(request, None)
-    for start in range(0, len(items), PARTITIONS_OF_A_STEP):
-        step = items[start : start + PARTITIONS_OF_A_STEP]
+    size = PARTITIONS_OF_A_STEP if has_steps else FEW_ELEMENTS
+    for start in range(0, len(items), size):
+        step = items[start : start + size]
         if start:
             await pause()
         if has_steps:

@@ -322,7 +322,7 @@ class Partition:
             if not info.duplicate:
                 self.flush_policy.appended(len(records))
             return info
-        log.high_watermark = log.log_end_offset
+        log.commit_all()
         self.bytes_appended += len(records)
         if self.waiters and not self._is_waking:
             self._is_waking = True

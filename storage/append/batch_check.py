@@ -108,7 +108,8 @@ def check_client_batch(
         )
     if header.base_offset or header.attributes & _CODEC_AND_CONTROL > _LAST_CODEC or header.producer_id >= 0:
         _check_client_fields(header)
-    _check_whole(records, header, limits)
+    if size > limits.max_message_bytes or crc32c(records[CRC_START:]) != header.crc:
+        _check_whole(records, header, limits)
     count = header.record_count
     if count != header.last_offset + 1 or count <= 0 or count * SMALLEST_RECORD > size - HEADER_SIZE:
         check_size(header)

@@ -16,7 +16,7 @@ from barnabas.wire.batches.compression import compress
 from barnabas.wire.batches.decompression import STEP_BYTES, Source, decompressed_steps
 from barnabas.wire.batches.long_record import PieceReader
 from barnabas.wire.batches.record_check import MAX_RECORD_ERRORS, PLAIN_RECORDS, STEP_UNITS, RecordCheck, is_plain
-from barnabas.wire.batches.record_lengths import lengths_fit
+from barnabas.wire.batches.record_lengths import hop, lengths_fit, plain_record_end
 from barnabas.wire.batches.record_scan import record_starts
 from barnabas.wire.batches.records import HEADER_SIZE, BatchBuilder, BatchView, iter_records, records_in_range
 from barnabas.wire.errors import CorruptRecord, ErrorCode, KafkaError
@@ -244,6 +244,34 @@ def test_lengths_are_those_of_every_record(records: list[tuple], data: st.DataOb
     assert fits or not is_valid
     if fits:
         assert record_starts(body, 0, len(body), len(records))[-1] == len(body)
+
+
+@for_each("count", [2, 63, 64, 65, 66, 200, 8192, 8193, 8194])
+@for_each("size", [1, 50, 54, 55, 56, 57, 58, 100, 8180, 8185])
+def test_lengths_of_records_of_one_size_fit(count: int, size: int) -> None:
+    """They are compared at once: from the offset delta 64 on each has one byte more, from 8192 on two."""
+    if count * size > 2_000_000:
+        return
+    starts, body = [], bytearray()
+    for index in range(count):
+        starts.append(len(body))
+        body += record(index, b"v" * size)
+    assert lengths_fit(bytes(body), count)
+    assert lengths_fit(memoryview(body), count)
+    chance = random.Random(count * size)
+    for start in {starts[1], starts[-1], *chance.sample(starts, min(20, count))}:
+        for at in range(start, start + (2 if body[start] > 0x7F else 1)):
+            changed = bytearray(body)
+            changed[at] ^= 1 << chance.randrange(8)
+            assert lengths_fit(bytes(changed), count) == _hops_fit(bytes(changed), count), (start, at)
+    for wrong in (count - 1, count + 1):
+        assert not lengths_fit(bytes(body), wrong)
+
+
+def _hops_fit(body: bytes, count: int) -> bool:
+    """`lengths_fit` with one record after the other."""
+    pos, hops = hop(body, plain_record_end(body, 0, 0), count - 2)
+    return hops == count - 2 and plain_record_end(body, pos, count - 1) == len(body)
 
 
 def _lengths_verdict(batch: bytes) -> bool:

@@ -130,12 +130,10 @@ def plain_record_end(data: bytes | memoryview, start: int, index: int) -> int:
         _, timestamp, delta, size = data[pos : pos + 4]  # attributes, and the key's size
         if timestamp | delta | size < 0x80:
             pos += 4
+        elif timestamp | size | data[pos + 4] < 0x80:  # the delta has two bytes
+            delta, size, pos = delta & 0x7F | size << 7, data[pos + 4], pos + 5
         else:
-            pos = pos + 2 if timestamp < 0x80 else record_varlong(data, pos + 1)[1]
-            delta, pos = record_varint(data, pos)
-            size, pos = record_varint(data, pos)
-        if length & 1 or delta != index << 1:
-            return 0
+            delta, size, pos = _delta_and_key_size(data, pos + 1)
         if not size & 1:
             pos += size >> 1
         size, second = data[pos : pos + 2]  # of the value
@@ -147,6 +145,15 @@ def plain_record_end(data: bytes | memoryview, start: int, index: int) -> int:
             size, pos = record_varint(data, pos)
         if not size & 1:
             pos += size >> 1
-        return stop if pos + 1 == stop and not data[pos] else 0
+        is_valid = pos + 1 == stop and not length & 1 and delta == index << 1 and not data[pos]
+        return stop if is_valid else 0
     except (IndexError, ValueError, CorruptRecord):  # the caller looks closer
         return 0
+
+
+def _delta_and_key_size(data: bytes | memoryview, pos: int) -> tuple[int, int, int]:
+    """Offset delta and size of the key, from the timestamp delta at `pos` on, and where the key starts."""
+    _, pos = record_varlong(data, pos)
+    delta, pos = record_varint(data, pos)
+    size, pos = record_varint(data, pos)
+    return delta, size, pos
