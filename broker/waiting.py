@@ -70,7 +70,7 @@ class Committing(Protocol):
 
 
 class Future(Generic[T]):
-    """The result of something that calls back; it is awaited once, or not at all."""
+    """The result of something that calls back; it is awaited once, or not at all, unless it is reset."""
 
     __slots__ = ("_outcome", "task")
 
@@ -98,12 +98,23 @@ class Future(Generic[T]):
             yield self
         outcome = self._outcome
         if isinstance(outcome, Exception):
+            return self.result()
+        return outcome  # type: ignore[no-any-return]
+
+    def result(self) -> T:
+        """The result of a future that is complete; an exception is raised."""
+        outcome = self._outcome
+        if isinstance(outcome, Exception):
             self._outcome = None
             try:
                 raise outcome
             finally:
                 del outcome  # the exception refers to this frame
         return outcome  # type: ignore[no-any-return]
+
+    def reset(self) -> None:
+        """Have no result again: what awaits it next waits for the next one."""
+        self._outcome = _PENDING
 
 
 @coroutine
@@ -116,6 +127,20 @@ def pause() -> Generator[None, None, None]:
 def in_slices(steps: Generator[None, None, T]) -> Generator[None, None, T]:
     """The value of a generator that yields after each step; all but the first are done between the turns."""
     return (yield from steps)
+
+
+def at_once_or_in_slices(steps: Generator[None, None, T]) -> T | Waiting[T]:
+    """The value of a generator whose first step is the last, as usual; else a coroutine that does the other steps."""
+    try:
+        next(steps)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    return _further(steps)
+
+
+async def _further(steps: Generator[None, None, T]) -> T:
+    await pause()
+    return await in_slices(steps)
 
 
 class Task:
@@ -247,6 +272,15 @@ async def run_steps(runner: StepRunner, steps: Steps[T]) -> T:
     """The value of work that waits for disks. It goes on if the client disconnects."""
     future: Future[T] = Future()
     runner.start(steps, future.complete, future.complete)
+    return await future
+
+
+def now_or_later(future: Future[T]) -> T | Waiting[T]:
+    """The result of a future, or a coroutine that waits for it: for handlers that rarely wait."""
+    return future.result() if future.is_done else _later(future)
+
+
+async def _later(future: Future[T]) -> T:
     return await future
 
 

@@ -1,21 +1,29 @@
-"""Fetch (1).
+"""Fetch (1): reads records from each partition, now or once there are `min_bytes` of them.
 
-v4 isolation levels; v5 log start offset; v7 sessions (KIP-227); v9 leader epochs (KIP-320); v12 diverging epochs
-(KIP-595); v13 topic ids (KIP-516); v15 replica state (KIP-903). A fetch that finds less than `min_bytes` waits
-(`delayed_fetch`). The first batch is returned whole even if it is larger than the limits (KIP-74).
+v4 isolation levels; v5 log start offset; v7 sessions (KIP-227); v9 leader epochs (KIP-320); v11 the client's rack
+(KIP-392); v12 diverging epochs (KIP-595); v13 topic ids (KIP-516); v15 replica state (KIP-903); v16 leaders (KIP-951).
+
+The partitions are those of the session, or of the request if it has none. Each is read (`fetch_plan`): few of them in
+place, many between the turns. What a lookup lacks in the page cache a thread reads first. Then the first of these ends
+a fetch: `min_bytes`, an error or anything else that is not held back, `max_wait_ms`. When a partition changes, only
+that one is read again: a client may wait for thousands. At the deadline all are read (Kafka's `DelayedFetch`). The
+first batch is returned whole even if it is larger than the limits (KIP-74). Followers and tools that read replicas are
+in `follower_fetch`.
+
+Invariant: a partition that has changed while the disk, other work or records were waited for is read again
+(`FetchPlan.read_missed`, `_Waiting`), and each reading finds it again: leader, epoch, topic id and log are those of its
+time. As in Kafka, the session and the topics that the client may read are those of the time of the request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.access import refused_as_named
-from barnabas.broker.apis.delayed_fetch import DelayedFetch
 from barnabas.broker.apis.fetch_plan import FIRST_VERSION_WITH_TOPIC_IDS, FetchPlan, failed
 from barnabas.broker.apis.registry import api
-from barnabas.broker.apis.sliced_response import respond_in_steps
-from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.replicas.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -25,6 +33,7 @@ from barnabas.broker.replicas.fetch_sessions import (
     replica_of,
     requested_partitions,
 )
+from barnabas.broker.waiting import Future, in_thread, pause
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
@@ -32,7 +41,9 @@ from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchRequest, F
 if TYPE_CHECKING:
     from barnabas.broker.apis.fetch_plan import Attempt
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.steps import Steps
+    from barnabas.broker.replicas.fetch_sessions import PartitionKey
+    from barnabas.broker.replicas.partition import Partition
+    from barnabas.broker.waiting import Waiting
 
 _SESSION_ERRORS = frozenset(
     {
@@ -68,7 +79,7 @@ PARTITIONS_OF_A_STEP = 200
 
 
 @api(FetchRequest, on_error=_whole_request_failed)
-def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | DelayedResponse:
+def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Waiting[FetchResponse]:
     """Read from each partition, now or once there are `min_bytes`."""
     if request.replica_id != CONSUMER or request.replica_state.replica_id != CONSUMER:
         if replica_of(request) >= 0 and not ctx.is_allowed_on_cluster(Operation.CLUSTER_ACTION):
@@ -78,10 +89,14 @@ def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Delayed
         plan = _plan(ctx, request)
     if ctx.broker.authorizer is not None and not plan.is_follower:
         _find_refused(ctx, plan)
-    plan.may_be_cold = True
     if len(plan.partitions) > PARTITIONS_OF_A_STEP:
-        return respond_in_steps(ctx, _steps(ctx, request, plan))
-    return _answer(ctx, request, plan, plan.read())
+        return _read_in_pieces(plan)
+    attempt = plan.read()
+    if plan.cold:
+        return _read_from_disk(plan, attempt)
+    if attempt.is_final or attempt.size >= plan.min_bytes or request.max_wait_ms <= 0 or ctx.broker.is_stopping:
+        return plan.respond(attempt)
+    return _wait(plan, attempt)
 
 
 def _find_refused(ctx: RequestContext, plan: FetchPlan) -> None:
@@ -97,77 +112,19 @@ def _find_refused(ctx: RequestContext, plan: FetchPlan) -> None:
 
 
 def _refused_to_follow(request: FetchRequest) -> FetchResponse:
-    """The answer to who reads as a follower and may not: an error for each partition, and no session."""
+    """The response if the sender may not read as a follower: an error for each partition, and no session."""
     response = _whole_request_failed(request, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     response.error_code = 0
     return response
 
 
 def _plan_of_a_replica(ctx: RequestContext, request: FetchRequest) -> FetchPlan:
-    """The plan of a fetch by a follower, or by what looks at replicas."""
-    from barnabas.broker.apis.debugging_fetch import DebuggingFetchPlan
-    from barnabas.broker.apis.follower_fetch import FollowerFetchPlan
+    """The plan of a fetch by a follower, or by a tool that compares replicas."""
+    from barnabas.broker.apis.follower_fetch import DebuggingFetchPlan, FollowerFetchPlan
 
     if replica_of(request) >= 0:
         return _plan(ctx, request, FollowerFetchPlan, FollowerPartition)
     return _plan(ctx, request, DebuggingFetchPlan)
-
-
-def _steps(
-    ctx: RequestContext, request: FetchRequest, plan: FetchPlan
-) -> Generator[None, None, FetchResponse | DelayedResponse]:
-    attempt = plan.begin()
-    for number, (key, wanted) in enumerate(list(plan.partitions.items()), 1):
-        plan.read_into(attempt, key, wanted)
-        if number % PARTITIONS_OF_A_STEP == 0:
-            yield
-    return _answer(ctx, request, plan, attempt)
-
-
-def _answer(
-    ctx: RequestContext, request: FetchRequest, plan: FetchPlan, attempt: Attempt
-) -> FetchResponse | DelayedResponse:
-    if plan.cold:
-        return _read_when_cached(ctx, request, plan, attempt)
-    return _outcome(ctx, request, plan, attempt)
-
-
-def _read_when_cached(ctx: RequestContext, request: FetchRequest, plan: FetchPlan, attempt: Attempt) -> DelayedResponse:
-    """Have a thread read what the lookups of cold partitions need, then read these partitions, in any case."""
-    delayed = DelayedResponse()
-    cold, plan.cold, plan.may_be_cold = plan.cold, {}, False
-
-    def read_from_disk() -> None:
-        for lookup in cold.values():
-            lookup()
-
-    def steps() -> Steps[FetchResponse | DelayedResponse]:
-        try:
-            yield read_from_disk
-        except OSError:
-            pass  # it is found again below
-        if delayed.is_done:  # the client has disconnected
-            return FetchResponse()
-        plan.read_again(attempt, cold)
-        return _outcome(ctx, request, plan, attempt)
-
-    ctx.broker.runner.start(steps(), delayed.follow, delayed.complete)
-    return delayed
-
-
-def _outcome(
-    ctx: RequestContext, request: FetchRequest, plan: FetchPlan, attempt: Attempt
-) -> FetchResponse | DelayedResponse:
-    """The response if enough was read, else one that waits for more."""
-    plan.may_be_cold = False
-    if attempt.is_final or attempt.size >= plan.min_bytes or request.max_wait_ms <= 0 or ctx.broker.is_stopping:
-        return plan.respond(attempt)
-    deadline = ctx.now + request.max_wait_ms / 1000
-    if plan.is_follower:
-        from barnabas.broker.apis.delayed_follower_fetch import delayed_follower_fetch
-
-        return delayed_follower_fetch(plan, attempt, deadline)
-    return DelayedFetch(plan, attempt, ctx.broker.loop.timers, deadline).delayed
 
 
 def _plan(
@@ -192,3 +149,122 @@ def _plan(
     plan = plan_of(ctx, request, partitions, None)
     plan.wants_session = request.session_epoch == INITIAL_EPOCH
     return plan
+
+
+def _is_enough(plan: FetchPlan, attempt: Attempt) -> bool:
+    """Whether the fetch is answered with what was read, instead of waiting for more."""
+    return (
+        attempt.is_final or attempt.size >= plan.min_bytes or plan.request.max_wait_ms <= 0 or plan.broker.is_stopping
+    )
+
+
+async def _read_in_pieces(plan: FetchPlan) -> FetchResponse:
+    attempt = plan.begin()
+    for number, (key, requested) in enumerate(list(plan.partitions.items()), 1):
+        plan.read_into(attempt, key, requested)
+        if number % PARTITIONS_OF_A_STEP == 0:
+            await pause()
+    if plan.cold:
+        return await _read_from_disk(plan, attempt)
+    if not _is_enough(plan, attempt):
+        plan.may_be_cold = False
+        plan.read_missed(attempt)
+    return plan.respond(attempt) if _is_enough(plan, attempt) else await _wait(plan, attempt)
+
+
+async def _read_from_disk(plan: FetchPlan, attempt: Attempt) -> FetchResponse:
+    """Have a thread read what the lookups of cold partitions need, then read these partitions, in any case."""
+    cold, plan.cold, plan.may_be_cold = plan.cold, {}, False
+    try:
+        await in_thread(plan.broker.runner, partial(_call_each, cold.values()))
+    except OSError:
+        pass  # it is found again when the partitions are read
+    plan.read_missed(attempt, cold)
+    return plan.respond(attempt) if _is_enough(plan, attempt) else await _wait(plan, attempt)
+
+
+def _call_each(lookups: Iterable[Callable[[], None]]) -> None:
+    for lookup in lookups:
+        lookup()
+
+
+async def _wait(plan: FetchPlan, attempt: Attempt) -> FetchResponse:
+    """Read what changes until there is enough; at the deadline read everything once more."""
+    plan.may_be_cold = False
+    deadline = plan.ctx.now + plan.request.max_wait_ms / 1000
+    if plan.is_follower and plan.session is not None:
+        from barnabas.broker.apis.follower_fetch import read_session
+
+        return plan.respond(await read_session(plan, deadline))
+    waiting = _Waiting(plan, attempt)
+    timer = plan.broker.loop.timers.at(deadline, waiting.complete)
+    try:
+        while (partition := await waiting) is not None:
+            if waiting.may_be_enough(partition) and waiting.read_changed():
+                break
+            waiting.reset()
+        else:
+            attempt = plan.read()
+    finally:
+        timer.cancel()
+        waiting.stop()
+    return plan.respond(attempt)
+
+
+class _Waiting(Future["Partition | None"]):
+    """A fetch that waits: which partitions have changed, and how much can be read of all, at most.
+
+    It is awaited for the next partition that changes, or None at the deadline.
+    """
+
+    __slots__ = ("_attempt", "_changed", "_plan", "_size", "_watched")
+
+    def __init__(self, plan: FetchPlan, attempt: Attempt) -> None:
+        super().__init__()
+        attempt.forget_records()
+        self._attempt = attempt
+        self._plan = plan
+        self._size = attempt.size
+        self._changed: dict[PartitionKey, None] = {}  # since they were read
+        self._watched: dict[Partition, tuple[PartitionKey, int, int, int]] = {}
+        """By partition: its key, and end offset, appended bytes and leader epoch when it was last looked at."""
+        wake = self.complete
+        for key, requested in plan.partitions.items():
+            partition = plan.find(requested)
+            end_offset = plan.end_of(partition.log)
+            self._watched[partition] = key, end_offset, plan.bytes_of(partition), partition.leader_epoch
+            waiters = partition.end_waiters if plan.is_follower else partition.waiters
+            waiters[self] = wake
+
+    def may_be_enough(self, partition: Partition) -> bool:
+        """Whether the change of a partition may end the wait, so that it has to be read."""
+        plan = self._plan
+        key, end_offset, appended, leader_epoch = self._watched[partition]
+        end, size = plan.end_of(partition.log), plan.bytes_of(partition)
+        is_other = partition.is_closed or partition.leader_epoch != leader_epoch
+        if end == end_offset and not is_other:
+            return False  # the records belong to open transactions
+        self._watched[partition] = key, end, size, partition.leader_epoch
+        self._size += size - appended
+        self._changed[key] = None
+        # the end of a transaction, which is small, may make many bytes visible
+        return self._size >= plan.min_bytes or plan.is_committed or is_other
+
+    def read_changed(self) -> bool:
+        """Read the partitions that have changed; if that is enough, also all others that have records."""
+        plan, attempt = self._plan, self._attempt
+        changed, self._changed = self._changed, {}
+        plan.read_again(attempt, changed)
+        self._size = attempt.size
+        if attempt.is_final or attempt.size >= plan.min_bytes:
+            plan.read_again(attempt, [key for key in attempt.sizes if key not in changed])
+            return True
+        attempt.forget_records()
+        return False
+
+    def stop(self) -> None:
+        """No partition knows this fetch any more."""
+        is_follower = self._plan.is_follower
+        for partition in self._watched:
+            waiters = partition.end_waiters if is_follower else partition.waiters
+            waiters.pop(self, None)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from barnabas.broker.apis.current_leaders import MOVED, endpoints_of, leader_of
 from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Answers: TypeAlias = "dict[PartitionKey, tuple[FetchPartition, FetchResponsePartitionData]]"
 
 READ_COMMITTED = 1
+RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 FIRST_VERSION_WITH_RACK = 11
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 FIRST_VERSION_WITH_LEADERS = 16
@@ -104,7 +105,7 @@ class FetchPlan:
         """The topics, by name or id as in the keys of partitions, that the client may not read."""
         self.leaders: Collection[int] = ()
         """Of partitions that are led elsewhere."""
-        self.may_be_cold = False
+        self.may_be_cold = True
         """Whether `read` leaves out partitions whose lookup would wait for the disk, and adds them to `cold`."""
         self.cold: dict[PartitionKey, Callable[[], None]] = {}
         """What these partitions have to read from the disk first, in a thread."""
@@ -135,8 +136,8 @@ class FetchPlan:
     def read(self) -> Attempt:
         """Read every partition, up to the limits."""
         attempt = self.begin()
-        for key, wanted in self.partitions.items():
-            self.read_into(attempt, key, wanted)
+        for key, requested in self.partitions.items():
+            self.read_into(attempt, key, requested)
         return attempt
 
     def read_again(self, attempt: Attempt, keys: Collection[PartitionKey]) -> None:
@@ -146,37 +147,53 @@ class FetchPlan:
         for key in keys:
             self.read_into(attempt, key, attempt.answers[key][0])
 
-    def read_into(self, attempt: Attempt, key: PartitionKey, wanted: FetchPartition) -> None:
+    def read_missed(self, attempt: Attempt, keys: Iterable[PartitionKey] = ()) -> None:
+        """Read these partitions again, and all that have changed since `attempt`, because others were waited for."""
+        changed = [key for key, requested in self.partitions.items() if self._has_changed(attempt, key, requested)]
+        self.read_again(attempt, dict.fromkeys([*keys, *changed]))
+
+    def _has_changed(self, attempt: Attempt, key: PartitionKey, requested: FetchPartition) -> bool:
+        """Whether what `attempt` has of a partition may not be true any more, or not be all."""
+        try:
+            partition = self.find(requested)
+            partition.check_epoch(requested.current_leader_epoch)
+        except KafkaError:
+            return True
+        if key in attempt.sizes:
+            return attempt.size < self.min_bytes
+        return self.end_of(partition.log) != requested.fetch_offset
+
+    def read_into(self, attempt: Attempt, key: PartitionKey, requested: FetchPartition) -> None:
         """Read one partition, within what the others leave of the limits. An error is its answer."""
         try:
             if self.refused and key[0] in self.refused:
                 raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            answer = self._read_one(attempt, key, wanted)
+            data = self._read_one(attempt, key, requested)
         except Exception as error:
-            answer = self._failed(wanted, error)
-        size = len(answer.records)  # type: ignore[arg-type]
+            data = self._failed(requested, error)
+        size = len(data.records)  # type: ignore[arg-type]
         if size:
             attempt.sizes[key] = size
             attempt.size += size
-        if answer.error_code or answer.diverging_epoch is not _NO_DIVERGENCE:
+        if data.error_code or data.diverging_epoch is not _NO_DIVERGENCE:
             attempt.is_final = True
-        attempt.answers[key] = (wanted, answer)
+        attempt.answers[key] = (requested, data)
 
-    def _failed(self, wanted: FetchPartition, error: Exception) -> FetchResponsePartitionData:
+    def _failed(self, requested: FetchPartition, error: Exception) -> FetchResponsePartitionData:
         """The answer of a partition that could not be read, which is reported if the disk or a bug is the reason."""
         if self.names_leaders and isinstance(error, KafkaError) and error.code in MOVED:
-            return self._moved(wanted, error.code)
+            return self._moved(requested, error.code)
         cause = error.__cause__ if isinstance(error, KafkaError) else error
         if isinstance(cause, OSError):
-            self.find(wanted).report_unreadable(cause)
+            self.find(requested).report_unreadable(cause)
         elif cause is error:
-            log_failure(f"Reading the partition {wanted.topic}-{wanted.index}", error)
-        return failed(wanted.index, error_code_of(error))
+            log_failure(f"Reading the partition {requested.topic}-{requested.index}", error)
+        return failed(requested.index, error_code_of(error))
 
-    def _moved(self, wanted: FetchPartition, code: ErrorCode) -> FetchResponsePartitionData:
+    def _moved(self, requested: FetchPartition, code: ErrorCode) -> FetchResponsePartitionData:
         """The answer of a partition that is led by another broker, or in another epoch (KIP-951)."""
-        answer = failed(wanted.index, code)
-        leader, epoch = leader_of(self.broker, wanted.topic, wanted.topic_id, wanted.index)
+        answer = failed(requested.index, code)
+        leader, epoch = leader_of(self.broker, requested.topic, requested.topic_id, requested.index)
         answer.current_leader = FetchResponseLeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
         self.leaders = {*self.leaders, leader}
         return answer
@@ -185,37 +202,41 @@ class FetchPlan:
         """The offset up to which the client may read: the last stable offset, or the high watermark."""
         return log.last_stable_offset if self.is_committed else log.high_watermark
 
-    def find(self, wanted: FetchPartition) -> Partition:
+    def bytes_of(self, partition: Partition) -> int:
+        """The bytes that were appended to what the client may read, at most."""
+        return partition.bytes_appended
+
+    def find(self, requested: FetchPartition) -> Partition:
         """The partition. KafkaError if it is not served here."""
         partitions = self.broker.partitions
         if self.uses_topic_ids:
-            return partitions.get_by_id(wanted.topic_id, wanted.index)
-        return partitions.get(wanted.topic, wanted.index)
+            return partitions.get_by_id(requested.topic_id, requested.index)
+        return partitions.get(requested.topic, requested.index)
 
-    def _read_one(self, attempt: Attempt, key: PartitionKey, wanted: FetchPartition) -> FetchResponsePartitionData:
-        partition = self.find(wanted)
-        partition.check_epoch(wanted.current_leader_epoch)
+    def _read_one(self, attempt: Attempt, key: PartitionKey, requested: FetchPartition) -> FetchResponsePartitionData:
+        partition = self.find(requested)
+        partition.check_epoch(requested.current_leader_epoch)
         if partition.has_peers:
-            preferred = self._check_peers(partition, wanted)
+            preferred = self._check_peers(partition, requested)
             if preferred is not None:
                 attempt.is_final = True
                 return preferred
         log = partition.log
         diverging = _NO_DIVERGENCE
-        if wanted.last_fetched_epoch >= 0:
-            diverging = _divergence(partition, wanted)
+        if requested.last_fetched_epoch >= 0:
+            diverging = _divergence(partition, requested)
         high_watermark = log.high_watermark
         limit = self.end_of(log)
         records: bytes | FileSlice = b""
         aborted = None
         lookup = None
-        if self.may_be_cold and log.log_start_offset <= wanted.fetch_offset < limit:
-            lookup = log.cold_lookup(wanted.fetch_offset)
+        if self.may_be_cold and log.log_start_offset <= requested.fetch_offset < limit:
+            lookup = log.cold_lookup(requested.fetch_offset)
         if lookup is not None:
             self.cold[key] = lookup
         elif diverging is _NO_DIVERGENCE:
-            max_bytes = max(0, min(wanted.max_bytes, self.max_bytes - attempt.size))
-            read = log.read(wanted.fetch_offset, max_bytes, limit_offset=limit, min_one_batch=not attempt.size)
+            max_bytes = max(0, min(requested.max_bytes, self.max_bytes - attempt.size))
+            read = log.read(requested.fetch_offset, max_bytes, limit_offset=limit, min_one_batch=not attempt.size)
             if read.slice is not None:
                 records = read.slice
                 if read.end_offset < limit and records.length < max_bytes:
@@ -223,10 +244,10 @@ class FetchPlan:
             if self.is_committed:
                 aborted = [
                     AbortedTransaction(producer_id=ended.producer_id, first_offset=ended.first_offset)
-                    for ended in log.aborted_transactions(wanted.fetch_offset, read.end_offset)
+                    for ended in log.aborted_transactions(requested.fetch_offset, read.end_offset)
                 ]
         return FetchResponsePartitionData(
-            partition_index=wanted.index,
+            partition_index=requested.index,
             error_code=0,
             high_watermark=high_watermark,
             last_stable_offset=log.last_stable_offset,
@@ -239,7 +260,7 @@ class FetchPlan:
             records=records,
         )
 
-    def _check_peers(self, partition: Partition, wanted: FetchPartition) -> FetchResponsePartitionData | None:
+    def _check_peers(self, partition: Partition, requested: FetchPartition) -> FetchResponsePartitionData | None:
         """A consumer reads a partition that has other replicas: the answer that sends it to one of them, if any.
 
         KafkaError(NOT_LEADER_OR_FOLLOWER) when the client may read from the leader only (KIP-392, version 11).
@@ -253,13 +274,11 @@ class FetchPlan:
         rack_id = self.request.rack_id
         if not rack_id or self.broker.config[REPLICA_SELECTOR_CLASS] is None:
             return None
-        from barnabas.broker.apis.preferred_replica import preferred_replica
-
-        replica = preferred_replica(self.broker, partition, wanted.fetch_offset, rack_id)
+        replica = _preferred_replica(self.broker, partition, requested.fetch_offset, rack_id)
         if replica is None:
             return None
         log = partition.log
-        answer = failed(wanted.index, ErrorCode.NONE)
+        answer = failed(requested.index, ErrorCode.NONE)
         answer.preferred_read_replica = replica
         answer.high_watermark = log.high_watermark
         answer.last_stable_offset = log.last_stable_offset
@@ -286,10 +305,10 @@ class FetchPlan:
             response.node_endpoints = endpoints_of(self.ctx, self.leaders, FetchResponseNodeEndpoint)
         topics = response.responses
         current: bytes | str | None = None
-        for key, (wanted, answer) in answers.items():
+        for key, (requested, answer) in answers.items():
             if key[0] != current:
                 current = key[0]
-                topic = FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=[])
+                topic = FetchableTopicResponse(topic=requested.topic, topic_id=requested.topic_id, partitions=[])
                 topics.append(topic)
             topic.partitions.append(answer)
         return response
@@ -298,8 +317,8 @@ class FetchPlan:
     def _changed(session: FetchSession, answers: Answers) -> Answers:
         changed = {}
         for key, item in answers.items():
-            wanted, answer = item
-            if wanted.update_response(answer):
+            requested, answer = item
+            if requested.update_response(answer):
                 changed[key] = item
                 if answer.records:
                     session.move_to_end(key)
@@ -313,20 +332,48 @@ class FetchPlan:
             now=self.broker.loop.now(),
         )
         if session_id != NO_SESSION:
-            for wanted, answer in answers.values():
-                wanted.update_response(answer)
+            for requested, answer in answers.values():
+                requested.update_response(answer)
         return session_id
 
 
-def _divergence(partition: Partition, wanted: FetchPartition) -> FetchResponseEpochEndOffset:
+def _preferred_replica(broker: Broker, partition: Partition, fetch_offset: int, rack_id: str) -> int | None:
+    """The follower that a client in this rack should read from; None for this leader (KIP-392, R21).
+
+    `replica.selector.class` names Kafka's class. RackAwareReplicaSelector: a replica of the client's rack, the leader
+    if it is one of them, else the one that has most. Any other class keeps consumers at the leader; the start warns of
+    it.
+    """
+    leading = partition.leading
+    if leading is None or broker.config[REPLICA_SELECTOR_CLASS] != RACK_AWARE:
+        return None
+    brokers = broker.image.brokers
+    own = brokers.get(broker.node_id)
+    if own is not None and own.rack == rack_id:
+        return None
+    best = None
+    for follower in leading.state.followers.values():
+        image = brokers.get(follower.broker_id)
+        if (
+            image is not None
+            and not image.fenced
+            and image.rack == rack_id
+            and follower.broker_id in partition.isr
+            and follower.log_start_offset <= fetch_offset <= follower.log_end_offset
+            and (best is None or follower.log_end_offset > best.log_end_offset)
+        ):
+            best = follower
+    return None if best is None else best.broker_id
+
+
+def _divergence(partition: Partition, requested: FetchPartition) -> FetchResponseEpochEndOffset:
     """Where the client's log diverges from this one, if it does (KIP-595)."""
-    found = partition.log.end_offset_for_epoch(wanted.last_fetched_epoch)
-    epoch, end_offset = found
+    epoch, end_offset = partition.log.end_offset_for_epoch(requested.last_fetched_epoch)
     if epoch == -1 or end_offset == -1:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-    if wanted.fetch_offset < partition.log.log_start_offset:
+    if requested.fetch_offset < partition.log.log_start_offset:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+    if epoch < requested.last_fetched_epoch or end_offset < requested.fetch_offset:
         return FetchResponseEpochEndOffset(epoch=epoch, end_offset=end_offset)
     return _NO_DIVERGENCE
 

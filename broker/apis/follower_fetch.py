@@ -1,9 +1,15 @@
-"""Fetches of followers (replica id from 0 on): they read up to the log end, and each says what its replica has (R4-R6).
+"""Fetches with a replica id: of followers (from 0 on), and of tools that compare replicas (below -1).
 
-The first read of a request records the follower's position: everything below its fetch offset is on that replica. A
-fetch that is looked at again when records have come says nothing new. In a session only the partitions are read that
-the follower names or that have something to tell (`replicas.follower_watch`). With the tag of Fetch v18 (KIP-1166) a
-follower whose high watermark is behind is answered at once.
+Followers read up to the log end, and each says what its replica has (R4-R6). The first read of a request records the
+follower's position: everything below its fetch offset is on that replica. A fetch that is looked at again when records
+have come says nothing new. In a session only the partitions are read that the follower names or that have something to
+tell (`replicas.follower_watch`). With the tag of Fetch v18 (KIP-1166) a follower whose high watermark is behind is
+answered at once. A fetch that waits in a session is answered in the turn of the append, since acks=all waits for it;
+all that was appended in a turn is read together. One without a session waits as a consumer's does, for the log end
+instead of the high watermark.
+
+Tools (Kafka's DEBUGGING_CONSUMER_ID) read any replica, leader or not, up to its log end, whatever is committed, as in
+Kafka's `FetchIsolation`.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.fetch_plan import FetchPlan
 from barnabas.broker.replicas.fetch_sessions import FetchPartition, FollowerPartition, replica_of
 from barnabas.broker.replicas.follower_watch import FollowerWatch
+from barnabas.broker.waiting import Future
 from barnabas.wire.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -81,35 +88,40 @@ class FollowerFetchPlan(FetchPlan):
         """Followers read up to the log end, or nothing while they are throttled."""
         return log.log_end_offset if not self._holds_back else log.log_start_offset
 
-    def find(self, wanted: FetchPartition) -> Partition:
+    def bytes_of(self, partition: Partition) -> int:
+        """The bytes that were appended, of which a leader that waits for its own flush counts the flushed ones."""
+        committed = partition.committed_bytes
+        return partition.bytes_appended if committed is None else committed.total
+
+    def find(self, requested: FetchPartition) -> Partition:
         """The partition. KafkaError unless this broker leads it, in the follower's epoch, and knows the follower."""
-        partition = super().find(wanted)
-        partition.check_leader(wanted.current_leader_epoch)
-        partition.check_follower(self._replica_id, wanted.current_leader_epoch)
+        partition = super().find(requested)
+        partition.check_leader(requested.current_leader_epoch)
+        partition.check_follower(self._replica_id, requested.current_leader_epoch)
         return partition
 
-    def _read_one(self, attempt: Attempt, key: PartitionKey, wanted: FetchPartition) -> FetchResponsePartitionData:
-        partition = self.find(wanted)
+    def _read_one(self, attempt: Attempt, key: PartitionKey, requested: FetchPartition) -> FetchResponsePartitionData:
+        partition = self.find(requested)
         self.watch_from_now(partition, key)
         replication = self.broker.partitions.replication
         self._holds_back = replication.holds_back(partition, self._replica_id)
-        answer = super()._read_one(attempt, key, wanted)
+        data = super()._read_one(attempt, key, requested)
         self._holds_back = False
-        if answer.records and replication.is_throttled(partition):
+        if data.records and replication.is_throttled(partition):
             self._throttled.append(key)
-        assert isinstance(wanted, FollowerPartition)
-        if self._records_positions and answer.diverging_epoch.epoch == -1:
+        assert isinstance(requested, FollowerPartition)
+        if self._records_positions and data.diverging_epoch.epoch == -1:
             partition.follower_fetched(
                 self._replica_id,
                 self._broker_epoch,
-                wanted.fetch_offset,
-                wanted.follower_log_start_offset,
+                requested.fetch_offset,
+                requested.follower_log_start_offset,
                 self._now,
             )
-            answer.high_watermark = partition.log.high_watermark  # which this fetch may have moved
-        if wanted.follower_high_watermark < min(answer.high_watermark, wanted.fetch_offset):
+            data.high_watermark = partition.log.high_watermark  # which this fetch may have moved
+        if requested.follower_high_watermark < min(data.high_watermark, requested.fetch_offset):
             attempt.is_final = True
-        return answer
+        return data
 
     def watch_from_now(self, partition: Partition, key: PartitionKey) -> None:
         """Without a session there is nothing to tell later."""
@@ -117,10 +129,10 @@ class FollowerFetchPlan(FetchPlan):
     def respond(self, attempt: Attempt) -> FetchResponse:
         """The response; what it has of throttled partitions counts for the quota."""
         if self._throttled:
-            found = [
+            throttled = [
                 attempt.answers[key][1].records for key in dict.fromkeys(self._throttled) if key in attempt.answers
             ]
-            size = sum(len(records) for records in found if records)
+            size = sum(len(records) for records in throttled if records)
             self.broker.partitions.replication.quota.record(size, self.broker.loop.now())
         return super().respond(attempt)
 
@@ -154,28 +166,85 @@ class FollowerSessionPlan(FollowerFetchPlan):
         """Read what is not idle now, without recording positions."""
         self.partitions = self._changed_partitions()
         attempt = self.begin()
-        for key, wanted in self.partitions.items():
-            self.read_into(attempt, key, wanted)
+        for key, requested in self.partitions.items():
+            self.read_into(attempt, key, requested)
         return attempt
 
     def respond(self, attempt: Attempt) -> FetchResponse:
         """The response; partitions of which the follower knows everything then are idle."""
         response = super().respond(attempt)
-        for key, (wanted, answer) in attempt.answers.items():
-            assert isinstance(wanted, FollowerPartition)
-            if answer.error_code or answer.records or answer.diverging_epoch.epoch != -1:
+        for key, (requested, data) in attempt.answers.items():
+            assert isinstance(requested, FollowerPartition)
+            if data.error_code or data.records or data.diverging_epoch.epoch != -1:
                 continue
-            if wanted.follower_high_watermark != NO_TAG:
-                wanted.follower_high_watermark = max(wanted.follower_high_watermark, answer.high_watermark)
+            if requested.follower_high_watermark != NO_TAG:
+                requested.follower_high_watermark = max(requested.follower_high_watermark, data.high_watermark)
             try:
-                partition = self.find(wanted)
+                partition = self.find(requested)
             except KafkaError:
                 continue
             if (
                 self._replica_id in partition.isr
-                and wanted.fetch_offset == partition.log.log_end_offset
-                and answer.high_watermark == partition.log.high_watermark
-                and answer.log_start_offset == partition.log.log_start_offset
+                and requested.fetch_offset == partition.log.log_end_offset
+                and data.high_watermark == partition.log.high_watermark
+                and data.log_start_offset == partition.log.log_start_offset
             ):
                 self.watch.settle(key)
         return response
+
+
+async def read_session(plan: FetchPlan, deadline: float) -> Attempt:
+    """Wait until a session has more than was read, or until the deadline."""
+    assert isinstance(plan, FollowerSessionPlan)
+    loop, watch = plan.broker.loop, plan.watch
+    is_scheduled = False
+    change: Future[bool] = Future()
+
+    def woken() -> None:
+        """A partition has changed; others may in the same turn."""
+        nonlocal is_scheduled
+        if not is_scheduled:
+            is_scheduled = True
+            loop.call_after_turn(turn_ends)
+
+    def turn_ends() -> None:
+        nonlocal is_scheduled
+        is_scheduled = False
+        change.complete(False)
+
+    watch.on_woken = woken
+    timer = loop.timers.at(deadline, lambda: change.complete(True))
+    try:
+        while True:
+            is_over = await change
+            attempt = plan.read_changed()
+            if is_over or attempt.is_final or attempt.size >= plan.min_bytes:
+                return attempt
+            change = Future()
+    finally:
+        timer.cancel()
+        if watch.on_woken is woken:  # not that of a later fetch of the session
+            watch.on_woken = None
+
+
+class DebuggingFetchPlan(FetchPlan):
+    """The partitions of one fetch that looks at replicas as they are."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        ctx: RequestContext,
+        request: FetchRequest,
+        partitions: dict[PartitionKey, FetchPartition],
+        session: FetchSession | None,
+    ) -> None:
+        super().__init__(ctx, request, partitions, session)
+        self.is_committed = False
+
+    def end_of(self, log: Log) -> int:
+        """Everything that the replica has."""
+        return log.log_end_offset
+
+    def _check_peers(self, _partition: Partition, _requested: FetchPartition) -> FetchResponsePartitionData | None:
+        return None

@@ -4,7 +4,8 @@ Special timestamps: -1 latest, -2 earliest, -3 the record with the greatest time
 local disk (v8, KIP-405), -5 last tiered (v9, KIP-1005), -6 earliest pending upload (v11, KIP-1023). There is no remote
 storage, so -4 is the same as -2, and -5 and -6 are unknown: offset -1 (R23).
 
-Lookups by timestamp are done in steps: nothing limits how much a batch expands to, and its header may lie.
+Lookups by timestamp are done in steps, between which others are served: nothing limits how much a batch expands to, and
+its header may lie. Each partition is looked up, with its leader and epoch, when its turn comes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.access import refused_topics
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
-from barnabas.broker.apis.sliced_response import respond_in_steps
+from barnabas.broker.waiting import at_once_or_in_slices
 from barnabas.coord.security.acls import Operation
 from barnabas.storage.read.timestamps import LookupBudget
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -34,8 +35,8 @@ from barnabas.wire.messages.list_offsets import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.broker.replicas.partition import Partition
+    from barnabas.broker.waiting import Waiting
 
 LATEST = -1
 EARLIEST = -2
@@ -64,9 +65,11 @@ UNKNOWN = (-1, -1, -1)
 
 
 @api(ListOffsetsRequest)
-def list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse | DelayedResponse:
+def list_offsets(
+    ctx: RequestContext, request: ListOffsetsRequest
+) -> ListOffsetsResponse | Waiting[ListOffsetsResponse]:
     """Look up each partition; an error is reported for its partition only."""
-    return respond_in_steps(ctx, _steps(ctx, request))
+    return at_once_or_in_slices(_steps(ctx, request))
 
 
 def _steps(ctx: RequestContext, request: ListOffsetsRequest) -> Generator[None, None, ListOffsetsResponse]:
@@ -81,16 +84,16 @@ def _steps(ctx: RequestContext, request: ListOffsetsRequest) -> Generator[None, 
     budget = LookupBudget()
     refused = refused_topics(ctx, Operation.DESCRIBE, [topic.name for topic in request.topics])
     for topic in request.topics:
-        answers = []
+        results = []
         for partition in topic.partitions:
             yield from budget.spend(PARTITION_UNITS)
             if topic.name in refused:
-                answers.append(_failed(partition.partition_index, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+                results.append(_failed(partition.partition_index, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             elif (topic.name, partition.partition_index) in repeated:
-                answers.append(_failed(partition.partition_index, ErrorCode.INVALID_REQUEST))
+                results.append(_failed(partition.partition_index, ErrorCode.INVALID_REQUEST))
             else:
-                answers.append((yield from _look_up(ctx, request, topic.name, partition, budget)))
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+                results.append((yield from _look_up(ctx, request, topic.name, partition, budget)))
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=results))
     return ListOffsetsResponse(topics=topics)
 
 
@@ -151,15 +154,15 @@ def _offset_of(
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return UNKNOWN
     if timestamp == MAX_TIMESTAMP:
-        found = yield from log.max_timestamp_offset(budget)
+        record = yield from log.max_timestamp_offset(budget)
     else:
-        found = yield from log.offset_for_timestamp(timestamp, budget)
-    if found is None or found[0] >= limit:
+        record = yield from log.offset_for_timestamp(timestamp, budget)
+    if record is None or record[0] >= limit:
         if is_behind:
             raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
         return UNKNOWN
-    offset, found_timestamp, epoch = found
-    return found_timestamp, offset, epoch
+    offset, record_timestamp, epoch = record
+    return record_timestamp, offset, epoch
 
 
 def _failed(index: int, code: ErrorCode) -> ListOffsetsPartitionResponse:
@@ -197,12 +200,12 @@ def _epoch_refused(requested: OffsetForLeaderPartition) -> OffsetForLeaderEpochR
 def _end_of_epoch(
     ctx: RequestContext, topic: str, requested: OffsetForLeaderPartition
 ) -> OffsetForLeaderEpochResponseEpochEndOffset:
-    answer = OffsetForLeaderEpochResponseEpochEndOffset(partition=requested.partition)
+    result = OffsetForLeaderEpochResponseEpochEndOffset(partition=requested.partition)
     try:
         partition = ctx.broker.partitions.get(topic, requested.partition)
         partition.check_leader(requested.current_leader_epoch)
     except KafkaError as error:
-        answer.error_code = int(error.code)
-        return answer
-    answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(requested.leader_epoch)
-    return answer
+        result.error_code = int(error.code)
+        return result
+    result.leader_epoch, result.end_offset = partition.log.end_offset_for_epoch(requested.leader_epoch)
+    return result

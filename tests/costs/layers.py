@@ -103,9 +103,9 @@ _RULES: tuple[tuple[str, str, str], ...] = (
     ("storage/", "", "write"),
     # Fetch, replication
     ("broker/apis/follower_fetch.py", "", "replicate"),
-    ("broker/apis/delayed_follower_fetch.py", "", "replicate"),
+    ("broker/apis/fetch.py", "_wait", "wait"),
+    ("broker/apis/fetch.py", "_Waiting", "wait"),
     ("broker/apis/fetch", "", "fetch"),
-    ("broker/apis/delayed_fetch.py", "", "wait"),
     ("broker/replicas/fetch_sessions.py", "", "fetch"),
     ("broker/replicas/committed_bytes.py", "", "wait"),
     ("broker/replicas/partition", "", "append"),

@@ -181,10 +181,10 @@ HOSTILE = (
         "tests/broker/produce/test_produce_validation.py::test_acks_0_stays_in_order_too",
     ),
     Mutant(
-        "parked-fetch-without-guard",
-        "broker/apis/delayed_fetch.py",
-        "        woken = self.delayed.guard(self.partition_changed)\n",
-        "        woken = self.partition_changed\n",
+        "error-of-a-parked-fetch-is-not-its-answer",
+        "broker/waiting.py",
+        "            self._end(error)\n",
+        "            raise\n",
         "tests/broker/waiting/test_waiting_requests.py::TestDelayedResponse::test_each_exception_has_its_error",
     ),
     Mutant(
@@ -232,9 +232,9 @@ HOSTILE = (
     ),
     Mutant(
         "read-committed-waits-for-bytes-of-open-transactions",
-        "broker/apis/delayed_fetch.py",
-        " or plan.is_committed or is_other:\n",
-        " or is_other:\n",
+        "broker/apis/fetch.py",
+        " or plan.is_committed or is_other\n",
+        " or is_other\n",
         "tests/broker/fetch/test_fetch_wakes.py::test_a_commit_of_records_that_were_there_before_the_fetch_ends_the_wait",
     ),
     Mutant(
@@ -246,9 +246,9 @@ HOSTILE = (
     ),
     Mutant(
         "wake-reads-every-partition",
-        "broker/apis/delayed_fetch.py",
+        "broker/apis/fetch.py",
         "        plan.read_again(attempt, changed)\n",
-        "        attempt = plan.read()\n",
+        "        plan.read_again(attempt, list(attempt.answers))\n",
         "tests/broker/fetch/test_fetch_wakes.py::test_a_wake_reads_only_the_partition_that_changed",
     ),
     Mutant(

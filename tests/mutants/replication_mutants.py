@@ -206,7 +206,7 @@ REPLICATION = (
     Mutant(
         "diverging-fetch-acknowledges",
         _FETCH,
-        "        if self._records_positions and answer.diverging_epoch.epoch == -1:\n",
+        "        if self._records_positions and data.diverging_epoch.epoch == -1:\n",
         "        if self._records_positions:\n",
         _L + "TestFollowers::test_a_log_that_diverges_is_told_where",
     ),

@@ -1,8 +1,8 @@
 """Fetch (1) of `__cluster_metadata`, by brokers and other observers. KIP-595, KIP-630.
 
 v12 diverging epochs and snapshots, v13 topic ids, v15 the replica's state, v17 its directory, v18 its high watermark.
-Only what is committed is sent, and whoever has all of it waits until there is more. Source: Kafka 4.4
-`KafkaRaftClient.handleFetchRequest`.
+Only what is committed is sent. A reader that has all of it waits until there is more, or until `max_wait_ms`; then the
+log, its leader and its epoch are read again. Source: Kafka 4.4 `KafkaRaftClient.handleFetchRequest`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.registry import CONTROLLER, api
 from barnabas.broker.config.keys.controller import CONTROLLER_QUORUM_FETCH_MAX_BYTES
-from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.waiting import Future, until
 from barnabas.coord.security.acls import Operation
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -30,6 +30,7 @@ from barnabas.wire.types import ONE_UUID
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.broker.metadata.controller_quorum import ControllerQuorum
+    from barnabas.broker.waiting import Waiting
     from barnabas.wire.messages.fetch import FetchRequestFetchPartition
 
 FIRST_VERSION: Final = 12
@@ -40,7 +41,7 @@ FIRST_VERSION_WITH_ENDPOINTS: Final = 16
 
 
 @api(FetchRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION)
-def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | DelayedResponse:
+def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Waiting[FetchResponse]:
     """Read committed records of the metadata, now or when there are some; `min_bytes` is not looked at, as in Kafka."""
     if ctx.usage is not None:
         ctx.usage.is_exempt = True
@@ -49,15 +50,15 @@ def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Delayed
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The metadata log is read with version 12 or later.")
     if not quorum.is_cluster(request.cluster_id):
         return FetchResponse(error_code=int(ErrorCode.INCONSISTENT_CLUSTER_ID))
-    wanted = _metadata_partition(ctx, request)
-    if wanted is None or request.max_wait_ms < 0:
+    requested = _metadata_partition(ctx, request)
+    if requested is None or request.max_wait_ms < 0:
         return FetchResponse(error_code=int(ErrorCode.INVALID_REQUEST))
-    if wanted.fetch_offset < 0 or wanted.last_fetched_epoch < 0 or wanted.current_leader_epoch < 0:
+    if requested.fetch_offset < 0 or requested.last_fetched_epoch < 0 or requested.current_leader_epoch < 0:
         return _response(ctx, FetchResponsePartitionData(error_code=int(ErrorCode.INVALID_REQUEST)))
-    found = _read(ctx, request, wanted)
-    if _is_final(found, wanted) or request.max_wait_ms == 0 or ctx.broker.is_stopping:
-        return _response(ctx, found)
-    return _wait(ctx, request, wanted)
+    data = _read(ctx, request, requested)
+    if _is_final(data, requested) or request.max_wait_ms == 0 or ctx.broker.is_stopping:
+        return _response(ctx, data)
+    return _read_later(ctx, request, requested)
 
 
 def _metadata_partition(ctx: RequestContext, request: FetchRequest) -> FetchRequestFetchPartition | None:
@@ -74,70 +75,66 @@ def _metadata_partition(ctx: RequestContext, request: FetchRequest) -> FetchRequ
     return partition if is_metadata and partition.partition == 0 else None
 
 
-def _read(ctx: RequestContext, request: FetchRequest, wanted: FetchRequestFetchPartition) -> FetchResponsePartitionData:
+def _read(
+    ctx: RequestContext, request: FetchRequest, requested: FetchRequestFetchPartition
+) -> FetchResponsePartitionData:
     """What there is for the reader now."""
     quorum = ctx.broker.controller.quorum
-    found = FetchResponsePartitionData(error_code=int(quorum.epoch_error(wanted.current_leader_epoch)), records=b"")
-    if found.error_code:
-        found.high_watermark = -1
-        return found
-    found.high_watermark = quorum.high_watermark
-    found.log_start_offset = quorum.log_start_offset
-    position = quorum.position(wanted.fetch_offset, wanted.last_fetched_epoch)
+    data = FetchResponsePartitionData(error_code=int(quorum.epoch_error(requested.current_leader_epoch)), records=b"")
+    if data.error_code:
+        data.high_watermark = -1
+        return data
+    data.high_watermark = quorum.high_watermark
+    data.log_start_offset = quorum.log_start_offset
+    position = quorum.position(requested.fetch_offset, requested.last_fetched_epoch)
     if position.snapshot is not None:
         end_offset, epoch = position.snapshot
-        found.snapshot_id = FetchResponseSnapshotId(end_offset=end_offset, epoch=epoch)
+        data.snapshot_id = FetchResponseSnapshotId(end_offset=end_offset, epoch=epoch)
     elif position.diverging is not None:
         end_offset, epoch = position.diverging
-        found.diverging_epoch = FetchResponseEpochEndOffset(end_offset=end_offset, epoch=epoch)
+        data.diverging_epoch = FetchResponseEpochEndOffset(end_offset=end_offset, epoch=epoch)
     else:
         has_state = ctx.api_version >= FIRST_VERSION_WITH_REPLICA_STATE
         replica_id = request.replica_state.replica_id if has_state else request.replica_id
-        quorum.fetched(replica_id, wanted.replica_directory_id, wanted.fetch_offset)
-        ctx.broker.active_controller.local.metadata_fetched(replica_id, wanted.fetch_offset)
+        quorum.fetched(replica_id, requested.replica_directory_id, requested.fetch_offset)
+        ctx.broker.active_controller.local.metadata_fetched(replica_id, requested.fetch_offset)
         limit = min(max(request.max_bytes, 0), ctx.broker.config[CONTROLLER_QUORUM_FETCH_MAX_BYTES])
-        read = quorum.read(wanted.fetch_offset, limit)
-        if read is not None and read.slice is not None:
-            found.records = read.slice
-    return found
+        batches = quorum.read(requested.fetch_offset, limit)
+        if batches is not None and batches.slice is not None:
+            data.records = batches.slice
+    return data
 
 
-def _is_final(found: FetchResponsePartitionData, wanted: FetchRequestFetchPartition) -> bool:
+def _is_final(data: FetchResponsePartitionData, requested: FetchRequestFetchPartition) -> bool:
     """Whether the reader has to learn something at once."""
     return bool(
-        found.error_code
-        or found.records
-        or found.snapshot_id.epoch >= 0
-        or found.diverging_epoch.epoch >= 0
-        or found.high_watermark > wanted.high_watermark
+        data.error_code
+        or data.records
+        or data.snapshot_id.epoch >= 0
+        or data.diverging_epoch.epoch >= 0
+        or data.high_watermark > requested.high_watermark
     )
 
 
-def _wait(ctx: RequestContext, request: FetchRequest, wanted: FetchRequestFetchPartition) -> DelayedResponse:
+async def _read_later(
+    ctx: RequestContext, request: FetchRequest, requested: FetchRequestFetchPartition
+) -> FetchResponse:
+    """Read when something is committed, or at the deadline."""
     quorum = ctx.broker.controller.quorum
-    delayed = DelayedResponse()
-
-    def release() -> None:
-        timer.cancel()
-        quorum.forget(delayed)
-
-    def answer() -> None:
-        release()
-        if not delayed.is_done:
-            delayed.complete(_response(ctx, _read(ctx, request, wanted)))
-
-    delayed.on_cancel = release
-    guarded = delayed.guard(answer)
-    timer = ctx.broker.loop.timers.at(ctx.now + request.max_wait_ms / 1000, guarded)
-    quorum.wait(delayed, guarded)
-    return delayed
+    future: Future[None] = Future()
+    quorum.wait(future, future.complete)
+    try:
+        await until(ctx.broker.loop.timers, ctx.now + request.max_wait_ms / 1000, future, None)
+    finally:
+        quorum.forget(future)
+    return _response(ctx, _read(ctx, request, requested))  # the epoch is checked again
 
 
-def _response(ctx: RequestContext, found: FetchResponsePartitionData) -> FetchResponse:
+def _response(ctx: RequestContext, data: FetchResponsePartitionData) -> FetchResponse:
     """The response with one partition, and who leads it."""
     quorum = ctx.broker.controller.quorum
-    found.current_leader = FetchResponseLeaderIdAndEpoch(leader_id=quorum.node_id, leader_epoch=quorum.epoch)
-    topic = FetchableTopicResponse(topic=CLUSTER_METADATA_TOPIC, topic_id=ONE_UUID, partitions=[found])
+    data.current_leader = FetchResponseLeaderIdAndEpoch(leader_id=quorum.node_id, leader_epoch=quorum.epoch)
+    topic = FetchableTopicResponse(topic=CLUSTER_METADATA_TOPIC, topic_id=ONE_UUID, partitions=[data])
     return FetchResponse(responses=[topic], node_endpoints=_endpoints(quorum, ctx))
 
 
