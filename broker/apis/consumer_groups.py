@@ -14,7 +14,7 @@ from barnabas.broker.apis.group_protocols import needs_consumer_groups
 from barnabas.broker.apis.group_requests import seeing_client_of
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
-from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.waiting import Future, now_or_later
 from barnabas.coord.groups.modern.members import JOIN_EPOCH
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -23,29 +23,33 @@ from barnabas.wire.messages.consumer_groups import (
     ConsumerGroupDescribeResponse,
     ConsumerGroupDescribeResponseDescribedGroup,
     ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from barnabas.broker.context import RequestContext
+    from barnabas.broker.waiting import Waiting
 
 
-@api(ConsumerGroupHeartbeatRequest, needs=needs_consumer_groups)
-def consumer_group_heartbeat(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> DelayedResponse:
+@api(ConsumerGroupHeartbeatRequest, needs=needs_consumer_groups, send_before_close=True)
+def consumer_group_heartbeat(
+    ctx: RequestContext, request: ConsumerGroupHeartbeatRequest
+) -> ConsumerGroupHeartbeatResponse | Waiting[ConsumerGroupHeartbeatResponse]:
     """Join, stay in or leave a group; answered when its changes are committed."""
     check_group(ctx, Operation.READ, request.group_id)
     check_topics(ctx, Operation.DESCRIBE, set(request.subscribed_topic_names or ()))
-    delayed = DelayedResponse(send_before_close=True)
+    future: Future[ConsumerGroupHeartbeatResponse] = Future()
     client = seeing_client_of(ctx)
     data = (request.subscribed_topic_names, request.subscribed_topic_regex, request.rack_id)
     if request.member_epoch == JOIN_EPOCH or any(data):
         ctx.broker.group_coordinators.admit(request.group_id, request.member_id, *data)
     ctx.broker.group_coordinators.handle(
         request.group_id,
-        lambda groups, at: groups.consumer_groups.heartbeat(request, delayed.resolve, client, at),
+        lambda groups, at: groups.consumer_groups.heartbeat(request, future.complete, client, at),
     )
-    return delayed
+    return now_or_later(future)
 
 
 def _none_described(request: ConsumerGroupDescribeRequest, error: KafkaError) -> ConsumerGroupDescribeResponse:

@@ -1,4 +1,8 @@
-"""FindCoordinator (10). v4 several keys (KIP-699), v6 share groups (KIP-932)."""
+"""FindCoordinator (10). v4 several keys (KIP-699), v6 share groups (KIP-932).
+
+The first request creates the internal topic and waits for it; the leaders of its partitions and their addresses are
+looked up after that.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.broker.apis.access import check_group, check_transactional_id
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api, check_cluster
-from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.waiting import Future
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.groups import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -32,8 +36,9 @@ def _whole_request_failed(request: FindCoordinatorRequest, error: KafkaError) ->
     FindCoordinatorRequest,
     on_error=_whole_request_failed,
     parts=Parts("coordinator_keys", "coordinators", distinct=distinct_names),
+    send_before_close=True,
 )
-def find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse | DelayedResponse:
+async def find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     """Return the broker that leads the key's partition; the first request creates the internal topic."""
     has_keys = ctx.api_version >= FIRST_VERSION_WITH_KEYS
     keys = request.coordinator_keys if has_keys else [request.key]
@@ -41,28 +46,28 @@ def find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> Fi
     runtime = _runtime(ctx, request.key_type)
     if runtime is None or len(refused) == len(set(keys)):
         return _response(ctx, [_failed(key, refused[key]) for key in keys])
-    delayed = DelayedResponse(send_before_close=True)
-
-    def ensured(missing: KafkaError | None) -> None:
-        found = [_find(ctx, runtime, request.key_type, key, refused.get(key) or missing) for key in keys]
-        delayed.resolve(_response(ctx, found))
-
-    runtime.ensure_topic(delayed.guard(ensured))
-    return delayed
+    topic: Future[None] = Future()
+    runtime.ensure_topic(topic.complete)
+    missing = None
+    try:
+        await topic
+    except KafkaError as error:
+        missing = error
+    return _response(ctx, [_find(ctx, runtime, request.key_type, key, refused.get(key) or missing) for key in keys])
 
 
 def _response(ctx: RequestContext, coordinators: list[Coordinator]) -> FindCoordinatorResponse:
     if ctx.api_version >= FIRST_VERSION_WITH_KEYS:
         return FindCoordinatorResponse(coordinators=coordinators)
-    (found,) = coordinators
-    if not found.error_code:
-        found.error_message = "NONE"  # as Kafka up to v3
+    (coordinator,) = coordinators
+    if not coordinator.error_code:
+        coordinator.error_message = "NONE"  # as Kafka up to v3
     return FindCoordinatorResponse(
-        error_code=found.error_code,
-        error_message=found.error_message,
-        node_id=found.node_id,
-        host=found.host,
-        port=found.port,
+        error_code=coordinator.error_code,
+        error_message=coordinator.error_message,
+        node_id=coordinator.node_id,
+        host=coordinator.host,
+        port=coordinator.port,
     )
 
 
@@ -114,8 +119,8 @@ def _find(
     try:
         if error is not None:
             raise error
-        found = runtime.find(str(_share_partition(key)) if key_type == SHARE_KEY else key)
-        node_id, host, port, _ = _endpoint(ctx, found)
+        broker_id = runtime.find(str(_share_partition(key)) if key_type == SHARE_KEY else key)
+        node_id, host, port, _ = _endpoint(ctx, broker_id)
     except KafkaError as refused:
         return _failed(key, refused)
     return Coordinator(key=key, node_id=node_id, host=host, port=port)

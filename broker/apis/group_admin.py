@@ -6,15 +6,14 @@ v5 types (KIP-848).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import check_group
 from barnabas.broker.apis.authorized_operations import group_operations
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
-from barnabas.broker.apis.sliced_response import respond_in_steps
-from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.waiting import Future, pause
 from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.groups import (
@@ -65,27 +64,24 @@ GROUPS_OF_A_STEP = 500
 
 
 @api(ListGroupsRequest)
-def list_groups(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse | DelayedResponse:
-    """The groups of all types with one of the given states and types; KafkaError while any coordinator is loading.
+async def list_groups(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
+    """The groups of all types with one of the requested states and types; KafkaError while any coordinator is loading.
 
-    Who may not describe the cluster gets those that he may describe.
+    A client that may not describe the cluster gets the groups that it may describe. Others are served between two
+    groups: each is listed, or not, with its state and the client's access when its turn comes.
     """
     ctx.broker.group_coordinators.check_loaded()
-    return respond_in_steps(ctx, _list(ctx, request))
-
-
-def _list(ctx: RequestContext, request: ListGroupsRequest) -> Generator[None, None, ListGroupsResponse]:
     states = {name.strip().lower() for name in request.states_filter}
     types = {name.strip().lower() for name in request.types_filter}
     response = ListGroupsResponse()
     may_all = ctx.is_allowed_on_cluster(Operation.DESCRIBE, logs_denied=False)
-    left = GROUPS_OF_A_STEP
+    listed = 0
     for coordinator in list(ctx.broker.group_coordinators):
         for group in coordinator.listed(states, types):
-            if not left:
-                left = GROUPS_OF_A_STEP
-                yield
-            left -= 1
+            if listed == GROUPS_OF_A_STEP:
+                listed = 0
+                await pause()
+            listed += 1
             if may_all or ctx.is_allowed(Operation.DESCRIBE, ResourceType.GROUP, group.group_id, logs_denied=False):
                 response.groups.append(group)
     return response
@@ -99,29 +95,33 @@ def _not_deleted(group_id: str, error: KafkaError) -> DeletableGroupResult:
     return DeletableGroupResult(group_id=group_id, error_code=int(error.code), error_message=error.message)
 
 
-@api(DeleteGroupsRequest, on_error=_none_deleted, parts=Parts("groups_names", "results", distinct=distinct_names))
-def delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> DelayedResponse:
-    """Delete empty groups with their offsets; answered when all of them are committed."""
-    delayed = DelayedResponse(send_before_close=True)
+@api(
+    DeleteGroupsRequest,
+    on_error=_none_deleted,
+    parts=Parts("groups_names", "results", distinct=distinct_names),
+    send_before_close=True,
+)
+async def delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    """Delete empty groups with their offsets; answered when all of them are committed, in the order of that."""
     response = DeleteGroupsResponse()
-    coordinators = ctx.broker.group_coordinators
     group_ids = list(dict.fromkeys(request.groups_names))
+    all_decided: Future[None] = Future()
 
-    def answer(result: DeletableGroupResult) -> None:
+    def decided(result: DeletableGroupResult) -> None:
         response.results.append(result)
         if len(response.results) == len(group_ids):
-            delayed.resolve(response)
+            all_decided.complete()
 
     for group_id in group_ids:
         try:
             check_group(ctx, Operation.DELETE, group_id)
-            coordinators.handle(group_id, _deletion(group_id, delayed.guard(answer)))
+            ctx.broker.group_coordinators.handle(group_id, _deletion(group_id, decided))
         except KafkaError as error:
-            answer(_not_deleted(group_id, error))
-    if not group_ids:
-        delayed.resolve(response)
-    return delayed
+            decided(_not_deleted(group_id, error))
+    if group_ids:
+        await all_decided
+    return response
 
 
-def _deletion(group_id: str, answer: Callable[[DeletableGroupResult], None]) -> GroupEvent:
-    return lambda groups, _: groups.delete_group(group_id, answer)
+def _deletion(group_id: str, then: Callable[[DeletableGroupResult], None]) -> GroupEvent:
+    return lambda groups, _: groups.delete_group(group_id, then)

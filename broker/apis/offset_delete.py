@@ -1,4 +1,8 @@
-"""OffsetDelete (47). KIP-496."""
+"""OffsetDelete (47). KIP-496.
+
+Whether the partitions exist and may be read is decided when the request comes, before the deletion: the response has
+the errors of those that the coordinator is not asked for, whatever happens to them until it is committed.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.access import check_group, refused_topics
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
-from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.waiting import Future
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.offsets import (
@@ -22,24 +26,20 @@ if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
 
 
-@api(OffsetDeleteRequest, parts=Parts("topics.partitions"))
-def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> DelayedResponse:
+@api(OffsetDeleteRequest, parts=Parts("topics.partitions"), send_before_close=True)
+async def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """Delete the offsets of partitions that exist and to which no member of the group is subscribed."""
     check_group(ctx, Operation.DELETE, request.group_id)
     response = _split_off_missing(ctx, request)
-    delayed = DelayedResponse(send_before_close=True)
-
-    def answer(decided: OffsetDeleteResponse) -> None:
-        if decided.error_code:
-            delayed.resolve(decided)
-            return
-        _fill_in(response, decided)
-        delayed.resolve(response)
-
+    future: Future[OffsetDeleteResponse] = Future()
     ctx.broker.group_coordinators.handle(
-        request.group_id, lambda groups, _: groups.offsets.delete(request, delayed.guard(answer))
+        request.group_id, lambda groups, _: groups.offsets.delete(request, future.complete)
     )
-    return delayed
+    decided = await future
+    if decided.error_code:
+        return decided
+    _fill_in(response, decided)
+    return response
 
 
 def _split_off_missing(ctx: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
@@ -48,8 +48,8 @@ def _split_off_missing(ctx: RequestContext, request: OffsetDeleteRequest) -> Off
     refused = refused_topics(ctx, Operation.READ, [topic.name for topic in request.topics])
     accepted: list[OffsetDeleteRequestTopic] = []
     for topic in request.topics:
-        found = ctx.broker.image.topic(topic.name)
-        indexes = found.partitions if found is not None and topic.name not in refused else ()
+        image = ctx.broker.image.topic(topic.name)
+        indexes = image.partitions if image is not None and topic.name not in refused else ()
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if topic.name in refused:
             error = ErrorCode.TOPIC_AUTHORIZATION_FAILED

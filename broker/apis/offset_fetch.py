@@ -1,8 +1,12 @@
 """OffsetFetch (9).
 
 v2 all topics, and an error of the whole group; v7 require_stable (KIP-447); v8 several groups (KIP-709); v10 topic ids
-(KIP-848). Groups of which all offsets are requested are answered once and one after the other, in parts; the offsets of
-one group are one part.
+(KIP-848). Answered when what it reports is committed, so that no crash can revoke it (`committed_reads`).
+
+Groups of which all offsets are requested are answered once and one after the other, in parts, and the offsets of one
+group in pieces, between which others are served: each offset is read, with the transactions that are open, in its
+piece. The coordinator must be the same at the end; who may see which topics, the topics' ids, and what is not committed
+yet are looked up then.
 """
 
 from __future__ import annotations
@@ -10,9 +14,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import check_group, refused_as_named, refused_topics
-from barnabas.broker.apis.committed_reads import once_committed
+from barnabas.broker.apis.committed_reads import all_committed, once_committed
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
+from barnabas.broker.waiting import pause
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.offsets import (
@@ -33,10 +38,13 @@ if TYPE_CHECKING:
     from barnabas.broker.waiting import Waiting
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.topic_image import TopicImage
+    from barnabas.coord.groups.coordinator import GroupCoordinator
 
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 FIRST_VERSION_WITH_GROUPS = 8
 FIRST_VERSION_WITH_GROUP_ERROR = 2
+OFFSETS_OF_A_PIECE = 200
+"""Each takes a few microseconds."""
 
 
 def _none_fetched(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:
@@ -66,30 +74,87 @@ def offset_fetch(
     ctx: RequestContext, request: OffsetFetchRequest
 ) -> OffsetFetchResponse | Waiting[OffsetFetchResponse]:
     """The offsets of one group (up to v7) or several, answered when they are committed."""
-    group_ids = [request.group_id, *(group.group_id for group in request.groups)]
-    groups = ctx.broker.group_coordinators
-    uncommitted = groups.uncommitted(group_ids)
-    return once_committed(_fetch(ctx, request), uncommitted, ctx.broker.loop, groups.write_timeout_s)
+    groups = _requested_groups(ctx, request)
+    for group in groups:
+        if group.topics is None:
+            return _fetch_in_pieces(ctx, request, groups)
+    coordinators = ctx.broker.group_coordinators
+    uncommitted = coordinators.uncommitted([group.group_id for group in groups])
+    response = _response(ctx, groups, [_fetch_group(ctx, group, request.require_stable) for group in groups])
+    return once_committed(response, uncommitted, ctx.broker.loop, coordinators.write_timeout_s)
 
 
-def _fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+def _requested_groups(ctx: RequestContext, request: OffsetFetchRequest) -> list[OffsetFetchRequestGroup]:
+    """The groups of a request, in the form of versions with several."""
     if ctx.api_version >= FIRST_VERSION_WITH_GROUPS:
-        return OffsetFetchResponse(
-            groups=[_fetch_group(ctx, group, request.require_stable) for group in request.groups]
-        )
+        return request.groups
     topics = request.topics
-    group = OffsetFetchRequestGroup(
-        group_id=request.group_id,
-        topics=None
-        if topics is None
-        else [OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in topics],
-    )
-    found = _fetch_group(ctx, group, request.require_stable)
-    if found.error_code and ctx.api_version < FIRST_VERSION_WITH_GROUP_ERROR:
-        found.topics = [
-            _no_offsets(topic.name, topic.partition_indexes, found.error_code) for topic in group.topics or ()
+    if topics is None:
+        return [OffsetFetchRequestGroup(group_id=request.group_id, topics=None)]
+    named = [OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in topics]
+    return [OffsetFetchRequestGroup(group_id=request.group_id, topics=named)]
+
+
+async def _fetch_in_pieces(
+    ctx: RequestContext, request: OffsetFetchRequest, groups: list[OffsetFetchRequestGroup]
+) -> OffsetFetchResponse:
+    """The response to a request of all offsets of groups."""
+    coordinators = ctx.broker.group_coordinators
+    read: dict[str, GroupCoordinator] = {}
+    results = []
+    for group in groups:
+        try:
+            if group.topics is None:
+                results.append(await _fetch_all(ctx, group, request.require_stable, read))
+            else:
+                results.append(_fetch_group(ctx, group, request.require_stable))
+        except KafkaError as error:
+            results.append(OffsetFetchResponseGroup(group_id=group.group_id, error_code=int(error.code)))
+    for group_id, coordinator in read.items():
+        if coordinators.coordinator_of(group_id) is not coordinator:  # it has moved, or was loaded again
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+    uncommitted = coordinators.uncommitted([group.group_id for group in groups])
+    await all_committed(uncommitted, ctx.broker.loop, coordinators.write_timeout_s)
+    return _response(ctx, groups, results)
+
+
+async def _fetch_all(
+    ctx: RequestContext, group: OffsetFetchRequestGroup, require_stable: bool, read: dict[str, GroupCoordinator]
+) -> OffsetFetchResponseGroup:
+    """All offsets of a group, from the coordinator that is added to `read`."""
+    check_group(ctx, Operation.DESCRIBE, group.group_id)
+    coordinator = ctx.broker.group_coordinators.coordinator_of(group.group_id)
+    coordinator.offsets.check_fetch(group)
+    read[group.group_id] = coordinator
+    response = OffsetFetchResponseGroup(group_id=group.group_id)
+    steps = coordinator.offsets.fetch_all(group.group_id, require_stable=require_stable)
+    for number, topic in enumerate(steps, 1):
+        if topic is not None:
+            response.topics.append(topic)
+        if number % OFFSETS_OF_A_PIECE == 0:
+            await pause()
+    hidden = refused_topics(ctx, Operation.DESCRIBE, (topic.name for topic in response.topics))
+    if hidden:
+        response.topics = [topic for topic in response.topics if topic.name not in hidden]
+    if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        image = ctx.broker.image
+        response.topics = [topic for topic in response.topics if _set_id(image, topic)]
+    return response
+
+
+def _response(
+    ctx: RequestContext, groups: list[OffsetFetchRequestGroup], results: list[OffsetFetchResponseGroup]
+) -> OffsetFetchResponse:
+    if ctx.api_version >= FIRST_VERSION_WITH_GROUPS:
+        return OffsetFetchResponse(groups=results)
+    (group,), (result,) = groups, results
+    if result.error_code and ctx.api_version < FIRST_VERSION_WITH_GROUP_ERROR:
+        result.topics = [
+            _no_offsets(topic.name, topic.partition_indexes, result.error_code) for topic in group.topics or ()
         ]
-    return OffsetFetchResponse(error_code=found.error_code, topics=[_single_group_topic(one) for one in found.topics])
+    return OffsetFetchResponse(
+        error_code=result.error_code, topics=[_single_group_topic(topic) for topic in result.topics]
+    )
 
 
 def _single_group_topic(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:
@@ -117,50 +182,43 @@ def _fetch_group(ctx: RequestContext, group: OffsetFetchRequestGroup, require_st
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=int(error.code))
     image = ctx.broker.image
     by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    if group.topics is None:
-        response = coordinator.offsets.fetch(group, require_stable=require_stable)
-        hidden = refused_topics(ctx, Operation.DESCRIBE, (topic.name for topic in response.topics))
-        if hidden:
-            response.topics = [topic for topic in response.topics if topic.name not in hidden]
-        if by_id:
-            response.topics = [topic for topic in response.topics if _set_id(image, topic)]
-        return response
+    assert group.topics is not None
     unknown: dict[int, OffsetFetchResponseTopics] = {}
     known = []
     named = [topic.topic_id for topic in group.topics] if by_id else [topic.name for topic in group.topics]
     refused = refused_as_named(ctx, Operation.DESCRIBE, named)
     for position, topic in enumerate(group.topics):
-        found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
-        if by_id and found is None:
+        existing = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
+        if by_id and existing is None:
             code = int(ErrorCode.UNKNOWN_TOPIC_ID)
             unknown[position] = _no_offsets("", topic.partition_indexes, code, topic.topic_id)
         elif refused and (topic.topic_id if by_id else topic.name) in refused:
             code = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             unknown[position] = _no_offsets(topic.name, topic.partition_indexes, code, topic.topic_id)
         else:
-            known.append(_with_name_and_id(topic, found))
+            known.append(_with_name_and_id(topic, existing))
     response = coordinator.offsets.fetch(
         OffsetFetchRequestGroup(group_id=group.group_id, topics=known), require_stable=require_stable
     )
     if unknown and not response.error_code:
-        answers = iter(response.topics)
-        response.topics = [unknown.get(position) or next(answers) for position in range(len(group.topics))]
+        fetched = iter(response.topics)
+        response.topics = [unknown.get(position) or next(fetched) for position in range(len(group.topics))]
     return response
 
 
-def _with_name_and_id(topic: OffsetFetchRequestTopics, found: TopicImage | None) -> OffsetFetchRequestTopics:
+def _with_name_and_id(topic: OffsetFetchRequestTopics, existing: TopicImage | None) -> OffsetFetchRequestTopics:
     """Set name and id of a requested topic that exists, so that offsets of a deleted topic of the name do not match."""
-    if found is not None:
-        topic.name, topic.topic_id = found.name, found.topic_id
+    if existing is not None:
+        topic.name, topic.topic_id = existing.name, existing.topic_id
     return topic
 
 
 def _set_id(image: ClusterImage, topic: OffsetFetchResponseTopics) -> bool:
-    """Set the topic id of an answer; False if the topic that was committed to does not exist any more."""
-    found = image.topic(topic.name)
-    if found is None or topic.topic_id not in (ZERO_UUID, found.topic_id):
+    """Set the topic id of a result; False if the topic that was committed to does not exist any more."""
+    existing = image.topic(topic.name)
+    if existing is None or topic.topic_id not in (ZERO_UUID, existing.topic_id):
         return False
-    topic.topic_id = found.topic_id
+    topic.topic_id = existing.topic_id
     return True
 
 

@@ -13,7 +13,7 @@ from barnabas.broker.apis.group_protocols import needs_share_groups
 from barnabas.broker.apis.group_requests import MAX_MEMBER_ID_LENGTH, client_of
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
-from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.waiting import Future
 from barnabas.coord.groups.modern.members import JOIN_EPOCH
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -22,6 +22,7 @@ from barnabas.wire.messages.share_groups import (
     ShareGroupDescribeResponse,
     ShareGroupDescribeResponseDescribedGroup,
     ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
 )
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 
 
 @api(ShareGroupHeartbeatRequest, needs=needs_share_groups)
-def share_group_heartbeat(ctx: RequestContext, request: ShareGroupHeartbeatRequest) -> DelayedResponse:
+async def share_group_heartbeat(
+    ctx: RequestContext, request: ShareGroupHeartbeatRequest
+) -> ShareGroupHeartbeatResponse:
     """Join, stay in or leave a group; answered when its changes are committed."""
     check_group(ctx, Operation.READ, request.group_id)
     check_topics(ctx, Operation.DESCRIBE, set(request.subscribed_topic_names or ()))
@@ -38,9 +41,9 @@ def share_group_heartbeat(ctx: RequestContext, request: ShareGroupHeartbeatReque
     data = (request.subscribed_topic_names, request.rack_id)
     if request.member_epoch == JOIN_EPOCH or any(data):
         ctx.broker.group_coordinators.admit(request.group_id, request.member_id, *data)
-    delayed = DelayedResponse()
-    ctx.broker.group_coordinators.share_states.heartbeat(request, client_of(ctx), delayed.resolve)
-    return delayed
+    future: Future[ShareGroupHeartbeatResponse] = Future()
+    ctx.broker.group_coordinators.share_states.heartbeat(request, client_of(ctx), future.complete)
+    return await future
 
 
 def _none_described(request: ShareGroupDescribeRequest, error: KafkaError) -> ShareGroupDescribeResponse:

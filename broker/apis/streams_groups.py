@@ -8,7 +8,7 @@ from a Java plug-in and is never available here (`topology_description_status`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import check_group, check_topics
@@ -17,7 +17,7 @@ from barnabas.broker.apis.group_protocols import needs_streams_groups
 from barnabas.broker.apis.group_requests import client_of
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
-from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.waiting import Future
 from barnabas.coord.groups.modern.members import JOIN_EPOCH
 from barnabas.coord.groups.streams.internal_topics import InternalTopic, Status
 from barnabas.coord.security.acls import Operation, ResourceType
@@ -50,42 +50,37 @@ _DESCRIBED_TEXT = "The described group uses topics that the client is not author
 _EXISTS = {int(ErrorCode.NONE), int(ErrorCode.TOPIC_ALREADY_EXISTS)}
 
 
-@api(StreamsGroupHeartbeatRequest, needs=needs_streams_groups)
-def streams_group_heartbeat(ctx: RequestContext, request: StreamsGroupHeartbeatRequest) -> DelayedResponse:
+@api(StreamsGroupHeartbeatRequest, needs=needs_streams_groups, send_before_close=True)
+async def streams_group_heartbeat(
+    ctx: RequestContext, request: StreamsGroupHeartbeatRequest
+) -> StreamsGroupHeartbeatResponse:
     """Join, stay in or leave a group; answered when its changes are committed.
 
     Missing internal topics of the group are created before the response is sent, so the next heartbeat finds them.
+    Which are missing is asked again then: the coordinator may have moved, and other members create them too.
     """
     check_group(ctx, Operation.READ, request.group_id)
     check_topics(ctx, Operation.DESCRIBE, _used_topics(request.topology))
-    delayed = DelayedResponse(send_before_close=True)
-    client = client_of(ctx)
-
-    def answer(response: StreamsGroupHeartbeatResponse) -> None:
-        missing = [one for one in response.status or () if one.status_code == Status.MISSING_INTERNAL_TOPICS]
-        if not missing:
-            delayed.resolve(response)
-            return
-
-        def created(failures: str) -> None:
-            if failures:
-                for status in missing:
-                    status.status_detail += f"; {failures}."
-            delayed.resolve(response)
-
-        _create_missing(ctx, request.group_id, delayed.guard(created))
-
     data = (request.topology, request.client_tags, request.user_endpoint, request.process_id, request.rack_id)
     if request.member_epoch == JOIN_EPOCH or any(data):
         ctx.broker.group_coordinators.admit(request.group_id, request.member_id, *data)
+    future: Future[StreamsGroupHeartbeatResponse] = Future()
+    client = client_of(ctx)
     ctx.broker.group_coordinators.handle(
-        request.group_id, lambda groups, at: groups.streams_groups.heartbeat(request, delayed.guard(answer), client, at)
+        request.group_id, lambda groups, at: groups.streams_groups.heartbeat(request, future.complete, client, at)
     )
-    return delayed
+    response = await future
+    missing = [status for status in response.status or () if status.status_code == Status.MISSING_INTERNAL_TOPICS]
+    if missing:
+        failures = await _create_missing(ctx, request.group_id)
+        if failures:
+            for status in missing:
+                status.status_detail += f"; {failures}."
+    return response
 
 
-def _create_missing(ctx: RequestContext, group_id: str, then: Callable[[str], None]) -> None:
-    """Create the missing internal topics of a group; `then` gets the failures as text, empty if there are none."""
+async def _create_missing(ctx: RequestContext, group_id: str) -> str:
+    """Create the missing internal topics of a group; returns the failures as text, empty if there are none."""
 
     def topics() -> list[CreatableTopic]:
         missing = ctx.broker.group_coordinators.coordinator_of(group_id).streams_groups.missing_topics(group_id)
@@ -93,28 +88,26 @@ def _create_missing(ctx: RequestContext, group_id: str, then: Callable[[str], No
 
     refused = _refused_creations(ctx, [topic.name for topic in topics()])
     if refused:
-        then(f"Unauthorized to CREATE on topics {', '.join(sorted(refused))}")
-        return
-
-    def created(response: CreateTopicsResponse | KafkaError) -> None:
-        if isinstance(response, KafkaError):
-            logger.warning("Cannot create the internal topics of streams group %r: %s", group_id, response)
-            then(f"Creation failed: {response.message or response.code.name}")
-            return
-        failed = [
-            f"{result.name} ({result.error_message or ErrorCode(result.error_code).name})"
-            for result in response.topics
-            if result.error_code not in _EXISTS
-        ]
-        for failure in failed:
-            logger.warning("Cannot create an internal topic of streams group %r: %s", group_id, failure)
-        then(f"Creation failed: {', '.join(failed)}" if failed else "")
-
-    ctx.broker.metadata.create_topics(topics, created)
+        return f"Unauthorized to CREATE on topics {', '.join(sorted(refused))}"
+    future: Future[CreateTopicsResponse] = Future()
+    ctx.broker.metadata.create_topics(topics, future.complete)
+    try:
+        response = await future
+    except KafkaError as error:
+        logger.warning("Cannot create the internal topics of streams group %r: %s", group_id, error)
+        return f"Creation failed: {error.message or error.code.name}"
+    failed = [
+        f"{result.name} ({result.error_message or ErrorCode(result.error_code).name})"
+        for result in response.topics
+        if result.error_code not in _EXISTS
+    ]
+    for failure in failed:
+        logger.warning("Cannot create an internal topic of streams group %r: %s", group_id, failure)
+    return f"Creation failed: {', '.join(failed)}" if failed else ""
 
 
 def _refused_creations(ctx: RequestContext, names: list[str]) -> Collection[str]:
-    """Those of the topics that the member may not have created."""
+    """The topics that the member may not have created."""
     if ctx.is_allowed_on_cluster(Operation.CREATE, logs_denied=False):
         return ()
     return ctx.refused(Operation.CREATE, ResourceType.TOPIC, names)

@@ -21,7 +21,9 @@ from barnabas.wire.messages.offsets import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
     OffsetFetchResponseGroup,
+    OffsetFetchResponseTopics,
 )
+from barnabas.wire.types import ZERO_UUID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
         OffsetDeleteRequest,
         OffsetDeleteRequestTopic,
         OffsetFetchRequestGroup,
-        OffsetFetchResponseTopics,
+        OffsetFetchResponsePartitions,
     )
     from barnabas.wire.types import Uuid
 
@@ -108,26 +110,52 @@ class GroupOffsets:
         With `require_stable`, offsets that open transactions may change are UNSTABLE_OFFSET_COMMIT (KIP-447).
         """
         group_id = request.group_id
-        group = self._groups.get(group_id)
-        if group is not None:
-            try:
-                group.validate_fetch(request.member_id, request.member_epoch)
-            except KafkaError as refused:
-                return OffsetFetchResponseGroup(group_id=group_id, error_code=int(refused.code))
+        try:
+            self.check_fetch(request)
+        except KafkaError as refused:
+            return OffsetFetchResponseGroup(group_id=group_id, error_code=int(refused.code))
         if request.topics is None:
-            found = offsets.fetch_all(self.store, group_id)
+            topics = [topic for topic in self.fetch_all(group_id, require_stable=require_stable) if topic is not None]
         else:
-            found = offsets.fetch(self.store, group_id, request.topics)
-        if require_stable and self.pending:
-            self._mark_unstable(group_id, found)
-        return OffsetFetchResponseGroup(group_id=group_id, topics=found)
+            topics = offsets.fetch(self.store, group_id, request.topics)
+            if require_stable and self.pending:
+                for topic in topics:
+                    topic.partitions = [self._or_unstable(group_id, topic.name, one) for one in topic.partitions]
+        return OffsetFetchResponseGroup(group_id=group_id, topics=topics)
 
-    def _mark_unstable(self, group_id: str, found: list[OffsetFetchResponseTopics]) -> None:
-        for topic in found:
-            for position, partition in enumerate(topic.partitions):
-                index = partition.partition_index
-                if self.pending.has(records.offset_key(group_id, topic.name, index)):
-                    topic.partitions[position] = offsets.unstable(index)
+    def check_fetch(self, request: OffsetFetchRequestGroup) -> None:
+        """KafkaError unless the group, if it exists, gives its offsets to the member."""
+        group = self._groups.get(request.group_id)
+        if group is not None:
+            group.validate_fetch(request.member_id, request.member_epoch)
+
+    def fetch_all(self, group_id: str, *, require_stable: bool) -> Iterator[OffsetFetchResponseTopics | None]:
+        """All offsets of a group, each topic after its last offset; None after each other offset.
+
+        Offsets may be committed and deleted, and transactions begin and end, between two steps: an offset, and whether
+        it is stable, are those of its step.
+        """
+        for name in list(self.store.of_group(group_id)):
+            topic = OffsetFetchResponseTopics(name=name, topic_id=ZERO_UUID, partitions=[])
+            for index in list(self.store.of_group(group_id).get(name, ())):
+                committed = self.store.get(group_id, name, index)
+                if committed is not None:
+                    if topic.topic_id == ZERO_UUID:
+                        topic.topic_id = committed.topic_id
+                    partition = offsets.fetched(index, committed)
+                    topic.partitions.append(
+                        self._or_unstable(group_id, name, partition) if require_stable and self.pending else partition
+                    )
+                yield None
+            if topic.partitions:
+                yield topic
+
+    def _or_unstable(
+        self, group_id: str, topic: str, partition: OffsetFetchResponsePartitions
+    ) -> OffsetFetchResponsePartitions:
+        """The offset of a partition, or UNSTABLE_OFFSET_COMMIT if an open transaction may change it."""
+        index = partition.partition_index
+        return offsets.unstable(index) if self.pending.has(records.offset_key(group_id, topic, index)) else partition
 
     def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
         """The records that remove all offsets of a group, pending ones included."""

@@ -195,7 +195,7 @@ def fetch(store: OffsetStore, group_id: str, topics: list[OffsetFetchRequestTopi
             name=topic.name,
             topic_id=topic.topic_id,
             partitions=[
-                _fetched(partition, store.get(group_id, topic.name, partition, topic.topic_id))
+                fetched(partition, store.get(group_id, topic.name, partition, topic.topic_id))
                 for partition in topic.partition_indexes
             ],
         )
@@ -203,22 +203,8 @@ def fetch(store: OffsetStore, group_id: str, topics: list[OffsetFetchRequestTopi
     ]
 
 
-def fetch_all(store: OffsetStore, group_id: str) -> list[OffsetFetchResponseTopics]:
-    """All offsets of the group, with the topic ids of their commits."""
-    found = []
-    for topic, values in store.of_group(group_id).items():
-        committed = [decoded(value) for value in values.values()]
-        found.append(
-            OffsetFetchResponseTopics(
-                name=topic,
-                topic_id=next((one.topic_id for one in committed if one.topic_id != ZERO_UUID), ZERO_UUID),
-                partitions=list(map(_fetched, values, committed)),
-            )
-        )
-    return found
-
-
-def _fetched(partition: int, committed: CommittedOffset | None) -> OffsetFetchResponsePartitions:
+def fetched(partition: int, committed: CommittedOffset | None) -> OffsetFetchResponsePartitions:
+    """The response for the offset of a partition."""
     if committed is None:
         return OffsetFetchResponsePartitions(partition_index=partition, committed_offset=NO_OFFSET, metadata="")
     return OffsetFetchResponsePartitions(
