@@ -1,4 +1,8 @@
-"""ShareAcknowledge (79): acknowledgements of the records of a share group (KIP-932). v2 renewal of locks (KIP-1222)."""
+"""ShareAcknowledge (79): acknowledgements of the records of a share group (KIP-932). v2 renewal of locks (KIP-1222).
+
+Answered once the acknowledgements are committed; the last request of a session then also releases its records. The
+leaders that are named to the client, and the lock duration of the group, are looked up after that.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,14 @@ from barnabas.broker.apis.group_protocols import needs_share_groups
 from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.share_acknowledgements import (
     FIRST_VERSION_WITH_RENEWAL,
-    Errors,
+    MOVED,
     acknowledge,
     check_access,
     checked_ids,
     end_session,
     lock_timeout_ms,
+    name_leaders,
 )
-from barnabas.broker.apis.share_leaders import MOVED, name_leaders
-from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.sharing.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, SharedPartition
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.share_groups import (
@@ -31,8 +34,8 @@ if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
 
 
-@api(ShareAcknowledgeRequest, needs=needs_share_groups)
-def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> DelayedResponse:
+@api(ShareAcknowledgeRequest, needs=needs_share_groups, send_before_close=True)
+async def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> ShareAcknowledgeResponse:
     """Apply acknowledgements; answered once they are committed."""
     group_id, member_id = checked_ids(request)
     check_access(ctx, group_id, ())
@@ -46,33 +49,21 @@ def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeRequest) -> 
         for partition in topic.partitions
     ]
     check_access(ctx, group_id, (partition for partition, _ in acknowledgements))
-    delayed = DelayedResponse(send_before_close=True)
-
-    def acknowledged(errors: Errors) -> None:
-        if request.share_session_epoch == FINAL_EPOCH:
-            end_session(broker, session, delayed.guard(lambda: respond(errors)))
-        else:
-            respond(errors)
-
-    def respond(errors: Errors) -> None:
-        topics: dict[bytes, ShareAcknowledgeTopicResponse] = {}
-        moved = []
-        for shared, error in errors.items():
-            topic_id, index = shared
-            topic = topics.setdefault(topic_id, ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=[]))
-            data = ShareAcknowledgeResponsePartitionData(partition_index=index, error_code=int(error))
-            topic.partitions.append(data)
-            if error in MOVED:
-                moved.append((shared, data))
-        delayed.resolve(
-            ShareAcknowledgeResponse(
-                acquisition_lock_timeout_ms=lock_timeout_ms(broker, session),
-                responses=list(topics.values()),
-                node_endpoints=name_leaders(ctx, moved, ShareAcknowledgeResponseNodeEndpoint),
-            )
-        )
-
     may_renew = ctx.api_version >= FIRST_VERSION_WITH_RENEWAL and request.is_renew_ack
-    then = delayed.guard(acknowledged)
-    acknowledge(broker, session, acknowledgements, then, may_renew=may_renew, refused=ctx.refused_topics)
-    return delayed
+    errors = await acknowledge(broker, session, acknowledgements, may_renew=may_renew, refused=ctx.refused_topics)
+    if request.share_session_epoch == FINAL_EPOCH:
+        await end_session(broker, session)
+    topics: dict[bytes, ShareAcknowledgeTopicResponse] = {}
+    moved = []
+    for shared, error in errors.items():
+        topic_id, index = shared
+        topic = topics.setdefault(topic_id, ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=[]))
+        data = ShareAcknowledgeResponsePartitionData(partition_index=index, error_code=int(error))
+        topic.partitions.append(data)
+        if error in MOVED:
+            moved.append((shared, data))
+    return ShareAcknowledgeResponse(
+        acquisition_lock_timeout_ms=lock_timeout_ms(broker, session),
+        responses=list(topics.values()),
+        node_endpoints=name_leaders(ctx, moved, ShareAcknowledgeResponseNodeEndpoint),
+    )

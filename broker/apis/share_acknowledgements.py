@@ -1,14 +1,19 @@
-"""What ShareFetch and ShareAcknowledge share: acknowledging records, closing sessions (KIP-932)."""
+"""What ShareFetch and ShareAcknowledge share: acknowledging records, closing sessions, naming leaders (KIP-932).
+
+With NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH the client learns leader, epoch and address of a partition that this
+broker does not lead, and need not ask for metadata first (as KIP-951 for Fetch).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.apis.access import check_group, refused_as_named
 from barnabas.broker.apis.group_requests import MAX_MEMBER_ID_LENGTH
 from barnabas.broker.sharing.share_sessions import SharedPartition, ShareSession
+from barnabas.broker.waiting import Future
 from barnabas.coord.security.acls import Operation
 from barnabas.coord.share_partitions.acknowledgement import BatchFields, acknowledgements
 from barnabas.coord.share_state.key import SharePartitionKey
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
     from barnabas.wire.messages.share_groups import ShareAcknowledgeRequest, ShareFetchRequest
 
 FIRST_VERSION_WITH_RENEWAL = 2
+MOVED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 Acknowledged = tuple[SharedPartition, Sequence[BatchFields]]
 Errors = dict[SharedPartition, ErrorCode]
@@ -34,7 +40,7 @@ def checked_ids(request: ShareFetchRequest | ShareAcknowledgeRequest) -> tuple[s
 
 
 def check_access(ctx: RequestContext, group_id: str, partitions: Iterable[SharedPartition]) -> None:
-    """KafkaError if the member may not read in the group; sets `ctx.refused_topics` to those that it may not read."""
+    """KafkaError if the member may not read in the group; sets `ctx.refused_topics`, which it may not read."""
     if ctx.broker.authorizer is not None:
         check_group(ctx, Operation.READ, group_id)
         ctx.refused_topics = refused_as_named(ctx, Operation.READ, [shared.topic_id for shared in partitions])
@@ -44,24 +50,24 @@ def acknowledge(
     broker: Broker,
     session: ShareSession,
     acknowledged: Sequence[Acknowledged],
-    then: Callable[[Errors], None],
     *,
     may_renew: bool,
     refused: Collection[bytes | str] = (),
-) -> None:
-    """Apply a member's acknowledgements; `then` gets the error of each partition once all are committed.
+) -> Future[Errors]:
+    """Apply a member's acknowledgements; the result is the error of each partition, once all are committed.
 
-    Those of the topics in `refused`, which the member may not read, are not applied.
+    Nothing is applied to the topics in `refused`, which the member may not read.
     """
+    all_settled: Future[Errors] = Future()
     errors: Errors = {}
-    open_count = 1  # for this call, so that `then` is not called before its end
+    open_count = 1  # for this call, so that the result has all partitions
 
     def settled(partition: SharedPartition, error: ErrorCode) -> None:
         nonlocal open_count
         errors[partition] = error
         open_count -= 1
         if not open_count:
-            then(errors)
+            all_settled.complete(errors)
 
     for partition, batches in acknowledged:
         settle = partial(settled, partition)
@@ -69,20 +75,21 @@ def acknowledge(
         try:
             if partition.topic_id in refused:
                 raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            found = acknowledgements(batches, may_renew=may_renew)
+            applied = acknowledgements(batches, may_renew=may_renew)
             live = broker.share_partitions.find(SharePartitionKey(session.group_id, *partition))
             if live is None:
                 raise _not_served(broker, partition)
-            live.acknowledge(session.member_id, found, settle)
+            live.acknowledge(session.member_id, applied, settle)
         except KafkaError as error:
             settle(error.code)
     open_count -= 1
     if not open_count:
-        then(errors)
+        all_settled.complete(errors)
+    return all_settled
 
 
 def _not_served(broker: Broker, partition: SharedPartition) -> KafkaError:
-    """Why a share partition is not here: its leader is another broker, or nobody has fetched from it."""
+    """Why a share partition is not here: its leader is another broker, or no member has fetched from it."""
     try:
         broker.partitions.get_leader_by_id(partition.topic_id, partition.partition)
     except KafkaError as error:
@@ -91,12 +98,37 @@ def _not_served(broker: Broker, partition: SharedPartition) -> KafkaError:
     return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def end_session(broker: Broker, session: ShareSession, then: Callable[[], None]) -> None:
-    """Close a session and release the member's records; `then` is called once that is written."""
+async def end_session(broker: Broker, session: ShareSession) -> None:
+    """Close a session and release the member's records; wait until that is written."""
     broker.share_partitions.sessions.close(session)
-    broker.share_partitions.release(session, then)
+    released: Future[None] = Future()
+    broker.share_partitions.release(session, released.complete)
+    await released
 
 
 def lock_timeout_ms(broker: Broker, session: ShareSession) -> int:
     """The duration of the acquisition locks of a session's group."""
     return broker.group_configs(session.group_id).share_record_lock_duration_ms
+
+
+def name_leaders(
+    ctx: RequestContext,
+    moved: Iterable[tuple[SharedPartition, Any]],
+    node_endpoint: Callable[..., Any],
+) -> list[Any]:
+    """Set the current leader of the results in `moved`; returns the addresses of these leaders."""
+    leaders = set()
+    for (topic_id, index), result in moved:
+        topic = ctx.broker.image.topic_by_id(topic_id)
+        partition = None if topic is None else topic.partitions.get(index)
+        if partition is not None and partition.leader >= 0:
+            result.current_leader.leader_id = partition.leader
+            result.current_leader.leader_epoch = partition.leader_epoch
+            leaders.add(partition.leader)
+    if not leaders:
+        return []
+    return [
+        node_endpoint(node_id=node_id, host=host, port=port, rack=rack)
+        for node_id, host, port, rack in ctx.broker.endpoints(ctx)
+        if node_id in leaders
+    ]

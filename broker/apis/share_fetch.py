@@ -3,31 +3,36 @@
 v1 max records and batch size; v2 acquire modes (KIP-1206) and renewal of locks (KIP-1222). Acknowledgements are applied
 before records are acquired. The response has the errors of both for each partition, and is sent once the
 acknowledgements are committed. A fetch that finds less than `min_bytes` waits until records are appended or released, a
-lock expires, or `max_wait_ms` is over.
+lock expires, or `max_wait_ms` is over (Kafka's `DelayedShareFetch`). What a lookup lacks in the page cache a thread
+reads first; after that the attempt is made in any case.
+
+Each attempt finds the partitions of the session again (`ShareFetchPlan`): leader, topic id, log and delivery state are
+those of its time. As in Kafka, the topics that the member may read are those of the time of the request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.group_protocols import needs_share_groups
 from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.share_acknowledgements import (
     FIRST_VERSION_WITH_RENEWAL,
+    MOVED,
     Errors,
     acknowledge,
     check_access,
     checked_ids,
     end_session,
     lock_timeout_ms,
+    name_leaders,
 )
-from barnabas.broker.apis.share_leaders import MOVED, name_leaders
 from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
-from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.broker.sharing.delayed_share_fetch import DelayedShareFetch
-from barnabas.broker.sharing.share_fetch_plan import ShareFetchPlan
+from barnabas.broker.sharing.share_fetch_plan import Answers, ShareFetchPlan
 from barnabas.broker.sharing.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, SharedPartition, ShareSession
+from barnabas.broker.waiting import Future, in_thread, sleep_until
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.share_groups import (
     ShareFetchableTopicResponse,
@@ -39,10 +44,12 @@ from barnabas.wire.messages.share_groups import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
+    from barnabas.broker.sharing.live_share_partition import LiveSharePartition
+    from barnabas.broker.steps import StepRunner
 
 
 @api(ShareFetchRequest, needs=needs_share_groups)
-def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> ShareFetchResponse | DelayedResponse:
+async def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> ShareFetchResponse:
     """Apply acknowledgements, then acquire records, now or once there are enough."""
     group_id, member_id = checked_ids(request)
     check_access(ctx, group_id, ())
@@ -58,22 +65,29 @@ def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> ShareFetchRe
         for partition in topic.partitions
         if partition.acknowledgement_batches
     ]
+    deadline = ctx.now + max(0, request.max_wait_ms) / 1000
     try:
         session = _session(ctx, request, group_id, member_id, has_acknowledgements=bool(acknowledgements))
     except KafkaError as error:
-        if error.code is not ErrorCode.SHARE_SESSION_LIMIT_REACHED:
-            raise
-        return _fail_later(ctx, request.max_wait_ms, error)
+        if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
+            await sleep_until(ctx.broker.loop.timers, deadline)  # the member would retry immediately
+        raise
     check_access(ctx, group_id, (*session.partitions, *(partition for partition, _ in acknowledgements)))
-    responder = _ShareFetchResponder(ctx, request, session)
-    guard = responder.delayed.guard
-    then = guard(responder.acknowledged)
-    acknowledge(ctx.broker, session, acknowledgements, then, may_renew=may_renew, refused=ctx.refused_topics)
-    if may_renew or request.share_session_epoch == FINAL_EPOCH:
-        responder.fetched([])
-    else:
-        responder.fetch()
-    return responder.outcome()
+    acknowledged = acknowledge(ctx.broker, session, acknowledgements, may_renew=may_renew, refused=ctx.refused_topics)
+    fetched: Answers = []
+    if not may_renew and request.share_session_epoch != FINAL_EPOCH:
+        plan = ShareFetchPlan(
+            ctx.broker.share_partitions, session, request, ctx.broker.config[FETCH_MAX_BYTES], ctx.refused_topics
+        )
+        is_last = request.max_wait_ms <= 0 or ctx.broker.is_stopping
+        records = plan.acquire(is_last=is_last)
+        if records is None:
+            records = await _acquire_later(ctx, plan, ctx.now if ctx.broker.is_stopping else deadline)
+        fetched = records
+    errors = await acknowledged
+    if request.share_session_epoch == FINAL_EPOCH:
+        await end_session(ctx.broker, session)
+    return _response(ctx, session, fetched, errors)
 
 
 def _session(
@@ -99,99 +113,83 @@ def _session(
     return session
 
 
-def _fail_later(ctx: RequestContext, max_wait_ms: int, error: KafkaError) -> DelayedResponse:
-    """Answer with `error` after the member's maximum wait, because it retries immediately."""
-    delayed = DelayedResponse()
-    timer = ctx.broker.loop.timers.at(
-        ctx.now + max(0, max_wait_ms) / 1000, lambda: delayed.fail(error.code, error.message)
+async def _acquire_later(ctx: RequestContext, plan: ShareFetchPlan, deadline: float) -> Answers:
+    """Try again when a partition may have records, and for the last time at the deadline."""
+    loop, runner = ctx.broker.loop, ctx.broker.runner
+    change: Future[None] = Future()
+    is_last = False
+    watched: set[LiveSharePartition] = set()
+
+    def wake() -> None:
+        change.complete()
+
+    def expire() -> None:
+        nonlocal is_last
+        is_last = True
+        change.complete()
+
+    timer = loop.timers.at(deadline, expire)
+    records: Answers | None = None
+    try:
+        while records is None:
+            if not watched or any(live.is_closed for live in watched):  # which were loaded again
+                for live in plan.partitions():
+                    watched.add(live)
+                    live.waiters[wake] = wake
+            was_read = bool(plan.cold)
+            if was_read:
+                await _read(runner, plan.cold)
+            else:
+                await change
+            change = Future()
+            records = plan.acquire(is_last=is_last, may_wait=was_read)
+        return records
+    finally:
+        timer.cancel()
+        for live in watched:
+            live.waiters.pop(wake, None)
+
+
+async def _read(runner: StepRunner, lookups: Sequence[Callable[[], None]]) -> None:
+    """Have a thread read what lookups need; an error is found again when records are acquired, and reported there."""
+
+    def read_from_disk() -> None:
+        for lookup in lookups:
+            lookup()
+
+    with suppress(Exception):
+        await in_thread(runner, read_from_disk)
+
+
+def _response(ctx: RequestContext, session: ShareSession, fetched: Answers, errors: Errors) -> ShareFetchResponse:
+    partitions = dict(fetched)
+    for partition, error in errors.items():
+        data = partitions.get(partition)
+        if data is None:
+            data = partitions[partition] = ShareFetchResponsePartitionData(
+                partition_index=partition.partition, records=b""
+            )
+        data.acknowledge_error_code = int(error)
+    response = ShareFetchResponse(
+        acquisition_lock_timeout_ms=lock_timeout_ms(ctx.broker, session),
+        responses=_by_topic(partitions.items()),
     )
-    delayed.on_cancel = timer.cancel
-    return delayed
-
-
-class _ShareFetchResponder:
-    """The response to ShareFetch: sent once the acknowledgements are committed and the fetch is done."""
-
-    def __init__(self, ctx: RequestContext, request: ShareFetchRequest, session: ShareSession) -> None:
-        self._ctx = ctx
-        self._request = request
-        self._session = session
-        self._errors: Errors | None = None
-        self._fetched: Sequence[tuple[SharedPartition, ShareFetchResponsePartitionData]] | None = None
-        self._response: ShareFetchResponse | None = None
-        self._wait: DelayedShareFetch | None = None
-        self.delayed = DelayedResponse(on_cancel=self._cancel)
-
-    def acknowledged(self, errors: Errors) -> None:
-        """The acknowledgements are committed, or rejected."""
-        if self._request.share_session_epoch == FINAL_EPOCH:
-            then = self.delayed.guard(lambda: self._set_errors(errors))
-            end_session(self._ctx.broker, self._session, then)
-        else:
-            self._set_errors(errors)
-
-    def _set_errors(self, errors: Errors) -> None:
-        self._errors = errors
-        self._finish()
-
-    def fetch(self) -> None:
-        """Acquire records, or wait for some."""
-        ctx, request = self._ctx, self._request
-        broker = ctx.broker
-        max_bytes = broker.config[FETCH_MAX_BYTES]
-        plan = ShareFetchPlan(broker.share_partitions, self._session, request, max_bytes, ctx.refused_topics)
-        partitions = plan.acquire(is_last=request.max_wait_ms <= 0 or broker.is_stopping)
-        if partitions is not None:
-            self.fetched(partitions)
-            return
-        deadline = ctx.now + (0 if broker.is_stopping else max(0, request.max_wait_ms)) / 1000
-        parts = (broker.loop.timers, broker.runner, deadline, self.fetched, self.delayed)
-        self._wait = DelayedShareFetch(plan, *parts)
-
-    def fetched(self, partitions: Sequence[tuple[SharedPartition, ShareFetchResponsePartitionData]]) -> None:
-        """The fetch is done: `partitions` have records or an error."""
-        self._fetched = partitions
-        self._finish()
-
-    def outcome(self) -> ShareFetchResponse | DelayedResponse:
-        """The response, or a delayed response."""
-        return self.delayed if self._response is None else self._response
-
-    def _cancel(self) -> None:
-        if self._wait is not None:
-            self._wait.cancel()
-
-    def _finish(self) -> None:
-        if self._errors is None or self._fetched is None:
-            return
-        partitions = dict(self._fetched)
-        for partition, error in self._errors.items():
-            data = partitions.get(partition)
-            if data is None:
-                data = partitions[partition] = ShareFetchResponsePartitionData(
-                    partition_index=partition.partition, records=b""
-                )
-            data.acknowledge_error_code = int(error)
-        self._response = ShareFetchResponse(
-            acquisition_lock_timeout_ms=lock_timeout_ms(self._ctx.broker, self._session),
-            responses=_by_topic(partitions.items()),
-        )
-        moved = [
-            (shared, data)
-            for shared, data in partitions.items()
-            if (data.error_code or data.acknowledge_error_code)
-            and (data.error_code in MOVED or data.acknowledge_error_code in MOVED)
-        ]
-        if moved:
-            self._response.node_endpoints = name_leaders(self._ctx, moved, ShareFetchResponseNodeEndpoint)
-        self.delayed.resolve(self._response)
+    moved = [
+        (shared, data)
+        for shared, data in partitions.items()
+        if (data.error_code or data.acknowledge_error_code)
+        and (data.error_code in MOVED or data.acknowledge_error_code in MOVED)
+    ]
+    if moved:
+        response.node_endpoints = name_leaders(ctx, moved, ShareFetchResponseNodeEndpoint)
+    return response
 
 
 def _by_topic(
-    answers: Iterable[tuple[SharedPartition, ShareFetchResponsePartitionData]],
+    partitions: Iterable[tuple[SharedPartition, ShareFetchResponsePartitionData]],
 ) -> list[ShareFetchableTopicResponse]:
     topics: dict[bytes, ShareFetchableTopicResponse] = {}
-    for (topic_id, _), data in answers:
+    for (topic_id, _), data in partitions:
         topic = topics.get(topic_id)
         if topic is None:
             topic = topics[topic_id] = ShareFetchableTopicResponse(topic_id=topic_id, partitions=[])

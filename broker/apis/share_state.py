@@ -2,18 +2,20 @@
 WriteShareGroupState (85), DeleteShareGroupState (86), ReadShareGroupStateSummary (87).
 
 Brokers send these requests; the parts of this broker call `broker.coordinators.share_coordinators` directly. Each
-partition of a request is handled on its own. As in Kafka, a request without a group, topics or partitions gets an empty
-response. Write v1 and Summary v1 have the number of delivered records (KIP-1226).
+partition of a request is handled on its own, by the coordinator that it has then. As in Kafka, a request without a
+group, topics or partitions gets an empty response. Write v1 and Summary v1 have the number of delivered records
+(KIP-1226).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
-from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.waiting import Future
 from barnabas.coord.security.acls import Operation
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.messages.share_state import (
@@ -41,14 +43,15 @@ from barnabas.wire.messages.share_state import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
+    from barnabas.broker.waiting import Waiting
     from barnabas.wire.errors import KafkaError
     from barnabas.wire.schema import Message
     from barnabas.wire.types import Uuid
 
 _PARTS = Parts("topics.partitions", "results.partitions", size=30)
 
-Answer = Callable[[Any], None]
-Send = Callable[[SharePartitionKey, Any, Answer], None]
+Then = Callable[[Any], None]
+Send = Callable[[SharePartitionKey, Any, Then], None]
 
 
 class _Topic(Protocol):
@@ -74,8 +77,10 @@ def _failed_with(
             topic_result(
                 topic_id=topic.topic_id,
                 partitions=[
-                    partition_result(partition=one.partition, error_code=int(error.code), error_message=error.message)
-                    for one in topic.partitions
+                    partition_result(
+                        partition=partition.partition, error_code=int(error.code), error_message=error.message
+                    )
+                    for partition in topic.partitions
                 ],
             )
             for topic in request.topics
@@ -93,7 +98,7 @@ def _failed_with(
         InitializeShareGroupStateResponse, InitializeStateResult, InitializeShareGroupStateResponsePartitionResult
     ),
 )
-def initialize_state(ctx: RequestContext, request: InitializeShareGroupStateRequest) -> DelayedResponse:
+def initialize_state(ctx: RequestContext, request: InitializeShareGroupStateRequest) -> Waiting[Message]:
     """Initialize share partitions."""
     response = InitializeShareGroupStateResponse()
     return _gather(request, response, InitializeStateResult, ctx.broker.share_coordinators.initialize)
@@ -105,7 +110,7 @@ def initialize_state(ctx: RequestContext, request: InitializeShareGroupStateRequ
     requires=Operation.CLUSTER_ACTION,
     on_error=_failed_with(ReadShareGroupStateResponse, ReadStateResult, ReadShareGroupStateResponsePartitionResult),
 )
-def read_state(ctx: RequestContext, request: ReadShareGroupStateRequest) -> DelayedResponse:
+def read_state(ctx: RequestContext, request: ReadShareGroupStateRequest) -> Waiting[Message]:
     """Read the whole state of share partitions."""
     return _gather(request, ReadShareGroupStateResponse(), ReadStateResult, ctx.broker.share_coordinators.read)
 
@@ -116,7 +121,7 @@ def read_state(ctx: RequestContext, request: ReadShareGroupStateRequest) -> Dela
     requires=Operation.CLUSTER_ACTION,
     on_error=_failed_with(WriteShareGroupStateResponse, WriteStateResult, WriteShareGroupStateResponsePartitionResult),
 )
-def write_state(ctx: RequestContext, request: WriteShareGroupStateRequest) -> DelayedResponse:
+def write_state(ctx: RequestContext, request: WriteShareGroupStateRequest) -> Waiting[Message]:
     """Write delivery states of records."""
     return _gather(request, WriteShareGroupStateResponse(), WriteStateResult, ctx.broker.share_coordinators.write)
 
@@ -129,12 +134,12 @@ def write_state(ctx: RequestContext, request: WriteShareGroupStateRequest) -> De
         DeleteShareGroupStateResponse, DeleteStateResult, DeleteShareGroupStateResponsePartitionResult
     ),
 )
-def delete_state(ctx: RequestContext, request: DeleteShareGroupStateRequest) -> DelayedResponse:
+def delete_state(ctx: RequestContext, request: DeleteShareGroupStateRequest) -> Waiting[Message]:
     """Delete the state of share partitions."""
     shares = ctx.broker.share_coordinators
 
-    def send(key: SharePartitionKey, _request: Any, answer: Answer) -> None:
-        shares.delete(key, answer)
+    def send(key: SharePartitionKey, _request: Any, then: Then) -> None:
+        shares.delete(key, then)
 
     return _gather(request, DeleteShareGroupStateResponse(), DeleteStateResult, send)
 
@@ -147,39 +152,36 @@ def delete_state(ctx: RequestContext, request: DeleteShareGroupStateRequest) -> 
         ReadShareGroupStateSummaryResponse, ReadStateSummaryResult, ReadShareGroupStateSummaryResponsePartitionResult
     ),
 )
-def read_summary(ctx: RequestContext, request: ReadShareGroupStateSummaryRequest) -> DelayedResponse:
+def read_summary(ctx: RequestContext, request: ReadShareGroupStateSummaryRequest) -> Waiting[Message]:
     """Read the start offsets and epochs of share partitions."""
     shares = ctx.broker.share_coordinators
 
-    def send(key: SharePartitionKey, _request: Any, answer: Answer) -> None:
-        shares.read_summary(key, answer)
+    def send(key: SharePartitionKey, _request: Any, then: Then) -> None:
+        shares.read_summary(key, then)
 
     return _gather(request, ReadShareGroupStateSummaryResponse(), ReadStateSummaryResult, send)
 
 
-def _gather(request: _Request, response: Message, topic_result: Callable[..., Any], send: Send) -> DelayedResponse:
-    """Send a request for each partition; answer when all have been answered, in the order of the request."""
-    delayed = DelayedResponse(send_before_close=True)
+async def _gather(request: _Request, response: Message, topic_result: Callable[..., Any], send: Send) -> Message:
+    """Send a request for each partition; the response has the results in the order of the request."""
     topics = request.topics
     if not request.group_id or not topics or not all(topic.partitions for topic in topics):
-        delayed.resolve(response)
-        return delayed
+        return response
     missing = sum(len(topic.partitions) for topic in topics)
     results = [topic_result(topic_id=topic.topic_id, partitions=[None] * len(topic.partitions)) for topic in topics]
     response.results = results  # type: ignore[attr-defined]  # each of the five has it
+    done: Future[None] = Future()
 
-    def answer_into(answers: list[Any], index: int) -> Answer:
-        def answer(result: Any) -> None:
-            nonlocal missing
-            answers[index] = result
-            missing -= 1
-            if not missing:
-                delayed.resolve(response)
-
-        return delayed.guard(answer)
+    def decided(partitions: list[Any], index: int, result: Any) -> None:
+        nonlocal missing
+        partitions[index] = result
+        missing -= 1
+        if not missing:
+            done.complete()
 
     for topic, result in zip(topics, results, strict=True):
         for index, partition in enumerate(topic.partitions):
             key = SharePartitionKey(request.group_id, topic.topic_id, partition.partition)
-            send(key, partition, answer_into(result.partitions, index))
-    return delayed
+            send(key, partition, partial(decided, result.partitions, index))
+    await done
+    return response

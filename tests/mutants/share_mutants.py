@@ -109,9 +109,9 @@ SHARE = (
     ),
     Mutant(
         "records-acquired-for-a-client-that-has-gone",
-        "broker/sharing/delayed_share_fetch.py",
-        "        if not self._is_over:\n",
-        "        if True:\n",
+        "broker/waiting.py",
+        "        work, self._coroutine, self._then = self._coroutine, None, _ignore\n",
+        "        work, self._then = None, _ignore\n",
         "tests/broker/share/test_cold_share_fetch.py::test_a_client_may_disconnect_meanwhile",
     ),
 )
