@@ -34,10 +34,10 @@ def parse_auto_offset_reset(text: str) -> AutoOffsetReset:
 
 def _parse_duration_ms(text: str) -> int:
     """A duration as Java's `Duration.parse` reads it, 0 or more; ValueError when it cannot."""
-    found = _DURATION.fullmatch(text)
-    if found is None or text.upper().endswith(("P", "T")):
+    match = _DURATION.fullmatch(text)
+    if match is None or text.upper().endswith(("P", "T")):
         raise ValueError(f"{text!r} is not a duration")
-    sign, days, _, hours, minutes, seconds, fraction = found.groups()
+    sign, days, _, hours, minutes, seconds, fraction = match.groups()
     milliseconds = ((int(days or 0) * 24 + int(hours or 0)) * 60 + int(minutes or 0)) * 60_000
     part_ms = int((fraction or "").ljust(9, "0")) // 1_000_000
     milliseconds += int(seconds or 0) * 1000 + (-part_ms if (seconds or "").startswith("-") else part_ms)

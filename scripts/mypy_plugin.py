@@ -13,7 +13,7 @@ from mypy.options import Options
 from mypy.plugin import Plugin
 
 LIBRARIES = ("pydantic", "pyspark")
-LEFT_OUT = ("barnabas.pipeline.*", "barnabas.cli.pipeline")
+LEFT_OUT = ("barnabas.spark.*", "barnabas.cli.pipeline")
 
 
 class WithoutPipeline(Plugin):

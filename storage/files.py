@@ -282,8 +282,8 @@ class Files:
 
     def volume(self, path: str) -> tuple[int, int]:
         """(size, free) in bytes of the volume that holds a directory."""
-        found = os.statvfs(path)
-        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+        status = os.statvfs(path)
+        return status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize
 
     def modified_ms(self, path: str) -> int:
         """When a file was last written, in milliseconds of the wall clock."""

@@ -311,17 +311,17 @@ class Log(LocalLog):
 
         KafkaError(KAFKA_STORAGE_ERROR) when the disk failed.
         """
-        found: list[AbortedTransaction] = []
+        aborted: list[AbortedTransaction] = []
         try:
             for segment in self.segments.from_offset(start_offset):
-                if segment.has_txn_index and segment.txn_index.collect(start_offset, end_offset, found):
+                if segment.has_txn_index and segment.txn_index.collect(start_offset, end_offset, aborted):
                     break
         except DamagedLog as damage:
             self._report(damage)
             raise
         except OSError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot read {self.directory}: {error}") from error
-        return found
+        return aborted
 
     def offset_for_timestamp(
         self, timestamp: int, budget: timestamps.LookupBudget | None = None

@@ -8,7 +8,7 @@ as clients' tests expect. Source: Kafka 4.4 `ConfigDef`.
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -66,7 +66,7 @@ class ConfigKey(Generic[T_co]):
         importance: str,
         dynamic: str,
         doc: str,
-        used: bool,
+        used: bool = True,
         synonyms: tuple[tuple[str, int], ...] = (),
         required: bool = False,
     ) -> None:
@@ -227,67 +227,62 @@ S = TypeVar("S", str, str | None)
 L = TypeVar("L", tuple[str, ...], tuple[str, ...] | None)
 
 
-def boolean(
-    name: str, default: bool, importance: str, doc: str, *, dynamic: str = READ_ONLY, used: bool = False
-) -> ConfigKey[bool]:
+def boolean(name: str, default: bool, importance: str, doc: str, *, dynamic: str = READ_ONLY) -> ConfigKey[bool]:
     """Declare a BOOLEAN key."""
-    return ConfigKey(BOOLEAN, name, default, "", importance, dynamic, doc, used)
+    return ConfigKey(BOOLEAN, name, default, "", importance, dynamic, doc)
 
 
 def short(
-    name: str, default: int, valid: str, importance: str, doc: str, *, dynamic: str = READ_ONLY, used: bool = False
+    name: str, default: int, valid: str, importance: str, doc: str, *, dynamic: str = READ_ONLY
 ) -> ConfigKey[int]:
     """Declare a SHORT key."""
-    return ConfigKey(SHORT, name, default, valid, importance, dynamic, doc, used)
+    return ConfigKey(SHORT, name, default, valid, importance, dynamic, doc)
 
 
-def integer(
-    name: str, default: N, valid: str, importance: str, doc: str, *, dynamic: str = READ_ONLY, used: bool = False
-) -> ConfigKey[N]:
+def integer(name: str, default: N, valid: str, importance: str, doc: str, *, dynamic: str = READ_ONLY) -> ConfigKey[N]:
     """Declare an INT key."""
-    return ConfigKey(INT, name, default, valid, importance, dynamic, doc, used)
+    return ConfigKey(INT, name, default, valid, importance, dynamic, doc)
 
 
-def long(
-    name: str, default: N, valid: str, importance: str, doc: str, *, dynamic: str = READ_ONLY, used: bool = False
-) -> ConfigKey[N]:
+def long(name: str, default: N, valid: str, importance: str, doc: str, *, dynamic: str = READ_ONLY) -> ConfigKey[N]:
     """Declare a LONG key."""
-    return ConfigKey(LONG, name, default, valid, importance, dynamic, doc, used)
+    return ConfigKey(LONG, name, default, valid, importance, dynamic, doc)
 
 
 def double(
-    name: str, default: float, valid: str, importance: str, doc: str, *, dynamic: str = READ_ONLY, used: bool = False
+    name: str, default: float, valid: str, importance: str, doc: str, *, dynamic: str = READ_ONLY
 ) -> ConfigKey[float]:
     """Declare a DOUBLE key."""
-    return ConfigKey(DOUBLE, name, default, valid, importance, dynamic, doc, used)
+    return ConfigKey(DOUBLE, name, default, valid, importance, dynamic, doc)
 
 
-def string(
-    name: str, default: S, valid: str, importance: str, doc: str, *, dynamic: str = READ_ONLY, used: bool = False
-) -> ConfigKey[S]:
+def string(name: str, default: S, valid: str, importance: str, doc: str, *, dynamic: str = READ_ONLY) -> ConfigKey[S]:
     """Declare a STRING key."""
-    return ConfigKey(STRING, name, default, valid, importance, dynamic, doc, used)
+    return ConfigKey(STRING, name, default, valid, importance, dynamic, doc)
 
 
-def list_of(
-    name: str, default: L, valid: str, importance: str, doc: str, *, dynamic: str = READ_ONLY, used: bool = False
-) -> ConfigKey[L]:
+def list_of(name: str, default: L, valid: str, importance: str, doc: str, *, dynamic: str = READ_ONLY) -> ConfigKey[L]:
     """Declare a LIST key: strings separated by commas."""
-    return ConfigKey(LIST, name, default, valid, importance, dynamic, doc, used)
+    return ConfigKey(LIST, name, default, valid, importance, dynamic, doc)
 
 
 def class_name(
-    name: str, default: str | None, importance: str, doc: str, *, dynamic: str = READ_ONLY, used: bool = False
+    name: str, default: str | None, importance: str, doc: str, *, dynamic: str = READ_ONLY
 ) -> ConfigKey[str | None]:
     """Declare a CLASS key: the name of a Java class."""
-    return ConfigKey(CLASS, name, default, "", importance, dynamic, doc, used)
+    return ConfigKey(CLASS, name, default, "", importance, dynamic, doc)
 
 
-def password(
-    name: str, importance: str, doc: str, *, dynamic: str = READ_ONLY, used: bool = False
-) -> ConfigKey[str | None]:
+def password(name: str, importance: str, doc: str, *, dynamic: str = READ_ONLY) -> ConfigKey[str | None]:
     """Declare a PASSWORD key: never displayed, not set by default."""
-    return ConfigKey(PASSWORD, name, None, "", importance, dynamic, doc, used)
+    return ConfigKey(PASSWORD, name, None, "", importance, dynamic, doc)
+
+
+def without_effect(*keys: ConfigKey[Any]) -> tuple[ConfigKey[Any], ...]:
+    """Mark keys as ones that Barnabas does not act on."""
+    for key in keys:
+        key.used = False
+    return keys
 
 
 def required(key: ConfigKey[T]) -> ConfigKey[T]:

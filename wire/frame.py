@@ -66,10 +66,10 @@ def check_frame_size(size: int, limit: int = DEFAULT_MAX_FRAME_BYTES) -> None:
 
 
 def _first_flexible(api_key: int) -> int:
-    found = _flexible_since.get(api_key)
-    if found is None:
-        found = _flexible_since[api_key] = message_for(api_key)[0].flexible_since
-    return found
+    version = _flexible_since.get(api_key)
+    if version is None:
+        version = _flexible_since[api_key] = message_for(api_key)[0].flexible_since
+    return version
 
 
 def request_header_version(api_key: int, version: int) -> int:

@@ -40,8 +40,8 @@ class KafkaPrincipal(NamedTuple):
         version = int.from_bytes(data[:_VERSION_BYTES], "big", signed=True)
         if not DefaultPrincipalData.min_version <= version <= DefaultPrincipalData.max_version:
             raise ProtocolError(f"unknown version {version}")
-        found = DefaultPrincipalData.decode(bytes(data[_VERSION_BYTES:]), version)
-        return cls(found.type, found.name, found.token_authenticated)
+        principal = DefaultPrincipalData.decode(bytes(data[_VERSION_BYTES:]), version)
+        return cls(principal.type, principal.name, principal.token_authenticated)
 
 
 ANONYMOUS: Final = KafkaPrincipal(USER_TYPE, "ANONYMOUS")

@@ -123,12 +123,12 @@ MODULES = (
 @cache
 def message_for(api_key: int) -> tuple[type[Message], type[Message]]:
     """The request and the response class of an API. ProtocolError for an unknown API."""
-    found = FAMILIES.get(api_key)
-    if found is None:
+    family = FAMILIES.get(api_key)
+    if family is None:
         raise ProtocolError(f"unknown API key {api_key}")
-    module = import_module(f"barnabas.wire.messages.{found[0]}")
-    request: type[Message] = getattr(module, f"{found[1]}Request")
-    response: type[Message] = getattr(module, f"{found[1]}Response")
+    module = import_module(f"barnabas.wire.messages.{family[0]}")
+    request: type[Message] = getattr(module, f"{family[1]}Request")
+    response: type[Message] = getattr(module, f"{family[1]}Response")
     return request, response
 
 
@@ -137,12 +137,12 @@ def all_messages() -> dict[str, type[Message]]:
     """All messages by Kafka's name (`ProduceRequest`), in alphabetical order. Imports every family."""
     from barnabas.wire.schema import Message
 
-    found = {}
+    messages = {}
     for name in MODULES:
         for value in vars(import_module(f"barnabas.wire.messages.{name}")).values():
             if isinstance(value, type) and issubclass(value, Message) and value is not Message:
-                found[value.__name__] = value
-    return dict(sorted(found.items()))
+                messages[value.__name__] = value
+    return dict(sorted(messages.items()))
 
 
 def message_named(name: str) -> type[Message]:

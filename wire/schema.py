@@ -123,23 +123,23 @@ class Message(Struct):
     @classmethod
     def at(cls, version: int) -> Construct[Any, Any]:
         """The construct of one version. KafkaError(UNSUPPORTED_VERSION) for an unknown version."""
-        found = cls._constructs.get(version)
-        if found is None:
+        made = cls._constructs.get(version)
+        if made is None:
             from barnabas.wire.codec.structs import construct_of
 
             cls._check_version(version)
-            found = cls._constructs[version] = construct_of(cls, version, version >= cls.flexible_since)
-        return found
+            made = cls._constructs[version] = construct_of(cls, version, version >= cls.flexible_since)
+        return made
 
     @classmethod
     def codec(cls: type[M], version: int) -> Codec[M]:
         """The compiled codec of one version. KafkaError(UNSUPPORTED_VERSION) for an unknown version."""
-        found = cls._codecs.get(version)
-        if found is None:
+        made = cls._codecs.get(version)
+        if made is None:
             from barnabas.wire.codec.message_codec import Codec
 
-            found = cls._codecs[version] = Codec(cls, version, cls.at(version))
-        return found
+            made = cls._codecs[version] = Codec(cls, version, cls.at(version))
+        return made
 
     @classmethod
     def decode(cls: type[M], data: bytes | bytearray | memoryview, version: int) -> M:

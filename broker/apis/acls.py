@@ -42,9 +42,9 @@ async def describe_acls(ctx: RequestContext, request: DescribeAclsRequest) -> De
     _check_codes(codes)
     acl_filter = filter_of(request)
     resources: dict[tuple[int, str, int], DescribeAclsResource] = {}
-    for count, record in enumerate(list(ctx.broker.image.acls.values()), 1):
-        acl = recorded_acl(record)
-        if acl_filter.matches(acl):
+    for count, acl_id in enumerate(list(ctx.broker.image.acls), 1):
+        record = ctx.broker.image.acls.get(acl_id)  # None: deleted during a pause
+        if record is not None and acl_filter.matches(acl := recorded_acl(record)):
             key = (acl.resource_type, acl.resource_name, acl.pattern_type)
             resource = resources.get(key)
             if resource is None:

@@ -47,8 +47,9 @@ async def describe_client_quotas(
     """Describe the quotas that the filter selects."""
     quota_filter = QuotaFilter(request)
     entries: list[DescribeClientQuotasResponseEntryData] = []
-    for count, (entity, values) in enumerate(list(ctx.broker.image.quotas.items()), 1):
-        if quota_filter.selects(entity):
+    for count, entity in enumerate(list(ctx.broker.image.quotas), 1):
+        values = ctx.broker.image.quotas.get(entity)  # None: deleted during a pause
+        if values is not None and quota_filter.selects(entity):
             parts = [
                 DescribeClientQuotasResponseEntityData(entity_type=kind, entity_name=name) for kind, name in entity
             ]

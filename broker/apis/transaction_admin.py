@@ -169,19 +169,24 @@ async def list_all_transactions(ctx: RequestContext, request: ListTransactionsRe
     now_ms = ctx.broker.loop.now_ms()
     states, producers = frozenset(request.state_filters), frozenset(request.producer_id_filters)
     budget = TRANSACTIONS_OF_A_STEP
-    for coordinator in list(coordinators):
-        everything = list(coordinator.transactions.items())
-        for start in range(0, len(everything), TRANSACTIONS_OF_A_STEP):
+    listed_coordinators = list(coordinators)
+    for coordinator in listed_coordinators:
+        ids = list(coordinator.transactions)
+        for start in range(0, len(ids), TRANSACTIONS_OF_A_STEP):
             if budget <= 0:
                 budget = TRANSACTIONS_OF_A_STEP
                 await pause()
-            some = dict(everything[start : start + TRANSACTIONS_OF_A_STEP])
-            budget -= len(some)
+            transactions = coordinator.transactions  # as they are after the pause
+            step = ids[start : start + TRANSACTIONS_OF_A_STEP]
+            some = {key: transactions[key] for key in step if key in transactions}
+            budget -= len(step)
             response.transaction_states += [
                 listed
                 for listed in list_transactions(some, states, producers, request.duration_filter, matches, now_ms)
                 if ctx.is_allowed(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, listed.transactional_id)
             ]
+    if not set(map(id, listed_coordinators)) <= set(map(id, coordinators)):
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)  # one has moved: what it had not committed may be lost
     await all_committed(coordinators.all_uncommitted(), ctx.broker.loop, coordinators.write_timeout_s)
     return response
 

@@ -1,8 +1,9 @@
 """The HTTP server of `barnabas.metrics.listener`: answers GET /metrics, and nothing else.
 
-It runs in tasks of trio beside the reactor, and writes piece by piece, so that a scrape delays nobody. What a client
-can take is bounded: `MAX_CONNECTIONS` at a time, one request each, of `MAX_REQUEST_BYTES` within `REQUEST_S`, whose
-answer has to be taken within `RESPONSE_S`. HTTP/1.1, no keep-alive.
+It runs in tasks of trio beside the reactor, and writes piece by piece, so that a scrape does not delay clients. What a
+client can take is bounded: `MAX_CONNECTIONS` at a time, one request each, of `MAX_REQUEST_BYTES` within `REQUEST_S`,
+whose response it must read within `RESPONSE_S`. HTTP/1.1 without keep-alive. A request that is too long or ends early
+is not answered.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
+import h11
 import trio
 
 from barnabas.broker.metrics.exposition import CONTENT_TYPE
+from barnabas.broker.net.http_connection import HttpConnection
 from barnabas.broker.net.task_listener import serve_in_tasks
 
 if TYPE_CHECKING:
@@ -39,58 +43,43 @@ async def serve_metrics(listening: socket.socket, body: Body) -> None:
 
 async def _serve_one(body: Body, stream: trio.SocketStream) -> None:
     """Answer one request."""
-    request = b""
-    with trio.move_on_after(REQUEST_S):
-        request = await _read_head(stream)
-    if request:
-        with trio.move_on_after(RESPONSE_S):
-            await _answer(stream, request, body)
-
-
-async def _read_head(stream: trio.SocketStream) -> bytes:
-    """The request line and the headers; b"" for none, or too long ones."""
-    head = b""
-    while b"\r\n\r\n" not in head:
-        if len(head) > MAX_REQUEST_BYTES:
-            return b""
-        data = await stream.receive_some(MAX_REQUEST_BYTES)
-        if not data:
-            return b""
-        head += data
-    return head
-
-
-async def _answer(stream: trio.SocketStream, request: bytes, body: Body) -> None:
-    parts = request.split(b"\r\n", 1)[0].split(b" ")
-    if len(parts) != 3 or not parts[2].startswith(b"HTTP/1."):
-        await stream.send_all(_refusal("400 Bad Request"))
-    elif parts[0] not in {b"GET", b"HEAD"}:
-        await stream.send_all(_refusal("405 Method Not Allowed", "Allow: GET, HEAD\r\n"))
-    elif parts[1].split(b"?", 1)[0] != b"/metrics":
-        await stream.send_all(_refusal("404 Not Found"))
-    else:
-        await _send_metrics(stream, body, has_body=parts[0] == b"GET", is_chunked=parts[2] != b"HTTP/1.0")
-
-
-async def _send_metrics(stream: trio.SocketStream, body: Body, *, has_body: bool, is_chunked: bool) -> None:
-    encoding = "Transfer-Encoding: chunked\r\n" if is_chunked else ""
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: {CONTENT_TYPE}\r\n{encoding}Connection: close\r\n\r\n"
-    await stream.send_all(head.encode())
-    if not has_body:
+    connection = HttpConnection(stream, MAX_REQUEST_BYTES)
+    request = None
+    try:
+        with trio.move_on_after(REQUEST_S):
+            request = await connection.next_event()
+    except h11.RemoteProtocolError as error:
+        if error.error_status_hint != HTTPStatus.BAD_REQUEST or connection.has_ended:
+            return
+        request = error
+    if request is None or isinstance(request, h11.ConnectionClosed):
         return
-    async with aclosing(body()) as pieces:
-        async for piece in pieces:
-            if not piece:
-                continue  # an empty chunk is the end of the response
-            data = piece.encode()
-            await stream.send_all(b"%x\r\n%b\r\n" % (len(data), data) if is_chunked else data)
-    if is_chunked:
-        await stream.send_all(b"0\r\n\r\n")
+    with trio.move_on_after(RESPONSE_S):
+        await _answer(connection, request, body)
 
 
-def _refusal(status: str, headers: str = "") -> bytes:
-    text = f"{status}\nThe metrics are at /metrics.\n"
-    return (
-        f"HTTP/1.1 {status}\r\n{headers}Content-Type: text/plain\r\nContent-Length: {len(text)}\r\n"
-        f"Connection: close\r\n\r\n{text}"
-    ).encode()
+async def _answer(connection: HttpConnection, request: h11.Request | h11.RemoteProtocolError, body: Body) -> None:
+    if isinstance(request, h11.RemoteProtocolError):
+        await _refuse(connection, HTTPStatus.BAD_REQUEST)
+    elif request.method not in {b"GET", b"HEAD"}:
+        await _refuse(connection, HTTPStatus.METHOD_NOT_ALLOWED, ("Allow", "GET, HEAD"))
+    elif request.target.split(b"?", 1)[0] != b"/metrics":
+        await _refuse(connection, HTTPStatus.NOT_FOUND)
+    else:
+        await _send_metrics(connection, body, has_body=request.method == b"GET")
+
+
+async def _send_metrics(connection: HttpConnection, body: Body, *, has_body: bool) -> None:
+    headers = [("Content-Type", CONTENT_TYPE), ("Connection", "close")]
+    await connection.send(h11.Response(status_code=HTTPStatus.OK.value, reason=HTTPStatus.OK.phrase, headers=headers))
+    if has_body:
+        async with aclosing(body()) as pieces:
+            async for piece in pieces:
+                if piece:
+                    await connection.send(h11.Data(data=piece.encode()))
+    await connection.send(h11.EndOfMessage())
+
+
+async def _refuse(connection: HttpConnection, status: HTTPStatus, *headers: tuple[str, str]) -> None:
+    text = f"{status.value} {status.phrase}\nThe metrics are at /metrics.\n"
+    await connection.respond(status, [*headers, ("Content-Type", "text/plain"), ("Connection", "close")], text.encode())

@@ -1,7 +1,7 @@
 """Mutes a connection: its requests are not handled, and it is not read, until its client has waited (KIP-219).
 
-The response has been sent before, and tells the client for how long. What the muting does is what a delayed response
-does: one that never has a message. So it ends when the connection closes, and does not hold back a stop.
+The response has been sent before, and tells the client for how long. The connection waits as for a request, but for one
+that has no response. So this ends when the connection closes, and does not hold back a stop.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.waiting import sleep_until, start
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
@@ -28,18 +28,14 @@ def mute(connection: Connection, loop: Loop, throttle_ms: int) -> None:
         return
     logger.debug("Throttling %s:%d for %d ms", connection.peer_host, connection.peer_port, throttle_ms)
     until = loop.state_now() + throttle_ms / 1000
-    muted = DelayedResponse()
+    task = start(_pass(loop, until), loop.slices, lambda _: _unmute(connection))
+    if task is not None:
+        connection.delayed = task
 
-    def wait() -> None:
-        now = loop.state_now()
-        if now >= until:
-            muted.resolve(None)
-        else:
-            muted.on_cancel = loop.state_timers.at(min(until, now + TIMER_S), wait).cancel
 
-    wait()
-    connection.delayed = muted
-    muted.attach(lambda _: _unmute(connection))
+async def _pass(loop: Loop, until: float) -> None:
+    while (now := loop.state_now()) < until:
+        await sleep_until(loop.state_timers, min(until, now + TIMER_S))
 
 
 def _unmute(connection: Connection) -> None:

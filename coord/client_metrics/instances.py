@@ -117,8 +117,8 @@ class ClientInstances:
 
     def find(self, instance_id: bytes, version: int) -> tuple[ClientInstance | None, bool]:
         """The instance, and whether it was granted what these subscriptions say."""
-        found = self._instances.get(instance_id)
-        return found, found is not None and found.version >= version
+        instance = self._instances.get(instance_id)
+        return instance, instance is not None and instance.version >= version
 
     def touch(self, instance: ClientInstance, now: float) -> None:
         """Keep an instance for its time from now on."""

@@ -99,11 +99,11 @@ def subscription_id(metrics: Iterable[str], interval_ms: int, instance_id: bytes
 
 def java_set_order(items: Iterable[str]) -> list[str]:
     """The order in which Java's HashSet, filled one by one, has distinct strings."""
-    found = list(items)
+    ordered = list(items)
     buckets = 16
-    while len(found) > buckets * 3 // 4:
+    while len(ordered) > buckets * 3 // 4:
         buckets *= 2
-    return sorted(found, key=lambda item: _spread_hash(item) & buckets - 1)
+    return sorted(ordered, key=lambda item: _spread_hash(item) & buckets - 1)
 
 
 def _spread_hash(text: str) -> int:

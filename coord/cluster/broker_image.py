@@ -21,7 +21,7 @@ N = TypeVar("N", bound=Named)
 
 def last_by_name(named: Iterable[N]) -> list[N]:
     """One for each name: the last."""
-    return list({one.name: one for one in named}.values())
+    return list({item.name: item for item in named}.values())
 
 
 def in_order(directories: Iterable[Uuid]) -> tuple[Uuid, ...]:

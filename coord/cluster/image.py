@@ -65,8 +65,8 @@ class ClusterImage:
 
     def partition(self, topic: str, index: int) -> PartitionImage | None:
         """One partition, or None."""
-        found = self.topics.get(topic)
-        return None if found is None else found.partitions.get(index)
+        topic_image = self.topics.get(topic)
+        return None if topic_image is None else topic_image.partitions.get(index)
 
     def config(self, resource_type: int, name: str) -> dict[str, str]:
         """The configs set on a resource, as text by key. The caller must not change it."""

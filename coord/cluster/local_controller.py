@@ -265,7 +265,8 @@ class LocalController:
     ) -> Generator[None, None, Outcome[UpdateFeaturesResponse]]:
         """UpdateFeatures (57); KafkaError for the first update that is not possible, and then none is made."""
         updates = [
-            FeatureUpdate(one.feature, one.max_version_level, one.upgrade_type) for one in request.feature_updates
+            FeatureUpdate(entry.feature, entry.max_version_level, entry.upgrade_type)
+            for entry in request.feature_updates
         ]
         records: list[Message] = [*FeatureChanges(self.image, SUPPORTED_FEATURES, self._node_id).update(updates)]
         elr = {update.level for update in updates if update.name == ELR_FEATURE}

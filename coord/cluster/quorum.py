@@ -71,7 +71,7 @@ class Quorum(NamedTuple):
                     endpoints=[endpoint],
                     k_raft_version_feature=voter.k_raft_version_feature,
                 )
-                others = [moved if one is voter else one for one in voters]
+                others = [moved if other is voter else other for other in voters]
                 return self._replace(voters=VotersRecord(voters=others))
         return self
 

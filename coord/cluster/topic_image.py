@@ -127,12 +127,12 @@ class PartitionImage(NamedTuple):
         )
 
 
-def _directories(given: Sequence[Uuid], replicas: int) -> tuple[Uuid, ...]:
+def _directories(directories: Sequence[Uuid], replicas: int) -> tuple[Uuid, ...]:
     """The directory of each replica: MIGRATING where a record has none, or has only such."""
-    if all(directory == MIGRATING_DIRECTORY for directory in given):
+    if all(directory == MIGRATING_DIRECTORY for directory in directories):
         return (MIGRATING_DIRECTORY,) * replicas
-    _check_lengths(given, replicas)
-    return tuple(given)
+    _check_lengths(directories, replicas)
+    return tuple(directories)
 
 
 def _check_lengths(directories: Sequence[Uuid], replicas: int) -> None:

@@ -47,17 +47,17 @@ class ClassicRequests:
         group = self._consumer_group(request.group_id)
         try:
             if group is None:
-                answer = self._membership.join(request, ticket, context, at, result)
+                response = self._membership.join(request, ticket, context, at, result)
             else:
                 self._membership.check_join(request)
-                answer = self._classic_members().join(group, request, context, at, result)
+                response = self._classic_members().join(group, request, context, at, result)
         except KafkaError as refused:
             if group is not None:
                 result = Result()
             unknown = refused.code in (ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_SESSION_TIMEOUT)
-            answer = join_error(UNKNOWN_MEMBER_ID if unknown else request.member_id, refused.code)
-        if answer is not None:
-            result.reply(ticket, answer, lambda error: join_error(UNKNOWN_MEMBER_ID, error))
+            response = join_error(UNKNOWN_MEMBER_ID if unknown else request.member_id, refused.code)
+        if response is not None:
+            result.reply(ticket, response, lambda error: join_error(UNKNOWN_MEMBER_ID, error))
         return result
 
     def sync(self, request: SyncGroupRequest, ticket: Ticket, at: Moment) -> Result:
@@ -67,13 +67,13 @@ class ClassicRequests:
             check_group_id(request.group_id)
             group = self._consumer_group(request.group_id)
             if group is None:
-                answer = self._membership.sync(request, ticket, at, result)
+                response = self._membership.sync(request, ticket, at, result)
             else:
-                answer = self._classic_members().sync(group, request, at)
+                response = self._classic_members().sync(group, request, at)
         except KafkaError as refused:
-            answer = sync_error(refused.code)
-        if answer is not None:
-            result.reply(ticket, answer, sync_error)  # what it says may be in a record that is not committed
+            response = sync_error(refused.code)
+        if response is not None:
+            result.reply(ticket, response, sync_error)  # what it says may be in a record that is not committed
         return result
 
     def heartbeat(self, request: HeartbeatRequest, ticket: Ticket, at: Moment) -> Result:
@@ -83,12 +83,12 @@ class ClassicRequests:
             check_group_id(request.group_id)
             group = self._consumer_group(request.group_id)
             if group is None:
-                answer = self._membership.heartbeat(request, at)
+                response = self._membership.heartbeat(request, at)
             else:
-                answer = self._classic_members().heartbeat(group, request, at)
+                response = self._classic_members().heartbeat(group, request, at)
         except KafkaError as refused:
-            answer = HeartbeatResponse(error_code=int(refused.code))
-        result.reply(ticket, answer)
+            response = HeartbeatResponse(error_code=int(refused.code))
+        result.reply(ticket, response)
         return result
 
     def leave(self, request: LeaveGroupRequest, ticket: Ticket, at: Moment) -> Result:
@@ -98,12 +98,12 @@ class ClassicRequests:
             check_group_id(request.group_id)
             group = self._consumer_group(request.group_id)
             if group is None:
-                answer = self._membership.leave(request, at, result)
+                response = self._membership.leave(request, at, result)
             else:
-                answer = self._classic_members().leave(group, request, at, result)
+                response = self._classic_members().leave(group, request, at, result)
         except KafkaError as refused:
-            answer = LeaveGroupResponse(error_code=int(refused.code))
-        result.reply(ticket, answer)
+            response = LeaveGroupResponse(error_code=int(refused.code))
+        result.reply(ticket, response)
         return result
 
     def _consumer_group(self, group_id: str) -> ConsumerGroup | None:

@@ -253,7 +253,7 @@ class GroupCoordinator:
     def delete_group(self, group_id: str, ticket: Ticket) -> Result:
         """DeleteGroups of one group; the reply is a `DeletableGroupResult`."""
         result = Result()
-        answer = DeletableGroupResult(group_id=group_id)
+        response = DeletableGroupResult(group_id=group_id)
         try:
             group = self.groups.get(group_id)
             if group is None:
@@ -263,8 +263,8 @@ class GroupCoordinator:
             group.validate_delete()
             result.records = [*self.offsets.tombstones(group_id), *group.tombstones()]
         except KafkaError as refused:
-            answer.error_code = int(refused.code)
-        result.reply(ticket, answer, lambda error: DeletableGroupResult(group_id=group_id, error_code=int(error)))
+            response.error_code = int(refused.code)
+        result.reply(ticket, response, lambda error: DeletableGroupResult(group_id=group_id, error_code=int(error)))
         return result
 
     # ---- time

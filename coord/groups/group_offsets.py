@@ -84,8 +84,8 @@ class GroupOffsets:
         except KafkaError as refused:
             result.reply(ticket, offsets.commit_error(request, refused.code))
             return result
-        result.records, answer = offsets.commit(request, self._config.offset_metadata_max_bytes, at)
-        result.reply(ticket, answer, lambda error: offsets.commit_error(request, error))
+        result.records, response = offsets.commit(request, self._config.offset_metadata_max_bytes, at)
+        result.reply(ticket, response, lambda error: offsets.commit_error(request, error))
         return result
 
     def _check_commit(
@@ -165,17 +165,17 @@ class GroupOffsets:
     def delete(self, request: OffsetDeleteRequest, ticket: Ticket) -> Result:
         """OffsetDelete, of topics that the group's members do not subscribe to."""
         result = Result()
-        answer = OffsetDeleteResponse()
+        response = OffsetDeleteResponse()
         try:
             check_group_id(request.group_id)
             group = self._groups.get(request.group_id)
             if group is None:
                 raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
             group.validate_offset_delete()
-            answer.topics = [self._delete_topic_offsets(group, topic, result) for topic in request.topics]
+            response.topics = [self._delete_topic_offsets(group, topic, result) for topic in request.topics]
         except KafkaError as refused:
-            answer.error_code = int(refused.code)
-        result.reply(ticket, answer, lambda error: OffsetDeleteResponse(error_code=int(error)))
+            response.error_code = int(refused.code)
+        result.reply(ticket, response, lambda error: OffsetDeleteResponse(error_code=int(error)))
         return result
 
     def _delete_topic_offsets(
@@ -183,15 +183,15 @@ class GroupOffsets:
     ) -> OffsetDeleteResponseTopic:
         subscribed = group.is_subscribed_to(topic.name)
         error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
-        answer = OffsetDeleteResponseTopic(name=topic.name)
+        response = OffsetDeleteResponseTopic(name=topic.name)
         for partition in topic.partitions:
             index = partition.partition_index
             tombstone = records.offset_tombstone(group.group_id, topic.name, index)
             is_there = self.store.get(group.group_id, topic.name, index) or self.pending.has(tombstone.key)
             if is_there and not subscribed:
                 result.records.append(tombstone)
-            answer.partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=int(error)))
-        return answer
+            response.partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=int(error)))
+        return response
 
     def topics_deleted(self, topics: Mapping[str, Uuid]) -> Result:
         """These topics were deleted: remove their offsets, but not the offsets of other topics of the same names."""

@@ -27,9 +27,9 @@ def held_bytes(value: Any) -> int:
     if isinstance(value, StructBase):
         return sum([held_bytes(getattr(value, field.name)) for field in value.declared])
     if isinstance(value, Mapping):
-        return sum([held_bytes(key) + held_bytes(one) for key, one in value.items()])
+        return sum([held_bytes(key) + held_bytes(item) for key, item in value.items()])
     if isinstance(value, Iterable):
-        return sum([held_bytes(one) for one in value])
+        return sum([held_bytes(item) for item in value])
     return 0
 
 
@@ -114,5 +114,5 @@ class GroupLimits:
         if group is None:
             return 0
         members: Mapping[str, Any] = group.members
-        held: int = sum([one.held_bytes for key, one in members.items() if key != member_id])
+        held: int = sum([member.held_bytes for key, member in members.items() if key != member_id])
         return held + held_bytes(getattr(group, "topology", None))

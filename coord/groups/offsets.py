@@ -49,13 +49,13 @@ class OffsetStore:
     def get(self, group_id: str, topic: str, partition: int, topic_id: Uuid = ZERO_UUID) -> CommittedOffset | None:
         """The offset, unless there is none or it belongs to another topic of that name."""
         try:
-            found = decoded(self._groups[group_id][topic][partition])
+            offset = decoded(self._groups[group_id][topic][partition])
         except KeyError:
             return None
-        committed_to = found.topic_id
+        committed_to = offset.topic_id
         if topic_id != committed_to and ZERO_UUID not in (topic_id, committed_to):
             return None
-        return found
+        return offset
 
     def of_group(self, group_id: str) -> dict[str, dict[int, bytes]]:
         """All offsets of a group by topic and partition, to be `decoded`; read-only."""

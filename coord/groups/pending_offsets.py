@@ -107,7 +107,7 @@ class PendingOffsets:
                 self._forget(key)
         applied = []
         if commit:
-            for offset, record in sorted(chain.from_iterable(held.values()), key=lambda one: one[0]):
+            for offset, record in sorted(chain.from_iterable(held.values()), key=lambda entry: entry[0]):
                 if offset > self._newest.get(record.key, -1):
                     self._newest[record.key] = offset
                     applied.append(record)

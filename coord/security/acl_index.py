@@ -64,18 +64,18 @@ class AclIndex:
     def buckets_of(self, resource_type: ResourceType, name: str) -> Iterator[Bucket]:
         """The ACLs of every pattern that matches a resource: its name, its beginnings, and the wildcard."""
         buckets = self._buckets
-        found = buckets.get((resource_type, PatternType.LITERAL, name))
-        if found is not None:
-            yield found
+        bucket = buckets.get((resource_type, PatternType.LITERAL, name))
+        if bucket is not None:
+            yield bucket
         for length in self._prefix_lengths.get(resource_type, ()):
             if length <= len(name):
-                found = buckets.get((resource_type, PatternType.PREFIXED, name[:length]))
-                if found is not None:
-                    yield found
+                bucket = buckets.get((resource_type, PatternType.PREFIXED, name[:length]))
+                if bucket is not None:
+                    yield bucket
         if name != WILDCARD:
-            found = buckets.get((resource_type, PatternType.LITERAL, WILDCARD))
-            if found is not None:
-                yield found
+            bucket = buckets.get((resource_type, PatternType.LITERAL, WILDCARD))
+            if bucket is not None:
+                yield bucket
 
     def of_principals(self, resource_type: ResourceType, principals: Sequence[str]) -> Iterator[Acl]:
         """The ACLs of principals on resources of a type."""

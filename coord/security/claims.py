@@ -76,13 +76,13 @@ def _check_origin(claims: Mapping[str, Any], rules: ClaimRules) -> None:
 
 def _is_text(name: str) -> bool:
     r"""Whether a name can be written: JSON may have half a character (`\ud800`), which UTF-8 has not."""
-    return not any("\ud800" <= one <= "\udfff" for one in name)
+    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _texts(value: object) -> list[str]:
     if isinstance(value, str):
         return [value]
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float | None:

@@ -70,8 +70,8 @@ def _is_in_range(pattern: str, host: str) -> bool:
 
 def _ipv4(text: str) -> int | None:
     """The number of an address; None for what is none. Leading zeros do not make a number octal."""
-    found = _IPV4.fullmatch(text)
-    if found is None:
+    match = _IPV4.fullmatch(text)
+    if match is None:
         return None
-    octets = [int(part) for part in found.groups()]
+    octets = [int(part) for part in match.groups()]
     return int.from_bytes(bytes(octets), "big") if max(octets) < 256 else None

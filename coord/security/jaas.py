@@ -51,8 +51,8 @@ class LoginModule(NamedTuple):
     @property
     def users(self) -> dict[str, str]:
         """The passwords by user name, of the options `user_NAME`."""
-        found = self.options.items()
-        return {name.removeprefix(USER_PREFIX): value for name, value in found if name.startswith(USER_PREFIX)}
+        options = self.options.items()
+        return {name.removeprefix(USER_PREFIX): value for name, value in options if name.startswith(USER_PREFIX)}
 
 
 class _Token(NamedTuple):
@@ -91,20 +91,20 @@ def _tokens(key: str, text: str) -> list[_Token]:
     tokens = []
     at = 0
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             raise ConfigError(f"{key}: a quote in the JAAS config has no end, or a character has no meaning there")
-        at = found.end()
-        quoted = found["double"] if found["double"] is not None else found["single"]
+        at = match.end()
+        quoted = match["double"] if match["double"] is not None else match["single"]
         if quoted is not None:
             tokens.append(_Token(_ESCAPE.sub(_unescaped, quoted), False))
-        elif found["space"] is None:
-            tokens.append(_Token(found["mark"] or found["word"], found["mark"] is not None))
+        elif match["space"] is None:
+            tokens.append(_Token(match["mark"] or match["word"], match["mark"] is not None))
     return tokens
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    character = found[1]
+def _unescaped(match: re.Match[str]) -> str:
+    character = match[1]
     if character.isdigit() and character.isascii() and character < "8":
         return chr(int(character, 8))
     return _ESCAPED.get(character, character)

@@ -68,16 +68,16 @@ class OAuthBearerExchange:
 def parse_initial(message: bytes) -> tuple[str, str]:
     """The authorization id, often empty, and the bearer token. InvalidCredentials for another message."""
     try:
-        found = _INITIAL.fullmatch(message.decode("ascii"))
+        match = _INITIAL.fullmatch(message.decode("ascii"))
     except UnicodeDecodeError:
-        found = None
-    if found is None:
+        match = None
+    if match is None:
         raise InvalidCredentials("Invalid OAUTHBEARER client first message")
-    pairs = dict(pair.split("=", 1) for pair in found["pairs"].split("\x01") if pair)
+    pairs = dict(pair.split("=", 1) for pair in match["pairs"].split("\x01") if pair)
     auth = _AUTH.fullmatch(pairs.get("auth", ""))
     if auth is None or auth["scheme"].lower() != "bearer":
         raise InvalidCredentials("Invalid OAUTHBEARER client first message: 'auth' not specified, or no bearer token")
-    return unescaped(found["authorization_id"] or ""), auth["token"]
+    return unescaped(match["authorization_id"] or ""), auth["token"]
 
 
 def unsecured_claims(token: str) -> dict[str, Any]:
@@ -94,9 +94,9 @@ def unsecured_claims(token: str) -> dict[str, Any]:
 def json_object(part: str) -> dict[str, Any]:
     """A part of a token. TokenRefused if it is no JSON object."""
     try:
-        found = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        value = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     except (ValueError, RecursionError):
         raise TokenRefused("a part of the token is no JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise TokenRefused("a part of the token is no JSON object")
-    return found
+    return value

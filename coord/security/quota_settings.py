@@ -90,7 +90,7 @@ def settings_in_steps(
                     limits[quota_type][place] = values[quota_type.value]
         if count % ENTITIES_PER_STEP == 0:
             yield
-    return {quota_type: QuotaSettings(found) for quota_type, found in limits.items()}
+    return {quota_type: QuotaSettings(limits_of_type) for quota_type, limits_of_type in limits.items()}
 
 
 def _place(names: Mapping[str, str | None], kind: str) -> Name:

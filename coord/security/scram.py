@@ -107,29 +107,29 @@ class ServerFirst(NamedTuple):
 
 def parse_client_first(token: bytes) -> ClientFirst:
     """InvalidCredentials if this is no first message of a client."""
-    found = _FIRST.fullmatch(_text(token))
-    if found is None:
+    match = _FIRST.fullmatch(_text(token))
+    if match is None:
         raise InvalidCredentials("Invalid SCRAM client first message format")
-    header, authorization_id, bare, name, nonce, items = found.groups()
+    header, authorization_id, bare, name, nonce, items = match.groups()
     extensions = dict(item.split("=", 1) for item in items.split(",") if item) if items else {}
     return ClientFirst(header, bare, unescaped(name), unescaped(authorization_id or ""), nonce, extensions)
 
 
 def parse_client_final(token: bytes) -> ClientFinal:
     """InvalidCredentials if this is no last message of a client."""
-    found = _FINAL.fullmatch(_text(token))
-    if found is None:
+    match = _FINAL.fullmatch(_text(token))
+    if match is None:
         raise InvalidCredentials("Invalid SCRAM client final message format")
-    unproved, binding, nonce, proof = found.groups()
+    unproved, binding, nonce, proof = match.groups()
     return ClientFinal(unproved, _decoded(binding), nonce, _decoded(proof))
 
 
 def parse_server_first(token: bytes) -> ServerFirst:
     """InvalidCredentials if this is no first message of a server."""
-    found = _SERVER_FIRST.fullmatch(_text(token))
-    if found is None:
+    match = _SERVER_FIRST.fullmatch(_text(token))
+    if match is None:
         raise InvalidCredentials("Invalid SCRAM server first message format")
-    return ServerFirst(found["nonce"], _decoded(found["salt"]), int(found["iterations"]))
+    return ServerFirst(match["nonce"], _decoded(match["salt"]), int(match["iterations"]))
 
 
 def escaped(name: str) -> str:

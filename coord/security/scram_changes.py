@@ -79,7 +79,7 @@ def password_records(
 ) -> list[Message]:
     """The records that give users these passwords; none for a user that has it. KafkaError if that is not possible."""
     scram = SCRAM_MECHANISMS[mechanism]
-    wanted = []
+    upsertions = []
     for name, password in passwords.items():
         old = credentials.get((name, scram.id))
         if old is not None:
@@ -87,7 +87,7 @@ def password_records(
             if hmac.compare_digest(scram.stored_key(salted), bytes(old.stored_key)):
                 continue
         salt = random_bytes(SALT_BYTES)
-        wanted.append(
+        upsertions.append(
             ScramCredentialUpsertion(
                 name=name,
                 mechanism=scram.id,
@@ -97,7 +97,7 @@ def password_records(
             )
         )
     records, response = alter_credentials(
-        credentials, AlterUserScramCredentialsRequest(upsertions=wanted), metadata_version
+        credentials, AlterUserScramCredentialsRequest(upsertions=upsertions), metadata_version
     )
     for result in response.results:
         if result.error_code:
@@ -109,7 +109,7 @@ def failed_alteration(
     request: AlterUserScramCredentialsRequest, error: KafkaError
 ) -> AlterUserScramCredentialsResponse:
     """The response for an error of the whole request."""
-    names = dict.fromkeys(one.name for one in _changes(request))
+    names = dict.fromkeys(change.name for change in _changes(request))
     return AlterUserScramCredentialsResponse(results=[_failed(name, error) for name in names])
 
 
@@ -125,9 +125,9 @@ def describe_credentials(
     for (name, mechanism), record in sorted(credentials.items()):
         infos = by_user.setdefault(name, [])
         infos.append(CredentialInfo(mechanism=mechanism, iterations=record.iterations))
-    asked = Counter(user.name for user in request.users) if request.users else Counter(by_user.keys())
+    names = Counter(user.name for user in request.users) if request.users else Counter(by_user.keys())
     results = []
-    for name, times in asked.items():
+    for name, times in names.items():
         result = DescribeUserScramCredentialsResult(user=name, error_message=None)
         if times > 1:
             result.error_code = int(ErrorCode.DUPLICATE_RESOURCE)
@@ -147,31 +147,31 @@ def _changes(request: AlterUserScramCredentialsRequest) -> list[ScramCredentialD
     return [*request.deletions, *request.upsertions]
 
 
-def _record(credentials: Credentials, one: ScramCredentialDeletion | ScramCredentialUpsertion) -> Message:
+def _record(credentials: Credentials, change: ScramCredentialDeletion | ScramCredentialUpsertion) -> Message:
     """The record of one change; KafkaError if it is not possible."""
-    if not one.name:
+    if not change.name:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
-    mechanism = SCRAM_BY_ID.get(one.mechanism)
+    mechanism = SCRAM_BY_ID.get(change.mechanism)
     if mechanism is None:
         raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
-    if isinstance(one, ScramCredentialDeletion):
-        if (one.name, one.mechanism) not in credentials:
+    if isinstance(change, ScramCredentialDeletion):
+        if (change.name, change.mechanism) not in credentials:
             raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
-        return RemoveUserScramCredentialRecord(name=one.name, mechanism=one.mechanism)
-    if one.iterations < mechanism.min_iterations:
+        return RemoveUserScramCredentialRecord(name=change.name, mechanism=change.mechanism)
+    if change.iterations < mechanism.min_iterations:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
-    if one.iterations > MAX_ITERATIONS:
+    if change.iterations > MAX_ITERATIONS:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
-    salted = bytes(one.salted_password)
+    salted = bytes(change.salted_password)
     if not salted:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Empty salted password")
     return UserScramCredentialRecord(
-        name=one.name,
-        mechanism=one.mechanism,
-        salt=bytes(one.salt),
+        name=change.name,
+        mechanism=change.mechanism,
+        salt=bytes(change.salt),
         stored_key=mechanism.stored_key(salted),
         server_key=mechanism.server_key(salted),
-        iterations=one.iterations,
+        iterations=change.iterations,
     )
 
 

@@ -93,11 +93,13 @@ class ScramExchange:
         credential, is_real = self._find(first.name)
         owner = Identity(KafkaPrincipal(USER_TYPE, first.name))
         if first.extensions and first.extensions.get(TOKEN_AUTH, "").lower() == "true":
-            found = self._find_token(first.name)
-            is_real = found is not None and found.expires_ms > now_ms
-            if found is not None:
-                credential = found.credential
-                owner = Identity(found.owner._replace(is_token_authenticated=True), found.expires_ms)
+            token_credential = self._find_token(first.name)
+            is_real = token_credential is not None and token_credential.expires_ms > now_ms
+            if token_credential is not None:
+                credential = token_credential.credential
+                owner = Identity(
+                    token_credential.owner._replace(is_token_authenticated=True), token_credential.expires_ms
+                )
         self._first, self._credential = first, credential
         self._owner = owner if is_real else None
         self._server_nonce = first.nonce + self._nonce

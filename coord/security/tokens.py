@@ -81,12 +81,12 @@ def is_expired(record: DelegationTokenRecord, now_ms: int) -> bool:
 
 
 def create_token(
-    settings: TokenSettings, request: CreateDelegationTokenRequest, asked: Asked, new_id: Callable[[], str]
+    settings: TokenSettings, request: CreateDelegationTokenRequest, requester: Asked, new_id: Callable[[], str]
 ) -> tuple[list[Message], CreateDelegationTokenResponse]:
     """A token for the requester, or for the owner that the request names."""
-    owner = owner_of(request, asked.principal)
-    response = creation_response(owner, asked.principal)
-    code = _create_error(settings, request, asked)
+    owner = owner_of(request, requester.principal)
+    response = creation_response(owner, requester.principal)
+    code = _create_error(settings, request, requester)
     if code:
         response.error_code = int(code)
         return [], response
@@ -94,14 +94,14 @@ def create_token(
     lifetime_ms = settings.max_lifetime_ms
     if request.max_lifetime_ms > 0:
         lifetime_ms = min(lifetime_ms, request.max_lifetime_ms)
-    response.issue_timestamp_ms = asked.now_ms
-    response.max_timestamp_ms = asked.now_ms + lifetime_ms
-    response.expiry_timestamp_ms = min(response.max_timestamp_ms, asked.now_ms + settings.expiry_ms)
+    response.issue_timestamp_ms = requester.now_ms
+    response.max_timestamp_ms = requester.now_ms + lifetime_ms
+    response.expiry_timestamp_ms = min(response.max_timestamp_ms, requester.now_ms + settings.expiry_ms)
     response.token_id = new_id()
     response.hmac = token_hmac(settings.secret, response.token_id)
     record = DelegationTokenRecord(
         owner=str(owner),
-        requester=str(asked.principal),
+        requester=str(requester.principal),
         renewers=[str(KafkaPrincipal(one.principal_type, one.principal_name)) for one in request.renewers],
         issue_timestamp=response.issue_timestamp_ms,
         max_timestamp=response.max_timestamp_ms,
@@ -111,10 +111,10 @@ def create_token(
     return [record], response
 
 
-def _create_error(settings: TokenSettings, request: CreateDelegationTokenRequest, asked: Asked) -> ErrorCode | None:
+def _create_error(settings: TokenSettings, request: CreateDelegationTokenRequest, requester: Asked) -> ErrorCode | None:
     if settings.secret is None:
         return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
-    if asked.metadata_version < FIRST_METADATA_VERSION:
+    if requester.metadata_version < FIRST_METADATA_VERSION:
         return ErrorCode.UNSUPPORTED_VERSION
     if any(renewer.principal_type != USER_TYPE for renewer in request.renewers):
         return ErrorCode.INVALID_PRINCIPAL_TYPE
@@ -143,51 +143,51 @@ def creation_response(owner: KafkaPrincipal, requester: KafkaPrincipal, code: in
 
 
 def renew_token(
-    settings: TokenSettings, tokens: Tokens, request: RenewDelegationTokenRequest, asked: Asked
+    settings: TokenSettings, tokens: Tokens, request: RenewDelegationTokenRequest, requester: Asked
 ) -> tuple[list[Message], RenewDelegationTokenResponse]:
     """Move the expiry of a token, to its end at most."""
-    found = _usable(settings, tokens, bytes(request.hmac), asked)
-    if isinstance(found, ErrorCode):
-        return [], RenewDelegationTokenResponse(error_code=int(found))
+    token = _usable(settings, tokens, bytes(request.hmac), requester)
+    if isinstance(token, ErrorCode):
+        return [], RenewDelegationTokenResponse(error_code=int(token))
     period_ms = settings.expiry_ms
     if request.renew_period_ms > 0:
         period_ms = min(period_ms, request.renew_period_ms)
-    record = _expiring_at(found, asked.now_ms + period_ms)
+    record = _expiring_at(token, requester.now_ms + period_ms)
     return [record], RenewDelegationTokenResponse(expiry_timestamp_ms=record.expiration_timestamp)
 
 
 def expire_token(
-    settings: TokenSettings, tokens: Tokens, request: ExpireDelegationTokenRequest, asked: Asked
+    settings: TokenSettings, tokens: Tokens, request: ExpireDelegationTokenRequest, requester: Asked
 ) -> tuple[list[Message], ExpireDelegationTokenResponse]:
     """Set the expiry of a token, or remove it for a negative time."""
-    found = _usable(settings, tokens, bytes(request.hmac), asked)
-    if isinstance(found, ErrorCode):
-        return [], ExpireDelegationTokenResponse(error_code=int(found))
+    token = _usable(settings, tokens, bytes(request.hmac), requester)
+    if isinstance(token, ErrorCode):
+        return [], ExpireDelegationTokenResponse(error_code=int(token))
     if request.expiry_time_period_ms < 0:
         response = ExpireDelegationTokenResponse(expiry_timestamp_ms=request.expiry_time_period_ms)
-        return [RemoveDelegationTokenRecord(token_id=found.token_id)], response
-    record = _expiring_at(found, asked.now_ms + request.expiry_time_period_ms)
+        return [RemoveDelegationTokenRecord(token_id=token.token_id)], response
+    record = _expiring_at(token, requester.now_ms + request.expiry_time_period_ms)
     return [record], ExpireDelegationTokenResponse(expiry_timestamp_ms=record.expiration_timestamp)
 
 
 def expired_tokens(tokens: Tokens, now_ms: int) -> list[Message]:
     """The records that remove what has expired."""
-    return [RemoveDelegationTokenRecord(token_id=key) for key, one in tokens.items() if is_expired(one, now_ms)]
+    return [RemoveDelegationTokenRecord(token_id=key) for key, token in tokens.items() if is_expired(token, now_ms)]
 
 
-def _usable(settings: TokenSettings, tokens: Tokens, key: bytes, asked: Asked) -> DelegationTokenRecord | ErrorCode:
+def _usable(settings: TokenSettings, tokens: Tokens, key: bytes, requester: Asked) -> DelegationTokenRecord | ErrorCode:
     """The token with this HMAC, if the requester may change it."""
     if settings.secret is None:
         return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
     secret = settings.secret
-    found = next((one for one in tokens.values() if hmac.compare_digest(token_hmac(secret, one.token_id), key)), None)
-    if found is None:
+    token = next((one for one in tokens.values() if hmac.compare_digest(token_hmac(secret, one.token_id), key)), None)
+    if token is None:
         return ErrorCode.DELEGATION_TOKEN_NOT_FOUND
-    if is_expired(found, asked.now_ms):
+    if is_expired(token, requester.now_ms):
         return ErrorCode.DELEGATION_TOKEN_EXPIRED
-    if str(asked.principal) not in {found.owner, *found.renewers}:
+    if str(requester.principal) not in {token.owner, *token.renewers}:
         return ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
-    return found
+    return token
 
 
 def _expiring_at(record: DelegationTokenRecord, expires_ms: int) -> DelegationTokenRecord:
@@ -225,7 +225,7 @@ def describe_tokens(
 
 def _described(secret: str, record: DelegationTokenRecord) -> DescribedDelegationToken:
     owner, requester = principal_of(record.owner), principal_of(record.requester)
-    renewers = [principal_of(one) for one in record.renewers]
+    renewers = [principal_of(renewer) for renewer in record.renewers]
     return DescribedDelegationToken(
         principal_type=owner.type,
         principal_name=owner.name,
@@ -237,6 +237,7 @@ def _described(secret: str, record: DelegationTokenRecord) -> DescribedDelegatio
         token_id=record.token_id,
         hmac=token_hmac(secret, record.token_id),
         renewers=[
-            DescribedDelegationTokenRenewer(principal_type=one.type, principal_name=one.name) for one in renewers
+            DescribedDelegationTokenRenewer(principal_type=renewer.type, principal_name=renewer.name)
+            for renewer in renewers
         ],
     )

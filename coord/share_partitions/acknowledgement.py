@@ -28,7 +28,7 @@ class Acknowledgement(NamedTuple):
 
 def acknowledgements(batches: Iterable[BatchFields], *, may_renew: bool) -> list[Acknowledgement]:
     """The acknowledgements of one partition as runs of one type; KafkaError(INVALID_REQUEST) for invalid batches."""
-    found: list[Acknowledgement] = []
+    runs: list[Acknowledgement] = []
     previous_last = -1
     for batch in batches:
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
@@ -41,10 +41,10 @@ def acknowledgements(batches: Iterable[BatchFields], *, may_renew: bool) -> list
         if not 0 <= min(types) <= max(types) <= highest:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         if len(types) == 1 or types.count(types[0]) == len(types):
-            found.append(Acknowledgement(first, last, AcknowledgeType(types[0])))
+            runs.append(Acknowledgement(first, last, AcknowledgeType(types[0])))
         else:
-            found += _runs(first, types)
-    return found
+            runs += _runs(first, types)
+    return runs
 
 
 def _runs(first: int, types: Sequence[int]) -> Iterator[Acknowledgement]:

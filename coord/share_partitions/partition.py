@@ -151,32 +151,34 @@ class SharePartition:
         Records before the start offset are ignored. The change is empty when there is nothing to write.
         """
         window = self._window
-        acknowledgements = [one for one in acknowledgements if one.last >= window.start_offset]
-        for one in acknowledgements:
-            self._check(member_id, one)
+        acknowledgements = [
+            acknowledgement for acknowledgement in acknowledgements if acknowledgement.last >= window.start_offset
+        ]
+        for acknowledgement in acknowledgements:
+            self._check(member_id, acknowledgement)
         change = StateChange()
         settings = self._settings()
-        for one in acknowledgements:
-            first = max(one.first, window.start_offset)
-            if one.type is AcknowledgeType.RENEW:
-                self._renew(first, one.last, now + settings.share_record_lock_duration_ms / 1000)
+        for acknowledgement in acknowledgements:
+            first = max(acknowledgement.first, window.start_offset)
+            if acknowledgement.type is AcknowledgeType.RENEW:
+                self._renew(first, acknowledgement.last, now + settings.share_record_lock_duration_ms / 1000)
                 continue
-            for run in window.within(first, one.last):
-                self._step(change, run, self._next_state(run, one.type, settings), one.type)
+            for run in window.within(first, acknowledgement.last):
+                self._step(change, run, self._next_state(run, acknowledgement.type, settings), acknowledgement.type)
         return change
 
-    def _check(self, member_id: str, one: Acknowledgement) -> None:
+    def _check(self, member_id: str, acknowledgement: Acknowledgement) -> None:
         window = self._window
         if not window:
             raise KafkaError(ErrorCode.INVALID_RECORD_STATE, NOT_FOUND)
-        if one.last >= window.end_offset:
+        if acknowledgement.last >= window.end_offset:
             raise KafkaError(ErrorCode.INVALID_REQUEST, PAST_ACQUIRED)
-        for run in window.touching(max(one.first, window.start_offset), one.last):
+        for run in window.touching(max(acknowledgement.first, window.start_offset), acknowledgement.last):
             if run.state is not RecordState.ACQUIRED:
                 raise KafkaError(ErrorCode.INVALID_RECORD_STATE, NOT_ACQUIRED)
             if run.member_id != member_id:
                 raise KafkaError(ErrorCode.INVALID_RECORD_STATE, NOT_OWNER)
-        if one.type is AcknowledgeType.RENEW and not self._settings().share_renew_acknowledge_enable:
+        if acknowledgement.type is AcknowledgeType.RENEW and not self._settings().share_renew_acknowledge_enable:
             raise KafkaError(ErrorCode.INVALID_RECORD_STATE, NO_RENEWAL)
 
     def _renew(self, first: int, last: int, deadline: float) -> None:

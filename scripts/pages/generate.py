@@ -26,13 +26,13 @@ from barnabas.broker.config.keys import (
     groups,
     log,
     network,
-    remote,
     replication,
     security,
     share_and_streams,
     transactions,
 )
 from barnabas.broker.config.keys.resources import GROUP_KEYS
+from barnabas.broker.config.keys.without_effect import WITHOUT_EFFECT
 from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
 from barnabas.coord.groups.classic import states as group_states
 from barnabas.coord.groups.consumer import states as consumer_states
@@ -59,7 +59,6 @@ AREAS: Final[tuple[ModuleType, ...]] = (
     transactions,
     replication,
     controller,
-    remote,
     security,
 )
 
@@ -86,14 +85,12 @@ def configuration() -> str:
         parts += ["## Keys of Barnabas", _key_list(OWN_KEYS.values())]
     parts += ["## Authorizer", authorizer.__doc__ or "", _key_list(AUTHORIZER_KEYS.values())]
     for area in AREAS:
-        used = [key for key in _keys_of(area) if key.used]
-        if used:
-            parts += [f"## {_title(area)}", _purpose(area), _key_list(used)]
+        parts += [f"## {_title(area.__name__)}", _purpose(area), _key_list(_keys_of(area))]
     parts += ["## Topics", _key_list(key for key in TOPIC_KEYS.values() if key.used)]
     parts += ["## Group configs", _GROUPS_HEAD, _group_list()]
     parts += ["## Security and limits", _SECURITY_HEAD, _table(("area", "keys", "effect"), security_rows())]
     parts += ["## Kafka's keys without effect", _UNUSED_HEAD]
-    parts += [f"**{_title(area)}:** {_names(_keys_of(area))}" for area in AREAS]
+    parts += [f"**{_title(area)}:** {_names(keys)}" for area, keys in WITHOUT_EFFECT.items() if area != "dynamic_only"]
     parts.append(f"**Topics:** {_names(TOPIC_KEYS.values())}")
     return format_page("\n\n".join(parts) + "\n")
 
@@ -139,8 +136,8 @@ def _keys_of(area: ModuleType) -> list[Key]:
     return [key for key in vars(area).values() if isinstance(key, ConfigKey)]
 
 
-def _title(area: ModuleType) -> str:
-    return area.__name__.rpartition(".")[2].replace("_", " ").capitalize()
+def _title(area: str) -> str:
+    return area.rpartition(".")[2].replace("_", " ").capitalize()
 
 
 def _purpose(area: ModuleType) -> str:

@@ -61,12 +61,12 @@ def split_batches(records: memoryview) -> list[BatchHeader]:
 
 
 def _raise_too_short(records: memoryview, position: int) -> None:
-    left = len(records) - position
-    if left > MAGIC_OFFSET and records[position + MAGIC_OFFSET] < MAGIC:
+    remaining = len(records) - position
+    if remaining > MAGIC_OFFSET and records[position + MAGIC_OFFSET] < MAGIC:
         raise KafkaError(ErrorCode.INVALID_RECORD, "A record batch has an old magic; only magic 2 is accepted")
     raise KafkaError(
         ErrorCode.CORRUPT_MESSAGE,
-        f"{left} bytes are too few for a record batch of at least {HEADER_SIZE}",
+        f"{remaining} bytes are too few for a record batch of at least {HEADER_SIZE}",
     )
 
 

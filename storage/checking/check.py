@@ -39,7 +39,7 @@ _CHECKPOINTS = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, l
 
 def _partitions(files: Files, report: DirectoryReport, directories: list[str]) -> list[TopicPartition]:
     """The partitions that have a directory, in order; other directories with such a name are noticed."""
-    found = []
+    partitions = []
     for name in directories:
         key = layout.parse_partition_dir(name)
         if key is None:
@@ -49,10 +49,10 @@ def _partitions(files: Files, report: DirectoryReport, directories: list[str]) -
         except OSError:
             is_one = True  # the check of the partition says why it cannot be read
         if is_one:
-            found.append(key)
+            partitions.append(key)
         else:
             report.notice(name, "it has a partition's name, but no file of one; brokers leave it as it is")
-    return sorted(found)
+    return sorted(partitions)
 
 
 def check_directory(files: Files, path: str, topic_ids: Mapping[str, bytes] | None = None) -> DirectoryReport:
@@ -68,13 +68,13 @@ def check_directory(files: Files, path: str, topic_ids: Mapping[str, bytes] | No
         report.damage(name, "it is a directory, but has to be a file")
     offsets = {name: _read_checkpoint(files, report, name) for name in _CHECKPOINTS}
     recovery_points, log_starts = offsets[layout.RECOVERY_POINT_CHECKPOINT], offsets[layout.LOG_START_CHECKPOINT]
-    found = _partitions(files, report, directories)
-    for key in found:
+    partitions = _partitions(files, report, directories)
+    for key in partitions:
         is_clean = report.is_clean and key in recovery_points  # Kafka does not close its metadata log
         checkpointed = Checkpointed(is_clean, recovery_points.get(key, 0), log_starts.get(key, 0))
         topic_id = topic_ids.get(key[0]) if topic_ids is not None else None
         report.partitions.append(check_partition(files, path, key, checkpointed, topic_id))
-    for topic, partition in sorted(recovery_points.keys() - set(found)):
+    for topic, partition in sorted(recovery_points.keys() - set(partitions)):
         offset = recovery_points[topic, partition]
         if offset > log_starts.get((topic, partition), 0):
             name = layout.partition_dir_name(topic, partition)

@@ -226,10 +226,10 @@ class Cleaner:
             target.write(header_only(batch), batch.last_offset, batch.max_timestamp)
 
     def _holds_producer_state(self, batch: Batch) -> bool:
-        found = self._task.producers.get(batch.producer_id)
-        if found is None:
+        state = self._task.producers.get(batch.producer_id)
+        if state is None:
             return False
-        last_offset, epoch = found
+        last_offset, epoch = state
         if last_offset != NO_DATA:
             return batch.last_offset == last_offset
         return bool(batch.attributes & CONTROL_BIT) and batch.producer_epoch == epoch

@@ -28,11 +28,11 @@ class CleanedTransactions:
     def is_aborted(self, producer_id: int, last_offset: int) -> bool:
         """Whether the transaction of a data batch was aborted."""
         self._open_up_to(last_offset)
-        found = self._open_aborted.get(producer_id)
-        if found is None:
+        entry = self._open_aborted.get(producer_id)
+        if entry is None:
             self._committing.add(producer_id)
             return False
-        self._open_aborted[producer_id] = (found[0], True)
+        self._open_aborted[producer_id] = (entry[0], True)
         return True
 
     def may_drop_marker(self, batch: BatchView) -> bool:

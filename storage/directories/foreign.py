@@ -53,16 +53,16 @@ def in_the_way(path: str) -> KafkaError:
 
 def refuse_cluster(files: Files, path: str) -> None:
     """DataDirMismatch if `path` is the directory of a cluster, not a log directory of one broker. OSError."""
-    found = _mark_of_cluster(files, path)
-    if found is None:
+    mark = _mark_of_cluster(files, path)
+    if mark is None:
         return
     if files.exists(f"{path}/{layout.META_PROPERTIES}"):
         raise DataDirMismatch(
-            f"{path} has the data of a cluster ({found}) beside that of one broker: move {layout.CLUSTER_STATE} and "
+            f"{path} has the data of a cluster ({mark}) beside that of one broker: move {layout.CLUSTER_STATE} and "
             "the directories of the cluster's nodes to a directory of their own"
         )
     raise DataDirMismatch(
-        f"{path} has the data of a cluster ({found}), not of one broker: give the broker another directory, or start "
+        f"{path} has the data of a cluster ({mark}), not of one broker: give the broker another directory, or start "
         f"the cluster with 'barnabas serve --brokers N --data-dir {path}'"
     )
 

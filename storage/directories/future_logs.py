@@ -124,7 +124,7 @@ class FutureLogs:
         _, path = self.found.pop(key)
         return _rename(self._files, path, key, self._new_id().hex())
 
-    def take_over(self, key: TopicPartition, future: FutureLog, current: Log, left: LogDir) -> None:
+    def take_over(self, key: TopicPartition, future: FutureLog, current: Log, former: LogDir) -> None:
         """Rename the future log's directory and take over what is known of the current log; see `LogDirs.replace_log`.
 
         Both end at the same offset. The producers come from the current log: the records of some may be gone.
@@ -134,7 +134,7 @@ class FutureLogs:
         self._files.rename(log.directory, path)
         del self.logs[key]
         log.take_over(current, path)
-        self._retired[key] = (current.directory, left, future.log_dir)
+        self._retired[key] = (current.directory, former, future.log_dir)
 
     def retire(self, key: TopicPartition) -> list[str]:
         """Rename the former directory of a partition that was moved; the new name, to be removed.
@@ -152,8 +152,8 @@ class FutureLogs:
 
     def retire_all(self) -> None:
         """`retire` all, before the broker stops; what fails is left to the next start."""
-        for key, (_, left, new) in list(self._retired.items()):
-            if left.failure is not None or new.failure is not None:
+        for key, (_, former, new) in list(self._retired.items()):
+            if former.failure is not None or new.failure is not None:
                 continue  # the next start decides
             with suppress(OSError):
                 new.sync_names()

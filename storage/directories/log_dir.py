@@ -188,7 +188,7 @@ class LogDir:
         """Unlock the directory."""
         if self._lock is not None:
             file_systems = self._files.open_files.file_systems
-            for device in [device for device, one in file_systems.items() if one is self._file_system]:
+            for device in [device for device, file_system in file_systems.items() if file_system is self._file_system]:
                 del file_systems[device]
             self._lock.close()
             self._lock = None

@@ -432,12 +432,12 @@ class LogDirs:
         OSError when nothing has changed.
         """
         key = (topic, partition)
-        current, left = self.logs[key], self._found[key]
-        self.futures.take_over(key, future, current, left)
+        current, former = self.logs[key], self._found[key]
+        self.futures.take_over(key, future, current, former)
         self.logs[key] = future.log
         self._put(key, future.log_dir)
-        self._keep_checkpoints(left, key, current)
-        self._unsettled[key] = (left, future.log_dir)
+        self._keep_checkpoints(former, key, current)
+        self._unsettled[key] = (former, future.log_dir)
         return current
 
     def settle(self, key: TopicPartition, home: LogDir) -> None:
@@ -445,13 +445,13 @@ class LogDirs:
 
         Before that a crash may bring the former log back, with records that were deleted if its log start is lost.
         """
-        left, moved_to = self._unsettled.get(key, (home, None))
+        former, moved_to = self._unsettled.get(key, (home, None))
         if moved_to is home:
-            self._forget_former(key, left)
+            self._forget_former(key, former)
 
-    def _forget_former(self, key: TopicPartition, left: LogDir) -> None:
+    def _forget_former(self, key: TopicPartition, former: LogDir) -> None:
         del self._unsettled[key]
-        forget_offsets(left, key)
+        forget_offsets(former, key)
 
     # --- truncation and deletion
 
@@ -529,8 +529,8 @@ class LogDirs:
         for log_dir, planned in plans.items():
             closed = log_dir.offsets_read(name)
             planned.offsets.update({key: offset for key, offset in closed.items() if key not in self.logs})
-            for key, (left, _) in self._unsettled.items():
-                if left is log_dir and key in closed:
+            for key, (former, _) in self._unsettled.items():
+                if former is log_dir and key in closed:
                     planned.offsets[key] = closed[key]
             for key, log in self.futures.logs_in(log_dir):  # before the others, since one may take over meanwhile
                 future_offset = offset_of(log)

@@ -43,13 +43,13 @@ class NewDirectories:
 
     def make(self) -> None:
         """Make the directories; the outcomes are in `made` and `failures`. May be called in a thread."""
-        for wanted in self._wanted:
+        for new in self._wanted:
             try:
-                if not self._files.exists(wanted.path):
-                    make_directory(self._files, wanted.path, wanted.topic_id, 0)
-                    self.made.add(wanted.key)
+                if not self._files.exists(new.path):
+                    make_directory(self._files, new.path, new.topic_id, 0)
+                    self.made.add(new.key)
             except OSError as error:
-                self.failures[wanted.key] = error
+                self.failures[new.key] = error
 
 
 def make_directory(files: Files, directory: str, topic_id: bytes, base_offset: int) -> None:

@@ -38,10 +38,10 @@ def replay(
 
 
 def _replay_segment(segment: Segment, state: ProducerState, end_offset: int) -> None:
-    found = segment.locate(state.end_offset) if state.end_offset > segment.base_offset else (0, 0)
-    if found is None:
+    place = segment.locate(state.end_offset) if state.end_offset > segment.base_offset else (0, 0)
+    if place is None:
         return
-    position = found[0]
+    position = place[0]
     for header, batch in segment.batches(position):
         if header.base_offset >= end_offset:
             return

@@ -53,21 +53,21 @@ class LogReader:
     ) -> LogRead:
         """Read batches from the batch that holds `offset` on, which is inside the log and below `limit_offset`."""
         segments = self._segments
-        at, found = -1, None
+        at, place = -1, None
         if offset == self._end_offset and self._end_segment is not None:
-            at, found = self._at_end(offset)
-        if found is None:
+            at, place = self._at_end(offset)
+        if place is None:
             at = segments.floor_index(offset)
-            found = None
+            place = None
             while at < len(segments):
                 segments.keep_open(segments[at])
-                found = segments[at].locate(offset)
-                if found is not None:
+                place = segments[at].locate(offset)
+                if place is not None:
                     break
                 at += 1  # the offsets from this segment's last batch to the next segment hold no records
-        if found is None:
+        if place is None:
             return LogRead(None, offset, limit_offset)
-        position, first_size = found
+        position, first_size = place
         if first_size > max_bytes:
             if not min_one_batch:
                 return LogRead(None, offset, limit_offset)

@@ -96,9 +96,9 @@ def _first(log: SearchedLog, timestamp: int, budget: LookupBudget) -> Steps[Offs
         yield from _spend(log, segment, budget, _SEGMENT_UNITS)
         log.segments.keep_open(segment)
         if segment.size and segment.max_timestamp >= timestamp:
-            found = yield from _in_segment(log, segment, timestamp, budget)
-            if found is not None:
-                return found
+            record = yield from _in_segment(log, segment, timestamp, budget)
+            if record is not None:
+                return record
     return None
 
 
@@ -138,9 +138,9 @@ def _in_segment(
     for header in segment.scan(position):
         yield from _spend(log, segment, budget, _HEADER_UNITS)
         if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
-            found = yield from _in_batch(log, segment, header, timestamp, start_offset, budget)
-            if found is not None:
-                return found
+            record = yield from _in_batch(log, segment, header, timestamp, start_offset, budget)
+            if record is not None:
+                return record
     return None
 
 

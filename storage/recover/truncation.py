@@ -223,11 +223,11 @@ class _Batches:
     def read(self) -> None:
         """Read the batches that follow; to be called in a thread."""
         self.step.clear()
-        left = _CHUNK
+        remaining = _CHUNK
         for batch in self._batches:
             self.step.append(batch)
-            left -= batch.size
-            if len(self.step) == _BATCHES_PER_STEP or left <= 0:
+            remaining -= batch.size
+            if len(self.step) == _BATCHES_PER_STEP or remaining <= 0:
                 break
 
 

@@ -340,8 +340,8 @@ class Segment(SegmentFiles):
 
     def truncate_to(self, offset: int) -> int:
         """Truncate every batch that holds offsets at or above `offset`; the number of bytes removed. Not synced."""
-        found = self.locate(offset)
-        position = self.size if found is None else found[0]
+        place = self.locate(offset)
+        position = self.size if place is None else place[0]
         cut = self.size - position
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)

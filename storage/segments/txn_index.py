@@ -62,11 +62,11 @@ class TxnIndex:
         """Add an aborted transaction after all others; `save` writes it to the file."""
         self.entries.append(entry)
 
-    def collect(self, start_offset: int, end_offset: int, found: list[AbortedTransaction]) -> bool:
-        """Add the entries that overlap [start, end) to `found`; True when no later segment can hold more of them."""
+    def collect(self, start_offset: int, end_offset: int, aborted: list[AbortedTransaction]) -> bool:
+        """Add the entries that overlap [start, end) to `aborted`; True when no later segment can hold more of them."""
         for entry in self.entries:
             if entry.last_offset >= start_offset and entry.first_offset < end_offset:
-                found.append(entry)
+                aborted.append(entry)
             if entry.last_stable_offset >= end_offset:
                 return True
         return False

@@ -70,16 +70,16 @@ CONTROLLER = (
     Mutant(
         "isr-with-an-old-incarnation",
         "coord/cluster/partitions/alter_partition.py",
-        "    return changes.is_active(one.broker_id) and one.broker_epoch in {\n",
-        "    return changes.is_active(one.broker_id) or one.broker_epoch in {\n",
+        "    return changes.is_active(state.broker_id) and state.broker_epoch in {\n",
+        "    return changes.is_active(state.broker_id) or state.broker_epoch in {\n",
         _ALTER + "test_checks",
     ),
     Mutant(
         "expand-without-the-epoch-check-at-the-controller",
         "coord/cluster/partitions/alter_partition.py",
-        "    return changes.is_active(one.broker_id) and one.broker_epoch in {\n"
-        "        ANY_EPOCH,\n        changes.image.brokers[one.broker_id].epoch,\n    }\n",
-        "    return changes.is_active(one.broker_id)\n",
+        "    return changes.is_active(state.broker_id) and state.broker_epoch in {\n"
+        "        ANY_EPOCH,\n        changes.image.brokers[state.broker_id].epoch,\n    }\n",
+        "    return changes.is_active(state.broker_id)\n",
         _EVENTS + "test_a_replica_that_has_lost_everything_does_not_join_as_its_earlier_incarnation",
     ),
     Mutant(

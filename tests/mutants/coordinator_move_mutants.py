@@ -172,8 +172,8 @@ COORDINATOR_MOVES: Final = (
     Mutant(
         "assignment-told-though-it-is-not-committed",
         "coord/groups/classic_requests.py",
-        "result.reply(ticket, answer, sync_error)",
-        "result.reply(ticket, answer)",
+        "result.reply(ticket, response, sync_error)",
+        "result.reply(ticket, response)",
         "tests/coord/groups/classic/test_sync_heartbeat_leave.py::TestSync"
         "::test_who_comes_after_the_leader_hears_that_the_assignment_is_not_committed",
     ),

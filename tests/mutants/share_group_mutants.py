@@ -69,15 +69,15 @@ SHARE_GROUPS = (
     Mutant(
         "initialized-though-it-failed",
         "coord/groups/share/registry.py",
-        "        done = without(minus(asked, failed), deleted)\n",
-        "        done = without(asked, deleted)\n",
+        "        done = without(minus(partitions, failed), deleted)\n",
+        "        done = without(partitions, deleted)\n",
         f"{_GROUP}::test_state_that_cannot_be_initialized_fails_the_heartbeat",
     ),
     Mutant(
         "state-initialized-by-every-heartbeat",
         _GROUPS,
-        "        left = self._registry.without_task(group.group_id, missing, at)\n",
-        "        left = missing\n",
+        "        remaining = self._registry.without_task(group.group_id, missing, at)\n",
+        "        remaining = missing\n",
         f"{_GROUP}::test_state_is_initialized_once_however_many_heartbeats_wait_for_it",
     ),
     Mutant(

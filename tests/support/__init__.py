@@ -1,6 +1,7 @@
 """What tests, benchmarks and the compatibility suites share. It imports the product, and nothing of theirs.
 
 - `memory`: a broker, a controller and a cluster in this process, without sockets; `disks`: their disks, which fail
+- `cluster`: a cluster whose nodes are started, killed and cut off one by one; `controller`: its controller alone
 - `processes`: brokers, Barnabas and Apache Kafka, and commands as processes; `security`: their certificates and tokens
 - `requests`: a raw client, and the requests and responses that tests of many APIs send and compare
 - `logs`: logs and batches made without a broker

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from barnabas.broker.apis.registry import BROKER_APIS, Route, served_versions
-from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.kit.traffic.faults.item_errors import ItemErrors
 from barnabas.kit.traffic.faults.rules import Wanted
 from barnabas.kit.traffic.names import places
@@ -49,6 +49,17 @@ def _errors(key: ApiKey, version: int, wanted: Wanted) -> ItemErrors:
     return ItemErrors(Route(key, version), context, wanted, CODE)
 
 
+def _answered(coroutine: Coroutine[Any, None, Any]) -> Any:
+    """The value of a coroutine that does not wait."""
+    with pytest.raises(StopIteration) as end:
+        coroutine.send(None)
+    return end.value.value
+
+
+def _handled(ctx: object, request: object) -> None:
+    pytest.fail("it was handled")
+
+
 def _found(response: Any) -> dict[tuple[str | None, int | None], int]:
     return {
         (one.topic, one.partition): getattr(one.struct, one.error)
@@ -65,7 +76,7 @@ def test_every_api_whose_response_has_an_error_code_can_fail(key: ApiKey) -> Non
         errors = _errors(key, version, Wanted(api=key))
         if not errors._is_whole():
             continue
-        response = errors.instead_of(lambda ctx, request: pytest.fail("it was handled"), None)
+        response = _answered(errors.instead_of(_handled, None))
         decoded, _ = route.response_codec.parse(b"".join(map(bytes, route.response_codec.build(response))), 0)  # type: ignore[arg-type]
         assert decoded.error_code == CODE
 
@@ -83,13 +94,12 @@ def test_items_that_fail_are_not_committed() -> None:
 
     request = OffsetCommitRequest(group_id="g", topics=topics)
     errors = _errors(ApiKey.OFFSET_COMMIT, 8, Wanted(topic="a", partition=1))
-    response = errors.instead_of(handler, request)
-    assert not isinstance(response, DelayedResponse)
+    response = _answered(errors.instead_of(handler, request))
     left = [(one.name, [part.partition_index for part in one.partitions]) for one in handled[0].topics]
     assert left == [("a", [0, 2]), ("b", [0, 1, 2])]
     expected = {(name, index): 0 for name in ("a", "b") for index in range(3)} | {("a", 1): CODE}
     assert _found(response) == expected
-    assert [one.name for one in response.topics] == ["a", "b"]  # type: ignore[union-attr]
+    assert [one.name for one in response.topics] == ["a", "b"]
     assert [len(one.partitions) for one in request.topics] == [3, 3]
 
 
@@ -110,24 +120,18 @@ def test_partitions_of_a_transaction() -> None:
     assert kept.transactions[0].topics[0].partitions == [0]
     assert failed.transactions[0].topics[0].partitions == [1]
     old = AddPartitionsToTxnRequest(v3_and_below_topics=topics)
-    response = _errors(ApiKey.ADD_PARTITIONS_TO_TXN, 3, Wanted(topic="a")).instead_of(
-        lambda ctx, request: pytest.fail("it was handled"), old
-    )
+    response = _answered(_errors(ApiKey.ADD_PARTITIONS_TO_TXN, 3, Wanted(topic="a")).instead_of(_handled, old))
     assert {key: code for key, code in _found(response).items() if key[0]} == {("a", 0): CODE, ("a", 1): CODE}
 
 
 def test_elections_of_all_partitions_fail_where_there_would_be_one() -> None:
     """Version 0 has no error of the whole response; Kafka lists all topics, and what needs no election is left out."""
     request = ElectLeadersRequest(topic_partitions=None)
-    response: Any = _errors(ApiKey.ELECT_LEADERS, 0, Wanted()).instead_of(
-        lambda ctx, request: pytest.fail("it was handled"), request
-    )
+    response = _answered(_errors(ApiKey.ELECT_LEADERS, 0, Wanted()).instead_of(_handled, request))
     found = [
         (one.topic, [(part.partition_id, part.error_code) for part in one.partition_result])
         for one in response.replica_election_results
     ]
     assert found == [("a", [(1, CODE), (2, CODE)]), ("b", [])]
-    later: Any = _errors(ApiKey.ELECT_LEADERS, 2, Wanted()).instead_of(
-        lambda ctx, request: pytest.fail("it was handled"), request
-    )
+    later = _answered(_errors(ApiKey.ELECT_LEADERS, 2, Wanted()).instead_of(_handled, request))
     assert (later.error_code, later.replica_election_results) == (CODE, [])

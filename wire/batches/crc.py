@@ -14,11 +14,11 @@ from types import ModuleType
 def _extension() -> ModuleType | None:
     package = PathFinder.find_spec("crc32c")
     for directory in (package.submodule_search_locations or ()) if package else ():
-        found = PathFinder.find_spec("_crc32c", [directory])
-        if found is None or found.origin is None or not found.origin.endswith(tuple(EXTENSION_SUFFIXES)):
+        spec = PathFinder.find_spec("_crc32c", [directory])
+        if spec is None or spec.origin is None or not spec.origin.endswith(tuple(EXTENSION_SUFFIXES)):
             continue
-        loader = ExtensionFileLoader("_crc32c", found.origin)
-        module = loader.create_module(ModuleSpec("_crc32c", loader, origin=found.origin))
+        loader = ExtensionFileLoader("_crc32c", spec.origin)
+        module = loader.create_module(ModuleSpec("_crc32c", loader, origin=spec.origin))
         loader.exec_module(module)
         return module
     return None

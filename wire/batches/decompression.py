@@ -78,10 +78,10 @@ def decompressed_steps(codec: int, source: Source, max_size: int) -> Iterator[by
         steps = _unzstd(source)
     else:
         raise CorruptRecord(f"Unknown compression codec {codec}")
-    left = max_size
+    remaining = max_size
     for piece in steps:
-        left -= len(piece)
-        if left < 0:
+        remaining -= len(piece)
+        if remaining < 0:
             raise too_large(max_size)
         yield piece
 
@@ -121,9 +121,9 @@ def _gunzip(source: Source) -> Iterator[bytes]:
 
 
 def _unsnappy(source: Source, max_size: int) -> Iterator[bytes]:
-    left = max_size
+    remaining = max_size
     if source.data[:8] != _XERIAL_MAGIC:
-        yield from _in_steps(_unsnappy_block(source.read(source.left), left, max_size))
+        yield from _in_steps(_unsnappy_block(source.read(source.left), remaining, max_size))
         return
     if source.left < _XERIAL_HEADER_SIZE:
         raise CorruptRecord("The snappy stream is truncated in its header")
@@ -139,8 +139,8 @@ def _unsnappy(source: Source, max_size: int) -> Iterator[bytes]:
         source.pos += 4
         if length <= 0 or length > source.left:
             raise CorruptRecord(f"A snappy block of {length} bytes with {source.left} bytes remaining")
-        block = _unsnappy_block(source.read(length), left, max_size)
-        left -= len(block)
+        block = _unsnappy_block(source.read(length), remaining, max_size)
+        remaining -= len(block)
         yield from _in_steps(block)
 
 
@@ -152,11 +152,11 @@ def _in_steps(block: bytes) -> Iterator[bytes]:
         yield block[start : start + STEP_BYTES]
 
 
-def _unsnappy_block(data: bytes, left: int, max_size: int) -> bytes:
+def _unsnappy_block(data: bytes, remaining: int, max_size: int) -> bytes:
     import snappy
 
     size = _snappy_size(data)
-    if size > left:
+    if size > remaining:
         raise too_large(max_size)
     if size > len(data) * MAX_EXPANSION[2]:
         raise CorruptRecord(f"Invalid snappy data: {len(data)} bytes cannot become {size}")

@@ -156,7 +156,7 @@ def _steps(check: FieldCheck, reader: PieceReader) -> Generator[None, None, None
     yield from reader.fill(_LONGEST_START)
     length = reader.number()
     check.check_size(length)
-    left = length >> 1
+    remaining = length >> 1
     start = reader.pos
     delta, reader.pos = record_varlong(reader.data, start + 1)
     check.check_timestamp(check.index, delta)
@@ -165,40 +165,40 @@ def _steps(check: FieldCheck, reader: PieceReader) -> Generator[None, None, None
         raise wrong_delta(check.index, delta)
     key = reader.number()
     check.check_key(check.index, key)
-    left -= reader.pos - start
-    left = yield from _skip(check, reader, key, left)
-    left = yield from _skip_field(check, reader, left)
+    remaining -= reader.pos - start
+    remaining = yield from _skip(check, reader, key, remaining)
+    remaining = yield from _skip_field(check, reader, remaining)
     yield from reader.fill(_LONGEST_VARINT)
     start = reader.pos
-    count, reader.pos = header_count(reader.data, start, start + left)
-    left -= reader.pos - start
+    count, reader.pos = header_count(reader.data, start, start + remaining)
+    remaining -= reader.pos - start
     for number in range(count):
-        left = yield from _skip_field(check, reader, left, is_key=True)
-        left = yield from _skip_field(check, reader, left)
+        remaining = yield from _skip_field(check, reader, remaining, is_key=True)
+        remaining = yield from _skip_field(check, reader, remaining)
         check.units += 1
         if number % MAX_HEADERS_OF_A_STEP == 0:
             yield
-    if left:
-        raise wrong_size(check.index, -left)
+    if remaining:
+        raise wrong_size(check.index, -remaining)
 
 
 def _skip_field(
-    check: FieldCheck, reader: PieceReader, left: int, *, is_key: bool = False
+    check: FieldCheck, reader: PieceReader, remaining: int, *, is_key: bool = False
 ) -> Generator[None, None, int]:
-    """Skip a field with its length; `left` bytes of the record are left before it. Returns how many are after it."""
+    """Skip a field with its length; `remaining` bytes of the record are left before it. How many are left after it."""
     if len(reader.data) - reader.pos < _LONGEST_VARINT:
         yield from reader.fill(_LONGEST_VARINT)
     start = reader.pos
     length = reader.number()
     if is_key and length & 1:
         raise invalid(f"A header of record {check.index} of the batch has no key")
-    return (yield from _skip(check, reader, length, left - (reader.pos - start)))
+    return (yield from _skip(check, reader, length, remaining - (reader.pos - start)))
 
 
-def _skip(check: FieldCheck, reader: PieceReader, length: int, left: int) -> Generator[None, None, int]:
+def _skip(check: FieldCheck, reader: PieceReader, length: int, remaining: int) -> Generator[None, None, int]:
     size = 0 if length & 1 else length >> 1
-    if size > left:
-        raise wrong_size(check.index, size - left)
+    if size > remaining:
+        raise wrong_size(check.index, size - remaining)
     if size:
         yield from reader.skip(size)
-    return left - size
+    return remaining - size

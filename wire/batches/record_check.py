@@ -215,9 +215,9 @@ class RecordCheck:
                     raise wrong_size(index, pos - stop)
                 index += 1
                 if length == previous and index >= self._retry_at:
-                    found = self._run(data, start, stop - start, index, last)
-                    index += found
-                    pos += found * (stop - start)
+                    run = self._run(data, start, stop - start, index, last)
+                    index += run
+                    pos += run * (stop - start)
                     last = min(self._count, first + STEP_UNITS - self._extra)
                 previous = length
                 start = pos
@@ -230,10 +230,10 @@ class RecordCheck:
         """How many records after the one at `start`, which is before record `index`, are like it."""
         limit = min(self._count - index, (last - index) * RECORDS_OF_A_RUN_PER_UNIT)
         free, needs_key = self._free_timestamp_bytes, self._needs_keys
-        found = equal_records(data, start, size, index - 1, limit, timestamp_bytes=free, needs_key=needs_key)
-        self._retry_at = index + found + (0 if found > _RETRY_AFTER else _RETRY_AFTER)
-        self._extra -= found - found // RECORDS_OF_A_RUN_PER_UNIT
-        return found
+        run = equal_records(data, start, size, index - 1, limit, timestamp_bytes=free, needs_key=needs_key)
+        self._retry_at = index + run + (0 if run > _RETRY_AFTER else _RETRY_AFTER)
+        self._extra -= run - run // RECORDS_OF_A_RUN_PER_UNIT
+        return run
 
     def _after_headers(self, data: bytes, pos: int, stop: int) -> int:
         number, pos = header_count(data, pos, stop)

@@ -29,10 +29,10 @@ def hop(data: bytes | memoryview, pos: int, most: int) -> tuple[int, int]:
     Stops before a record that is not whole, or whose length is too small for a record.
     """
     end = len(data)
-    left = retry = most
+    remaining = retry = most
     previous = -1
     try:
-        while left:
+        while remaining:
             start = pos
             length = data[pos]
             if length < 0x80:
@@ -46,17 +46,17 @@ def hop(data: bytes | memoryview, pos: int, most: int) -> tuple[int, int]:
             if stop > end or length & 1 or length < _SMALLEST_LENGTH:
                 break
             pos = stop
-            left -= 1
-            if length == previous and left <= retry:
+            remaining -= 1
+            if length == previous and remaining <= retry:
                 size = stop - start
-                run = _run(data, start, size, min(left, (end - pos) // size, _LONGEST_RUN), length)
+                run = _run(data, start, size, min(remaining, (end - pos) // size, _LONGEST_RUN), length)
                 pos += run * size
-                left -= run
-                retry = left if run > _RETRY_AFTER else left - _RETRY_AFTER
+                remaining -= run
+                retry = remaining if run > _RETRY_AFTER else remaining - _RETRY_AFTER
             previous = length
     except IndexError:
         pass  # the data ends inside a length
-    return pos, most - left
+    return pos, most - remaining
 
 
 def _run(data: bytes | memoryview, start: int, size: int, most: int, length: int) -> int:

@@ -30,8 +30,8 @@ _PIECES_OF_A_STEP = 8
 def _batch_records(batch: BatchView, max_size: int) -> bytes:
     """The encoded records of a batch, decompressed."""
     if batch.end > len(batch.buffer) or batch.size < HEADER_SIZE:
-        left = len(batch.buffer) - batch.start
-        raise CorruptRecord(f"A record batch of {batch.size} bytes with {left} bytes remaining")
+        remaining = len(batch.buffer) - batch.start
+        raise CorruptRecord(f"A record batch of {batch.size} bytes with {remaining} bytes remaining")
     if batch.record_count < 0:
         raise CorruptRecord(f"A record batch with a record count of {batch.record_count}")
     return decompress(batch.codec, memoryview(batch.buffer)[batch.start + HEADER_SIZE : batch.end], max_size)
@@ -59,15 +59,15 @@ def records_in_range(
         pieces.append(piece)
         if len(pieces) % _PIECES_OF_A_STEP == 0:
             yield
-    found = []
+    records = []
     for number, record in enumerate(starmap(Record, _parse_records(batch, b"".join(pieces))), 1):
         if record.offset > last:
             break
         if record.offset >= first:
-            found.append(record)
+            records.append(record)
         if number % _RECORDS_OF_A_STEP == 0:
             yield
-    return found
+    return records
 
 
 def _parse_records(batch: BatchView, data: bytes) -> Iterator[RecordFields]:  # noqa: C901 (the hot loop, inlined)

@@ -51,20 +51,20 @@ def equal_records(
     limit = min(limit, (len(data) - start) // size - 1)
     if width < len(_LAST_OF_WIDTH):
         limit = min(limit, _LAST_OF_WIDTH[width] - index)
-    found = 0
-    while found < limit:
+    equal = 0
+    while equal < limit:
         index += 1
         block_end = _DELTAS_OF_A_BYTE if index < _DELTAS_OF_A_BYTE else index - index % _PERIOD + _PERIOD
-        length = min(_LONGEST_RUN, limit - found, block_end - index)
-        at = start + size * (found + 1)
+        length = min(_LONGEST_RUN, limit - equal, block_end - index)
+        at = start + size * (equal + 1)
         run = _equal(data, start, at, size, length, layout)
         if not run or not _are_next(data, at + layout.offset, size, run, index, width):
-            return found
-        found += run
+            return equal
+        equal += run
         index += run - 1
         if run < length:
-            return found
-    return found
+            return equal
+    return equal
 
 
 def equal_prefix(column: bytes, byte: bytes) -> int:

@@ -56,11 +56,13 @@ class SearchedRecords:
                 if length & 1 or length >> 1 > self._max_record_size:
                     raise _invalid_length(index, length)
                 delta, pos = record_varlong(data, pos + 1)
-                found = batch.base_timestamp + (delta >> 1 ^ -(delta & 1)) if append_time is None else append_time
+                record_timestamp = (
+                    batch.base_timestamp + (delta >> 1 ^ -(delta & 1)) if append_time is None else append_time
+                )
                 delta, pos = record_varint(data, pos)
                 found_offset = batch.base_offset + (delta >> 1 ^ -(delta & 1))
-                if found >= timestamp and found_offset >= offset:
-                    return found_offset, found
+                if record_timestamp >= timestamp and found_offset >= offset:
+                    return found_offset, record_timestamp
                 if pos > stop:
                     raise CorruptRecord(f"Record {index} of a batch is longer than its length")
                 pos = stop

@@ -153,8 +153,8 @@ def _attributes(data: bytes, start: int, end: int, number: int) -> Attributes:
     """The KeyValues with this field number."""
     return tuple(
         _attribute(data, first, last)
-        for found, kind, first, last in _few(data, start, end)
-        if found == number and kind == BYTES
+        for field_number, kind, first, last in _few(data, start, end)
+        if field_number == number and kind == BYTES
     )
 
 

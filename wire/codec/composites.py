@@ -64,7 +64,9 @@ class Array(AnyConstruct):
     def _emit_elements(self, reader: ParseGen, target: str, count: str) -> None:
         if isinstance(self.subcon, Fixed):
             letter = self.subcon.cell
-            ready = reader.bind(tuple([one.unpack_from for one in small_structs(letter)]), f"unpack_{len(letter)}")
+            ready = reader.bind(
+                tuple([packer.unpack_from for packer in small_structs(letter)]), f"unpack_{len(letter)}"
+            )
             with reader.block(f"if {count} < {SMALL}:"):
                 reader.line(f"{target} = [*{ready}[{count}](buf, pos)]")
             with reader.block("else:"):
@@ -107,7 +109,7 @@ class Array(AnyConstruct):
     def _emit_build_elements(self, writer: BuildGen, items: str) -> None:
         if isinstance(self.subcon, Fixed):
             letter = self.subcon.cell
-            ready = writer.bind(tuple([one.pack for one in small_structs(letter)]), f"pack_{len(letter)}")
+            ready = writer.bind(tuple([packer.pack for packer in small_structs(letter)]), f"pack_{len(letter)}")
             with writer.block(f"if len({items}) < {SMALL}:"):
                 writer.line(f"w({ready}[len({items})](*{items}))")
             with writer.block("else:"):

@@ -45,16 +45,16 @@ def unknown_tags(buf: Buffer, pos: int, end: int, budget: int = UNLIMITED) -> tu
     count, pos = unsigned_varint(buf, pos)
     if count > budget:
         over_budget(count, budget, "tagged fields")
-    found = []
+    unknown = []
     for _ in range(count):
         tag, pos = unsigned_varint(buf, pos)
         size, pos = unsigned_varint(buf, pos)
         stop = pos + size
         if stop > end:
             truncated()
-        found.append((tag, bytes(buf[pos:stop])))
+        unknown.append((tag, bytes(buf[pos:stop])))
         pos = stop
-    return tuple(found), pos
+    return tuple(unknown), pos
 
 
 def tag_section(known: Sequence[TaggedField], unknown: Iterable[TaggedField], taken: frozenset[int]) -> bytes:
@@ -151,7 +151,7 @@ _structs: dict[str, tuple[Struct, ...]] = {}
 
 def small_structs(letter: str) -> tuple[Struct, ...]:
     """The structs for arrays of 0, 1, 2 ... `SMALL` - 1 numbers of one type."""
-    found = _structs.get(letter)
-    if found is None:
-        found = _structs[letter] = tuple([Struct(f">{count}{letter}") for count in range(SMALL)])
-    return found
+    structs = _structs.get(letter)
+    if structs is None:
+        structs = _structs[letter] = tuple([Struct(f">{count}{letter}") for count in range(SMALL)])
+    return structs

@@ -54,12 +54,12 @@ def check(message_class: type[Message], version: int, value: Mapping[str, Any], 
     for how, read in readers.items():
         try:
             decoded = read(data)
-            found = to_json(decoded, version)
+            actual = to_json(decoded, version)
         except FAILURES as error:
             return f"does not decode ({how}): {error}"
-        value = _with_records(message_class, value, found)
-        if _canonical(found) != _canonical(value):
-            return f"decodes ({how}) to {_first_difference(value, found)}"
+        value = _with_records(message_class, value, actual)
+        if _canonical(actual) != _canonical(value):
+            return f"decodes ({how}) to {_first_difference(value, actual)}"
     return _check_encoding(message_class, version, value, data)
 
 
@@ -80,14 +80,14 @@ def _check_encoding(message_class: type[Message], version: int, value: Mapping[s
     return None
 
 
-def _with_records(struct_class: type[StructBase], value: Any, found: Any) -> Any:
+def _with_records(struct_class: type[StructBase], value: Any, actual: Any) -> Any:
     """The value, with "" for records replaced by the records found."""
-    if not isinstance(value, dict) or not isinstance(found, dict) or not holds_records(struct_class.declared):
+    if not isinstance(value, dict) or not isinstance(actual, dict) or not holds_records(struct_class.declared):
         return value
     filled = dict(value)
     for field in struct_class.declared:
         name = json_name(field.name)
-        old, new = value.get(name), found.get(name)
+        old, new = value.get(name), actual.get(name)
         if field.kind == "records" and old == "" and isinstance(new, str):
             filled[name] = new
         elif field.kind == "array" and field.struct_class and isinstance(old, list) and isinstance(new, list):
@@ -101,13 +101,13 @@ def _canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _first_difference(expected: Any, found: Any, where: str = "") -> str:
-    if isinstance(expected, dict) and isinstance(found, dict):
-        for key in sorted(expected.keys() | found.keys()):
-            if _canonical(expected.get(key, "(nothing)")) != _canonical(found.get(key, "(nothing)")):
-                return _first_difference(expected.get(key, "(nothing)"), found.get(key, "(nothing)"), f"{where}.{key}")
-    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
-        for n, (one, other) in enumerate(zip(expected, found, strict=True)):
-            if _canonical(one) != _canonical(other):
-                return _first_difference(one, other, f"{where}[{n}]")
-    return f"{where.lstrip('.') or 'the value'} = {json.dumps(found)} instead of {json.dumps(expected)}"
+def _first_difference(expected: Any, actual: Any, where: str = "") -> str:
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in sorted(expected.keys() | actual.keys()):
+            if _canonical(expected.get(key, "(nothing)")) != _canonical(actual.get(key, "(nothing)")):
+                return _first_difference(expected.get(key, "(nothing)"), actual.get(key, "(nothing)"), f"{where}.{key}")
+    if isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        for n, (element, other) in enumerate(zip(expected, actual, strict=True)):
+            if _canonical(element) != _canonical(other):
+                return _first_difference(element, other, f"{where}[{n}]")
+    return f"{where.lstrip('.') or 'the value'} = {json.dumps(actual)} instead of {json.dumps(expected)}"

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import h11
 import trio
 
+from barnabas.broker.net.http_connection import READ_BYTES, HttpConnection
 from barnabas.broker.net.task_listener import serve_in_tasks
 from barnabas.kit.errors import ControlError
 
@@ -32,7 +33,6 @@ MAX_CONNECTIONS: Final = 256
 MAX_BODY_BYTES: Final = 64 * 1024 * 1024
 MAX_PIPELINED_BYTES: Final = 64 * 1024
 """What a client may send before its answer; one that sends more has its connection closed."""
-READ_BYTES: Final = 64 * 1024
 STRANGER_BYTES: Final = 64 * 1024
 """The body that is read of a request without the token, so that its client reads the answer, and not a reset."""
 STRANGER_S: Final = 10.0
@@ -63,10 +63,10 @@ class _Connection:
     """One connection of a client."""
 
     def __init__(self, stream: trio.SocketStream, token: str, answer: Answerer) -> None:
-        self._stream = stream
         self._authorization = f"Bearer {token}".encode()
         self._answer = answer
-        self._http = h11.Connection(h11.SERVER)
+        self._connection = HttpConnection(stream)
+        self._http = self._connection.http
 
     async def run(self) -> None:
         """Serve requests until the connection ends."""
@@ -82,7 +82,7 @@ class _Connection:
         """Answer one request, which has to come within `limit_s`; False if the connection is to be closed."""
         try:
             with trio.move_on_after(limit_s) as limit:
-                request = await self._next_event()
+                request = await self._connection.next_event()
                 if not isinstance(request, h11.Request):
                     return False
                 body = await self._authorized_body(request)
@@ -96,15 +96,6 @@ class _Connection:
         await self._send(status, answer)
         return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
 
-    async def _next_event(self) -> Any:
-        while True:
-            event = self._http.next_event()
-            if event is not h11.NEED_DATA:
-                return event
-            if self._http.they_are_waiting_for_100_continue:
-                await self._stream.send_all(self._http.send(h11.InformationalResponse(status_code=100, headers=[])))
-            self._http.receive_data(await self._stream.receive_some(READ_BYTES))
-
     async def _authorized_body(self, request: h11.Request) -> bytes:
         """The body of a request that has the token."""
         given = dict(request.headers).get(b"authorization", b"")
@@ -116,7 +107,7 @@ class _Connection:
 
     async def _body(self, most: int) -> bytes:
         body = bytearray()
-        while isinstance(event := await self._next_event(), h11.Data):
+        while isinstance(event := await self._connection.next_event(), h11.Data):
             body += event.data
             if len(body) > most:
                 raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
@@ -148,7 +139,7 @@ class _Connection:
     async def _until_closed(self) -> None:
         """Return when the connection is to be closed; a bounded part of what is sent meanwhile is kept."""
         with suppress(trio.BrokenResourceError):
-            while data := await self._stream.receive_some(READ_BYTES):
+            while data := await self._connection.stream.receive_some(READ_BYTES):
                 self._http.receive_data(data)
                 if len(self._http.trailing_data[0]) > MAX_PIPELINED_BYTES:
                     logger.warning(
@@ -168,11 +159,7 @@ class _Connection:
             return HTTPStatus.INTERNAL_SERVER_ERROR, {"error": f"{type(error).__name__}: {error}"}
 
     async def _send(self, status: HTTPStatus, answer: object) -> None:
-        body = json.dumps(answer).encode()
-        headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+        headers = [("Content-Type", "application/json")]
         if self._http.their_state is not h11.DONE:
             headers.append(("Connection", "close"))
-        head = self._http.send(h11.Response(status_code=status.value, reason=status.phrase, headers=headers))
-        data = self._http.send(h11.Data(data=body))
-        end = self._http.send(h11.EndOfMessage())
-        await self._stream.send_all((head or b"") + (data or b"") + (end or b""))
+        await self._connection.respond(status, headers, json.dumps(answer).encode())

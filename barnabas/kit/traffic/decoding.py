@@ -9,12 +9,12 @@ from barnabas.wire.types import chunk_bytes
 
 if TYPE_CHECKING:
     from barnabas.broker.apis.registry import Route
-    from barnabas.broker.net.delayed_response import Outcome
+    from barnabas.wire.schema import Message
 
 
-def decoded(route: Route, outcome: Outcome) -> Outcome:
-    """An outcome whose response, if it is one, is a message that can be read and changed."""
-    if not isinstance(outcome, EncodedResponse):
-        return outcome
-    data = memoryview(b"".join(map(chunk_bytes, outcome.chunks)))
+def decoded(route: Route, response: Message | None) -> Message | None:
+    """A response as a message that can be read and changed; None if there is none."""
+    if not isinstance(response, EncodedResponse):
+        return response
+    data = memoryview(b"".join(map(chunk_bytes, response.chunks)))
     return route.response_codec.parse(data, 0)[0]

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.apis.registry import CONTROLLER, Route, Routes
-from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.net.network_client import SOFTWARE_NAME
 from barnabas.broker.replicas.fetch_sessions import replica_of
-from barnabas.broker.waiting import as_delayed
+from barnabas.broker.waiting import outcome_of
 from barnabas.kit.traffic.decoding import decoded
 from barnabas.kit.traffic.recorder import Recorder
 from barnabas.wire.api_keys import ApiKey
@@ -25,9 +24,7 @@ if TYPE_CHECKING:
     from barnabas.broker.apis.registry import Handler, HandlerOutcome
     from barnabas.broker.context import Broker, RequestContext
     from barnabas.broker.net.connection import Connection
-    from barnabas.broker.net.delayed_response import Outcome
     from barnabas.kit.traffic.faults.rules import Faults
-    from barnabas.kit.traffic.recorder import Entry
     from barnabas.kit.traffic.release import Release
     from barnabas.wire.schema import Message
 
@@ -61,50 +58,26 @@ class Traffic:
 
     def serve(self, route: Route, handler: Handler, ctx: RequestContext, request: Message) -> HandlerOutcome:
         """Handle a request: what a handler returns. Errors as those of the handler."""
-        if _is_of_broker(ctx, request):
-            return handler(ctx, request)
+        return handler(ctx, request) if _is_of_broker(ctx, request) else self._recorded(route, handler, ctx, request)
+
+    async def _recorded(self, route: Route, handler: Handler, ctx: RequestContext, request: Message) -> Message | None:
         entry, named = self.recorder.begin(ctx, request)
-        outcome: DelayedResponse | Outcome
-
-        def answering(ctx: RequestContext, request: Message) -> DelayedResponse | Outcome:
-            outcome = handler(ctx, request)
-            delayed: DelayedResponse | Outcome = as_delayed(
-                ctx.broker.loop.slices, outcome, send_before_close=route.send_before_close
-            )
-            return delayed
-
+        response: Message | None
         try:
             if self._faults is None or self._faults.is_empty:
-                outcome = answering(ctx, request)
+                response = await outcome_of(handler(ctx, request))
             else:
                 from barnabas.kit.traffic.faults.serving import Serving
 
-                outcome = Serving(self._faults, route, answering, ctx, request, named).start()
-            if isinstance(outcome, Exception):
-                raise outcome
+                response = await Serving(self._faults, route, handler, ctx, request, named).serve()
+        except GeneratorExit:
+            self.recorder.closed(entry)
+            raise
         except Exception as error:
             self.recorder.end(entry, error, ctx)
             raise
-        if isinstance(outcome, DelayedResponse):
-            return self._followed(route, ctx, entry, outcome)
-        self.recorder.end(entry, decoded(route, outcome), ctx)
-        return outcome
-
-    def _followed(self, route: Route, ctx: RequestContext, entry: Entry, outcome: DelayedResponse) -> DelayedResponse:
-        """A delayed response with the outcome of this one, which is recorded when it has one."""
-        recorded = DelayedResponse()
-
-        def complete(answer: Outcome) -> None:
-            self.recorder.end(entry, decoded(route, answer), ctx)
-            recorded.complete(answer)
-
-        def cancel() -> None:
-            self.recorder.closed(entry)
-            outcome.cancel()
-
-        recorded.follow(outcome, complete)
-        recorded.on_cancel = cancel
-        return recorded
+        self.recorder.end(entry, decoded(route, response), ctx)
+        return response
 
 
 def _is_of_broker(ctx: RequestContext, request: Any) -> bool:

@@ -1,8 +1,8 @@
 """Every broker config key of Kafka 4.4, declared once, by area; `BROKER_KEYS` has all of them by name.
 
-`used=True` marks the keys that Barnabas uses. The others are declared so that they are not reported as unknown, and a
-warning is logged for each one that is set. One test compares the declarations with Kafka's own table, another one the
-`used` marks with the code.
+Each area's module has the keys that Barnabas uses; `without_effect` has the others, so that they are not reported as
+unknown, and a warning is logged for each one that is set. One test compares the declarations with Kafka's own table,
+another one compares the two kinds with the code.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from barnabas.broker.config.keys import (
     log,
     network,
     own,
-    remote,
     replication,
     security,
     share_and_streams,
     transactions,
 )
+from barnabas.broker.config.keys.without_effect import WITHOUT_EFFECT
 from barnabas.wire.configdef import ConfigKey
 
 
@@ -32,12 +32,22 @@ def _declared_in(*modules: ModuleType) -> dict[str, ConfigKey[Any]]:
     return {key.name: key for module in modules for key in vars(module).values() if isinstance(key, ConfigKey)}
 
 
-KAFKA_KEYS: Final = _declared_in(
-    general, network, log, groups, share_and_streams, transactions, replication, controller, remote, security
-)
+def _without_effect(*, dynamic_only: bool) -> dict[str, ConfigKey[Any]]:
+    return {
+        key.name: key
+        for area, keys in WITHOUT_EFFECT.items()
+        if (area == "dynamic_only") is dynamic_only
+        for key in keys
+    }
+
+
+KAFKA_KEYS: Final = {
+    **_declared_in(general, network, log, groups, share_and_streams, transactions, replication, controller, security),
+    **_without_effect(dynamic_only=False),
+}
 """The keys of Kafka's own KafkaConfig."""
 
-DYNAMIC_ONLY_KEYS: Final = _declared_in(dynamic_only)
+DYNAMIC_ONLY_KEYS: Final = _declared_in(dynamic_only) | _without_effect(dynamic_only=True)
 """Kafka's keys that can only be set dynamically, with AlterConfigs."""
 
 AUTHORIZER_KEYS: Final = _declared_in(authorizer)

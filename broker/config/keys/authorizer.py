@@ -10,12 +10,10 @@ SUPER_USERS = string(
     "",
     HIGH,
     "Principals that may do everything, whatever the ACLs say, separated by semicolons: User:admin;User:broker.",
-    used=True,
 )
 ALLOW_EVERYONE_IF_NO_ACL_FOUND = boolean(
     "allow.everyone.if.no.acl.found",
     False,
     MEDIUM,
     "Whether every user may use a resource without ACLs; otherwise only super users may.",
-    used=True,
 )

@@ -21,7 +21,6 @@ GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS = integer(
     MEDIUM,
     "Minimum time between two assignments of a consumer group (KIP-848).",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 GROUP_CONSUMER_ASSIGNORS = list_of(
     "group.consumer.assignors",
@@ -29,7 +28,6 @@ GROUP_CONSUMER_ASSIGNORS = list_of(
     "",
     MEDIUM,
     "Assignors that consumer groups may use, the first by default.",
-    used=True,
 )
 GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS = integer(
     "group.consumer.heartbeat.interval.ms",
@@ -37,7 +35,6 @@ GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS = integer(
     "[1,...]",
     MEDIUM,
     "Heartbeat interval sent to members of consumer groups.",
-    used=True,
 )
 GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS = integer(
     "group.consumer.max.assignment.interval.ms",
@@ -45,7 +42,6 @@ GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS = integer(
     "[0,...]",
     MEDIUM,
     "Upper limit for a group's own consumer.assignment.interval.ms.",
-    used=True,
 )
 GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS = integer(
     "group.consumer.max.heartbeat.interval.ms",
@@ -53,7 +49,6 @@ GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS = integer(
     "[1,...]",
     MEDIUM,
     "Upper limit for a group's own consumer.heartbeat.interval.ms.",
-    used=True,
 )
 GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS = integer(
     "group.consumer.max.session.timeout.ms",
@@ -61,10 +56,9 @@ GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS = integer(
     "[1,...]",
     MEDIUM,
     "Upper limit for a group's own consumer.session.timeout.ms.",
-    used=True,
 )
 GROUP_CONSUMER_MAX_SIZE = integer(
-    "group.consumer.max.size", INT_MAX, "[1,...]", MEDIUM, "Maximum number of members of a consumer group.", used=True
+    "group.consumer.max.size", INT_MAX, "[1,...]", MEDIUM, "Maximum number of members of a consumer group."
 )
 GROUP_CONSUMER_MIGRATION_POLICY = string(
     "group.consumer.migration.policy",
@@ -72,7 +66,6 @@ GROUP_CONSUMER_MIGRATION_POLICY = string(
     "(case insensitive) [DISABLED, DOWNGRADE, UPGRADE, BIDIRECTIONAL]",
     MEDIUM,
     "Directions in which groups may change between the classic and the consumer protocol.",
-    used=True,
 )
 GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS = integer(
     "group.consumer.min.assignment.interval.ms",
@@ -80,7 +73,6 @@ GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS = integer(
     "[0,...]",
     MEDIUM,
     "Lower limit for a group's own consumer.assignment.interval.ms.",
-    used=True,
 )
 GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS = integer(
     "group.consumer.min.heartbeat.interval.ms",
@@ -88,7 +80,6 @@ GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS = integer(
     "[1,...]",
     MEDIUM,
     "Lower limit for a group's own consumer.heartbeat.interval.ms.",
-    used=True,
 )
 GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS = integer(
     "group.consumer.min.session.timeout.ms",
@@ -96,7 +87,6 @@ GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS = integer(
     "[1,...]",
     MEDIUM,
     "Lower limit for a group's own consumer.session.timeout.ms.",
-    used=True,
 )
 GROUP_CONSUMER_SESSION_TIMEOUT_MS = integer(
     "group.consumer.session.timeout.ms",
@@ -104,29 +94,6 @@ GROUP_CONSUMER_SESSION_TIMEOUT_MS = integer(
     "[1,...]",
     MEDIUM,
     "Time without heartbeat after which a member of a consumer group is removed.",
-    used=True,
-)
-GROUP_COORDINATOR_APPEND_LINGER_MS = integer(
-    "group.coordinator.append.linger.ms",
-    -1,
-    "[-1,...]",
-    MEDIUM,
-    "Time the group coordinator gathers records before it writes them; -1 adapts.",
-)
-GROUP_COORDINATOR_BACKGROUND_THREADS = integer(
-    "group.coordinator.background.threads",
-    2,
-    "[1,...]",
-    HIGH,
-    "Threads of the group coordinator for work such as regular expressions.",
-)
-GROUP_COORDINATOR_CACHED_BUFFER_MAX_BYTES = integer(
-    "group.coordinator.cached.buffer.max.bytes",
-    1_048_588,
-    "[524288,...]",
-    MEDIUM,
-    "Largest buffer that the group coordinator keeps between writes.",
-    dynamic=CLUSTER_WIDE,
 )
 GROUP_COORDINATOR_REBALANCE_PROTOCOLS = list_of(
     "group.coordinator.rebalance.protocols",
@@ -134,10 +101,6 @@ GROUP_COORDINATOR_REBALANCE_PROTOCOLS = list_of(
     "[consumer, classic, share, streams]",
     MEDIUM,
     "Group protocols that are enabled.",
-    used=True,
-)
-GROUP_COORDINATOR_THREADS = integer(
-    "group.coordinator.threads", 4, "[1,...]", HIGH, "Threads of the group coordinator."
 )
 GROUP_INITIAL_REBALANCE_DELAY_MS = integer(
     "group.initial.rebalance.delay.ms",
@@ -145,7 +108,6 @@ GROUP_INITIAL_REBALANCE_DELAY_MS = integer(
     "",
     MEDIUM,
     "Time an empty classic group waits for more members before its first rebalance.",
-    used=True,
 )
 GROUP_MAX_SESSION_TIMEOUT_MS = integer(
     "group.max.session.timeout.ms",
@@ -153,40 +115,19 @@ GROUP_MAX_SESSION_TIMEOUT_MS = integer(
     "",
     MEDIUM,
     "Maximum session timeout a member of a classic group may request.",
-    used=True,
 )
-GROUP_MAX_SIZE = integer(
-    "group.max.size", INT_MAX, "[1,...]", MEDIUM, "Maximum number of members of a classic group.", used=True
-)
+GROUP_MAX_SIZE = integer("group.max.size", INT_MAX, "[1,...]", MEDIUM, "Maximum number of members of a classic group.")
 GROUP_MIN_SESSION_TIMEOUT_MS = integer(
-    "group.min.session.timeout.ms",
-    6000,
-    "",
-    MEDIUM,
-    "Minimum session timeout a member of a classic group may request.",
-    used=True,
+    "group.min.session.timeout.ms", 6000, "", MEDIUM, "Minimum session timeout a member of a classic group may request."
 )
 OFFSET_METADATA_MAX_BYTES = integer(
-    "offset.metadata.max.bytes",
-    4096,
-    "",
-    HIGH,
-    "Maximum length of the metadata string of a committed offset.",
-    used=True,
+    "offset.metadata.max.bytes", 4096, "", HIGH, "Maximum length of the metadata string of a committed offset."
 )
 OFFSETS_COMMIT_TIMEOUT_MS = integer(
-    "offsets.commit.timeout.ms", 5000, "[1,...]", HIGH, "Time an offset commit waits to be replicated.", used=True
-)
-OFFSETS_LOAD_BUFFER_SIZE = integer(
-    "offsets.load.buffer.size", 5_242_880, "[1,...]", HIGH, "Bytes read at a time when the offsets topic is loaded."
+    "offsets.commit.timeout.ms", 5000, "[1,...]", HIGH, "Time an offset commit waits to be replicated."
 )
 OFFSETS_RETENTION_CHECK_INTERVAL_MS = long(
-    "offsets.retention.check.interval.ms",
-    600_000,
-    "[1,...]",
-    HIGH,
-    "Time between two checks for expired offsets.",
-    used=True,
+    "offsets.retention.check.interval.ms", 600_000, "[1,...]", HIGH, "Time between two checks for expired offsets."
 )
 OFFSETS_RETENTION_MINUTES = integer(
     "offsets.retention.minutes",
@@ -194,22 +135,16 @@ OFFSETS_RETENTION_MINUTES = integer(
     "[1,...]",
     HIGH,
     "Time committed offsets are kept after their group became empty.",
-    used=True,
 )
 OFFSETS_TOPIC_COMPRESSION_CODEC = integer(
-    "offsets.topic.compression.codec",
-    0,
-    "",
-    HIGH,
-    "Codec id of the batches of the offsets topic.",
-    used=True,
+    "offsets.topic.compression.codec", 0, "", HIGH, "Codec id of the batches of the offsets topic."
 )
 OFFSETS_TOPIC_NUM_PARTITIONS = integer(
-    "offsets.topic.num.partitions", 50, "[1,...]", HIGH, "Partitions of __consumer_offsets.", used=True
+    "offsets.topic.num.partitions", 50, "[1,...]", HIGH, "Partitions of __consumer_offsets."
 )
 OFFSETS_TOPIC_REPLICATION_FACTOR = short(
-    "offsets.topic.replication.factor", 3, "[1,...]", HIGH, "Replicas of __consumer_offsets.", used=True
+    "offsets.topic.replication.factor", 3, "[1,...]", HIGH, "Replicas of __consumer_offsets."
 )
 OFFSETS_TOPIC_SEGMENT_BYTES = integer(
-    "offsets.topic.segment.bytes", 104_857_600, "[1,...]", HIGH, "Segment size of __consumer_offsets.", used=True
+    "offsets.topic.segment.bytes", 104_857_600, "[1,...]", HIGH, "Segment size of __consumer_offsets."
 )

@@ -7,9 +7,7 @@ from barnabas.wire.configdef import (
     DOUBLE_MAX,
     HIGH,
     LONG_MAX,
-    LOW,
     MEDIUM,
-    PER_BROKER,
     boolean,
     double,
     integer,
@@ -18,9 +16,6 @@ from barnabas.wire.configdef import (
     string,
 )
 
-CORDONED_LOG_DIRS = list_of(
-    "cordoned.log.dirs", (), "", MEDIUM, "Log directories that take no new partitions.", dynamic=PER_BROKER
-)
 LOG_CLEANER_BACKOFF_MS = long(
     "log.cleaner.backoff.ms",
     15000,
@@ -28,7 +23,6 @@ LOG_CLEANER_BACKOFF_MS = long(
     MEDIUM,
     "Time the cleaner sleeps when no log needs compaction.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 LOG_CLEANER_DEDUPE_BUFFER_SIZE = long(
     "log.cleaner.dedupe.buffer.size",
@@ -37,7 +31,6 @@ LOG_CLEANER_DEDUPE_BUFFER_SIZE = long(
     MEDIUM,
     "Memory for the cleaner's map of keys, in total.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 LOG_CLEANER_DELETE_RETENTION_MS = long(
     "log.cleaner.delete.retention.ms",
@@ -46,9 +39,8 @@ LOG_CLEANER_DELETE_RETENTION_MS = long(
     MEDIUM,
     "Time delete markers stay readable in compacted topics.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
-LOG_CLEANER_ENABLE = boolean("log.cleaner.enable", True, MEDIUM, "Whether compacted topics are compacted.", used=True)
+LOG_CLEANER_ENABLE = boolean("log.cleaner.enable", True, MEDIUM, "Whether compacted topics are compacted.")
 LOG_CLEANER_IO_BUFFER_LOAD_FACTOR = double(
     "log.cleaner.io.buffer.load.factor",
     0.9,
@@ -56,7 +48,6 @@ LOG_CLEANER_IO_BUFFER_LOAD_FACTOR = double(
     MEDIUM,
     "Maximum load factor of the cleaner's map of keys.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 LOG_CLEANER_IO_BUFFER_SIZE = integer(
     "log.cleaner.io.buffer.size",
@@ -65,7 +56,6 @@ LOG_CLEANER_IO_BUFFER_SIZE = integer(
     MEDIUM,
     "Memory for the cleaner's I/O buffers, in total.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 LOG_CLEANER_IO_MAX_BYTES_PER_SECOND = double(
     "log.cleaner.io.max.bytes.per.second",
@@ -74,7 +64,6 @@ LOG_CLEANER_IO_MAX_BYTES_PER_SECOND = double(
     MEDIUM,
     "Maximum bytes per second the cleaner reads and writes.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 LOG_CLEANER_MAX_COMPACTION_LAG_MS = long(
     "log.cleaner.max.compaction.lag.ms",
@@ -83,7 +72,6 @@ LOG_CLEANER_MAX_COMPACTION_LAG_MS = long(
     MEDIUM,
     "Maximum time a record stays out of compaction.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 LOG_CLEANER_MIN_CLEANABLE_RATIO = double(
     "log.cleaner.min.cleanable.ratio",
@@ -92,7 +80,6 @@ LOG_CLEANER_MIN_CLEANABLE_RATIO = double(
     MEDIUM,
     "Part of a log that must be dirty before it is compacted.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 LOG_CLEANER_MIN_COMPACTION_LAG_MS = long(
     "log.cleaner.min.compaction.lag.ms",
@@ -101,10 +88,9 @@ LOG_CLEANER_MIN_COMPACTION_LAG_MS = long(
     MEDIUM,
     "Minimum time a record stays out of compaction.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 LOG_CLEANER_THREADS = integer(
-    "log.cleaner.threads", 1, "[0,...]", MEDIUM, "Threads of the cleaner.", dynamic=CLUSTER_WIDE, used=True
+    "log.cleaner.threads", 1, "[0,...]", MEDIUM, "Threads of the cleaner.", dynamic=CLUSTER_WIDE
 )
 LOG_CLEANUP_POLICY = list_of(
     "log.cleanup.policy",
@@ -113,7 +99,6 @@ LOG_CLEANUP_POLICY = list_of(
     MEDIUM,
     "Whether old segments are deleted, compacted or both.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 LOG_DIR = list_of(
     "log.dir",
@@ -121,16 +106,8 @@ LOG_DIR = list_of(
     "",
     HIGH,
     "Directory of the data, where log.dirs is not set.",
-    used=True,
 )
-LOG_DIR_FAILURE_TIMEOUT_MS = long(
-    "log.dir.failure.timeout.ms",
-    30000,
-    "[1,...]",
-    LOW,
-    "Time after which a broker stops when it cannot report a failed log directory.",
-)
-LOG_DIRS = list_of("log.dirs", None, "", HIGH, "Directories of the data, separated by commas.", used=True)
+LOG_DIRS = list_of("log.dirs", None, "", HIGH, "Directories of the data, separated by commas.")
 LOG_FLUSH_INTERVAL_MESSAGES = long(
     "log.flush.interval.messages",
     LONG_MAX,
@@ -138,7 +115,6 @@ LOG_FLUSH_INTERVAL_MESSAGES = long(
     HIGH,
     "Messages written to a partition before it is flushed to disk.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 LOG_FLUSH_INTERVAL_MS = long(
     "log.flush.interval.ms",
@@ -147,7 +123,6 @@ LOG_FLUSH_INTERVAL_MS = long(
     HIGH,
     "Maximum time a message stays unflushed; log.flush.scheduler.interval.ms when unset.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS = integer(
     "log.flush.offset.checkpoint.interval.ms",
@@ -155,7 +130,6 @@ LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS = integer(
     "[0,...]",
     HIGH,
     "Time between two checkpoints of the flushed offsets, the recovery points.",
-    used=True,
 )
 LOG_FLUSH_SCHEDULER_INTERVAL_MS = long(
     "log.flush.scheduler.interval.ms",
@@ -163,7 +137,6 @@ LOG_FLUSH_SCHEDULER_INTERVAL_MS = long(
     "",
     HIGH,
     "Maximum time a message stays unflushed, where log.flush.interval.ms is not set.",
-    used=True,
 )
 LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS = integer(
     "log.flush.start.offset.checkpoint.interval.ms",
@@ -171,7 +144,6 @@ LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS = integer(
     "[0,...]",
     HIGH,
     "Time between two checkpoints of the log start offsets.",
-    used=True,
 )
 LOG_INDEX_INTERVAL_BYTES = integer(
     "log.index.interval.bytes",
@@ -180,32 +152,9 @@ LOG_INDEX_INTERVAL_BYTES = integer(
     MEDIUM,
     "Bytes of a log between two entries of its offset index.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 LOG_INDEX_SIZE_MAX_BYTES = integer(
-    "log.index.size.max.bytes",
-    10_485_760,
-    "[4,...]",
-    MEDIUM,
-    "Largest size of an index file.",
-    dynamic=CLUSTER_WIDE,
-    used=True,
-)
-LOG_LOCAL_RETENTION_BYTES = long(
-    "log.local.retention.bytes",
-    -2,
-    "[-2,...]",
-    MEDIUM,
-    "Bytes of a tiered partition kept locally; -2 is the whole retention.",
-    dynamic=CLUSTER_WIDE,
-)
-LOG_LOCAL_RETENTION_MS = long(
-    "log.local.retention.ms",
-    -2,
-    "[-2,...]",
-    MEDIUM,
-    "Time segments of a tiered partition are kept locally; -2 is the whole retention.",
-    dynamic=CLUSTER_WIDE,
+    "log.index.size.max.bytes", 10_485_760, "[4,...]", MEDIUM, "Largest size of an index file.", dynamic=CLUSTER_WIDE
 )
 LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS = long(
     "log.message.timestamp.after.max.ms",
@@ -214,7 +163,6 @@ LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS = long(
     MEDIUM,
     "Maximum time by which a record's timestamp may be ahead of the broker's clock.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS = long(
     "log.message.timestamp.before.max.ms",
@@ -223,7 +171,6 @@ LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS = long(
     MEDIUM,
     "Maximum time by which a record's timestamp may be behind the broker's clock.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 LOG_MESSAGE_TIMESTAMP_TYPE = string(
     "log.message.timestamp.type",
@@ -231,30 +178,6 @@ LOG_MESSAGE_TIMESTAMP_TYPE = string(
     "[CreateTime, LogAppendTime]",
     MEDIUM,
     "Whether record timestamps are set by the producer or when records are appended.",
-    dynamic=CLUSTER_WIDE,
-    used=True,
-)
-LOG_PREALLOCATE = boolean(
-    "log.preallocate",
-    False,
-    MEDIUM,
-    "Whether segment files are given their full size when created.",
-    dynamic=CLUSTER_WIDE,
-)
-LOG_REMOTE_COPY_LAG_BYTES = long(
-    "log.remote.copy.lag.bytes",
-    -1,
-    "[-1,...]",
-    MEDIUM,
-    "Bytes a rolled segment lags behind before it is copied to remote storage.",
-    dynamic=CLUSTER_WIDE,
-)
-LOG_REMOTE_COPY_LAG_MS = long(
-    "log.remote.copy.lag.ms",
-    0,
-    "[-1,...]",
-    MEDIUM,
-    "Time a rolled segment waits before it is copied to remote storage.",
     dynamic=CLUSTER_WIDE,
 )
 LOG_RETENTION_BYTES = long(
@@ -264,35 +187,24 @@ LOG_RETENTION_BYTES = long(
     HIGH,
     "Size of a partition above which old segments are deleted; -1 is no limit.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 LOG_RETENTION_CHECK_INTERVAL_MS = long(
-    "log.retention.check.interval.ms",
-    300_000,
-    "[1,...]",
-    MEDIUM,
-    "Time between two checks for segments to delete.",
-    used=True,
+    "log.retention.check.interval.ms", 300_000, "[1,...]", MEDIUM, "Time between two checks for segments to delete."
 )
 LOG_RETENTION_HOURS = integer(
-    "log.retention.hours", 168, "", HIGH, "Hours a segment is kept, where minutes and ms are not set.", used=True
+    "log.retention.hours", 168, "", HIGH, "Hours a segment is kept, where minutes and ms are not set."
 )
 LOG_RETENTION_MINUTES = integer(
-    "log.retention.minutes", None, "", HIGH, "Minutes a segment is kept, where ms is not set.", used=True
+    "log.retention.minutes", None, "", HIGH, "Minutes a segment is kept, where ms is not set."
 )
 LOG_RETENTION_MS = long(
-    "log.retention.ms", None, "", HIGH, "Time a segment is kept; -1 is no limit.", dynamic=CLUSTER_WIDE, used=True
+    "log.retention.ms", None, "", HIGH, "Time a segment is kept; -1 is no limit.", dynamic=CLUSTER_WIDE
 )
 LOG_ROLL_HOURS = integer(
-    "log.roll.hours", 168, "[1,...]", HIGH, "Hours after which a segment is rolled, where ms is not set.", used=True
+    "log.roll.hours", 168, "[1,...]", HIGH, "Hours after which a segment is rolled, where ms is not set."
 )
 LOG_ROLL_JITTER_HOURS = integer(
-    "log.roll.jitter.hours",
-    0,
-    "[0,...]",
-    HIGH,
-    "Hours of random shortening of the roll time, where ms is not set.",
-    used=True,
+    "log.roll.jitter.hours", 0, "[0,...]", HIGH, "Hours of random shortening of the roll time, where ms is not set."
 )
 LOG_ROLL_JITTER_MS = long(
     "log.roll.jitter.ms",
@@ -301,11 +213,8 @@ LOG_ROLL_JITTER_MS = long(
     HIGH,
     "Random shortening of the time after which a segment is rolled.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
-LOG_ROLL_MS = long(
-    "log.roll.ms", None, "", HIGH, "Time after which a segment is rolled.", dynamic=CLUSTER_WIDE, used=True
-)
+LOG_ROLL_MS = long("log.roll.ms", None, "", HIGH, "Time after which a segment is rolled.", dynamic=CLUSTER_WIDE)
 LOG_SEGMENT_BYTES = integer(
     "log.segment.bytes",
     1_073_741_824,
@@ -313,7 +222,6 @@ LOG_SEGMENT_BYTES = integer(
     HIGH,
     "Size at which a segment is rolled.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 LOG_SEGMENT_DELETE_DELAY_MS = long(
     "log.segment.delete.delay.ms",
@@ -322,7 +230,6 @@ LOG_SEGMENT_DELETE_DELAY_MS = long(
     HIGH,
     "Time between renaming a file as deleted and removing it.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 MAX_DECOMPRESSED_MESSAGE_BYTES = integer(
     "max.decompressed.message.bytes",
@@ -332,22 +239,7 @@ MAX_DECOMPRESSED_MESSAGE_BYTES = integer(
     "Largest record in a compressed batch. It is refused with INVALID_RECORD. All records of a compressed batch "
     "together may have 100 MiB.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 MESSAGE_MAX_BYTES = integer(
-    "message.max.bytes",
-    1_048_588,
-    "[0,...]",
-    HIGH,
-    "Largest record batch, as it is sent.",
-    dynamic=CLUSTER_WIDE,
-    used=True,
-)
-NUM_RECOVERY_THREADS_PER_DATA_DIR = integer(
-    "num.recovery.threads.per.data.dir",
-    2,
-    "[1,...]",
-    HIGH,
-    "Threads that load and flush the logs of one directory.",
-    dynamic=CLUSTER_WIDE,
+    "message.max.bytes", 1_048_588, "[0,...]", HIGH, "Largest record batch, as it is sent.", dynamic=CLUSTER_WIDE
 )

@@ -21,7 +21,6 @@ ADVERTISED_LISTENERS = list_of(
     "",
     HIGH,
     "Addresses reported to clients. When unset, it is the address that the client connected to.",
-    used=True,
 )
 CONNECTION_FAILED_AUTHENTICATION_DELAY_MS = integer(
     "connection.failed.authentication.delay.ms",
@@ -29,15 +28,9 @@ CONNECTION_FAILED_AUTHENTICATION_DELAY_MS = integer(
     "[0,...]",
     LOW,
     "Delay before a connection that failed to authenticate is closed.",
-    used=True,
 )
 CONNECTIONS_MAX_IDLE_MS = long(
-    "connections.max.idle.ms",
-    600_000,
-    "",
-    MEDIUM,
-    "Time after which a connection without traffic is closed.",
-    used=True,
+    "connections.max.idle.ms", 600_000, "", MEDIUM, "Time after which a connection without traffic is closed."
 )
 CONNECTIONS_MAX_REAUTH_MS = long(
     "connections.max.reauth.ms",
@@ -45,7 +38,6 @@ CONNECTIONS_MAX_REAUTH_MS = long(
     "",
     MEDIUM,
     "Time after which an authenticated connection must authenticate again; 0 is never.",
-    used=True,
 )
 INTER_BROKER_LISTENER_NAME = string(
     "inter.broker.listener.name",
@@ -54,7 +46,6 @@ INTER_BROKER_LISTENER_NAME = string(
     MEDIUM,
     "Name of the listener that brokers use among themselves. If there are others, it is exempt from max.connections "
     "and max.connection.creation.rate of the broker; the idlest connection of another listener is closed instead.",
-    used=True,
 )
 LISTENER_SECURITY_PROTOCOL_MAP = string(
     "listener.security.protocol.map",
@@ -63,7 +54,6 @@ LISTENER_SECURITY_PROTOCOL_MAP = string(
     LOW,
     "Security protocol of each listener name.",
     dynamic=PER_BROKER,
-    used=True,
 )
 LISTENERS = list_of(
     "listeners",
@@ -72,7 +62,6 @@ LISTENERS = list_of(
     HIGH,
     "Addresses to listen on, as NAME://host:port; port 0 takes a free one.",
     dynamic=PER_BROKER,
-    used=True,
 )
 MAX_CONNECTION_CREATION_RATE = integer(
     "max.connection.creation.rate",
@@ -82,7 +71,6 @@ MAX_CONNECTION_CREATION_RATE = integer(
     "Maximum number of new connections per second, also for one listener (listener.name.<listener>. before the name). "
     "Further ones wait until they are accepted.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 MAX_CONNECTIONS = integer(
     "max.connections",
@@ -92,7 +80,6 @@ MAX_CONNECTIONS = integer(
     "Maximum number of connections at a time, also for one listener (listener.name.<listener>. before the name). "
     "Further ones wait until one is closed.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 MAX_CONNECTIONS_PER_IP = integer(
     "max.connections.per.ip",
@@ -101,7 +88,6 @@ MAX_CONNECTIONS_PER_IP = integer(
     MEDIUM,
     "Maximum number of connections at a time from one address; further ones are closed.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 MAX_CONNECTIONS_PER_IP_OVERRIDES = string(
     "max.connections.per.ip.overrides",
@@ -110,15 +96,6 @@ MAX_CONNECTIONS_PER_IP_OVERRIDES = string(
     MEDIUM,
     "Maximum number of connections at a time from given hosts or addresses, as host:number pairs.",
     dynamic=CLUSTER_WIDE,
-    used=True,
-)
-NUM_NETWORK_THREADS = integer(
-    "num.network.threads",
-    3,
-    "[1,...]",
-    HIGH,
-    "Threads that read and write sockets; Barnabas uses one loop.",
-    dynamic=CLUSTER_WIDE,
 )
 QUEUED_MAX_REQUEST_BYTES = long(
     "queued.max.request.bytes",
@@ -126,20 +103,6 @@ QUEUED_MAX_REQUEST_BYTES = long(
     "",
     MEDIUM,
     "Maximum number of bytes of requests that are being read or wait to be handled; -1 is no limit.",
-    used=True,
-)
-QUEUED_MAX_REQUESTS = integer(
-    "queued.max.requests", 500, "[1,...]", HIGH, "Maximum number of requests waiting to be handled."
-)
-SOCKET_CONNECTION_SETUP_TIMEOUT_MAX_MS = long(
-    "socket.connection.setup.timeout.max.ms",
-    30000,
-    "",
-    MEDIUM,
-    "Maximum time to wait for a connection to be made, after repeated failures.",
-)
-SOCKET_CONNECTION_SETUP_TIMEOUT_MS = long(
-    "socket.connection.setup.timeout.ms", 10000, "", MEDIUM, "Time to wait for a connection to be made."
 )
 SOCKET_LISTEN_BACKLOG_SIZE = integer(
     "socket.listen.backlog.size",
@@ -147,14 +110,5 @@ SOCKET_LISTEN_BACKLOG_SIZE = integer(
     "[1,...]",
     MEDIUM,
     "Connections the system keeps waiting before they are accepted.",
-    used=True,
 )
-SOCKET_RECEIVE_BUFFER_BYTES = integer(
-    "socket.receive.buffer.bytes", 102_400, "", HIGH, "SO_RCVBUF of client connections; -1 leaves it to the system."
-)
-SOCKET_REQUEST_MAX_BYTES = integer(
-    "socket.request.max.bytes", 104_857_600, "[1,...]", HIGH, "Largest request frame.", used=True
-)
-SOCKET_SEND_BUFFER_BYTES = integer(
-    "socket.send.buffer.bytes", 102_400, "", HIGH, "SO_SNDBUF of client connections; -1 leaves it to the system."
-)
+SOCKET_REQUEST_MAX_BYTES = integer("socket.request.max.bytes", 104_857_600, "[1,...]", HIGH, "Largest request frame.")

@@ -14,7 +14,6 @@ LOG_SYNC = string(
     "When records are flushed to disk. With always: before they are acknowledged and readable. With interval: within "
     "log.flush.interval.ms, by default a second. With os: when the operating system does it, as in Kafka. The default "
     "is always if a data directory is configured, and os for a temporary one.",
-    used=True,
 )
 
 REQUEST_MAX_ELEMENTS = integer(
@@ -25,7 +24,6 @@ REQUEST_MAX_ELEMENTS = integer(
     "Most elements of a request: all elements of its arrays, also of nested ones, and tagged fields. The connection of "
     "a request with more is closed before it takes memory and time. The default fits CreateTopics of 10,000 topics "
     "with assigned replicas; no request within it delays other clients by more than 250 ms.",
-    used=True,
 )
 
 AUTHENTICATION_TIMEOUT_MS = integer(
@@ -36,7 +34,6 @@ AUTHENTICATION_TIMEOUT_MS = integer(
     "Time within which a connection must be authenticated on a listener where clients authenticate, handshake of TLS "
     "and log-in by SASL together. Then it is closed. In Kafka connections.max.idle.ms is the only limit.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 UNAUTHENTICATED_CONNECTIONS_MAX = integer(
     "barnabas.unauthenticated.connections.max",
@@ -46,7 +43,6 @@ UNAUTHENTICATED_CONNECTIONS_MAX = integer(
     "Most connections at a time that have not authenticated yet. Further ones wait until they are accepted: for "
     "another to be authenticated or closed, or for the oldest, which is closed after two seconds.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 UNAUTHENTICATED_REQUESTS_MAX_BYTES = integer(
     "barnabas.unauthenticated.requests.max.bytes",
@@ -56,7 +52,6 @@ UNAUTHENTICATED_REQUESTS_MAX_BYTES = integer(
     "Most bytes of requests over 64 KB that are being received on connections that have not authenticated yet; further "
     "ones are not read until then. -1 is no limit. sasl.server.max.receive.size limits each of them.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 
 FULL, LENGTHS, HEADER = "full", "lengths", "header"
@@ -71,7 +66,6 @@ PRODUCE_VALIDATION = string(
     "With full: every field of every record, as in Kafka. For lengths and full, compressed batches are decompressed. "
     "If a topic's configs need it (compaction, limits for timestamps in the past), batches are always checked fully.",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 
 LOG_READ_CHECK_CRCS = boolean(
@@ -82,7 +76,6 @@ LOG_READ_CHECK_CRCS = boolean(
     "was damaged on the disk, fails the reads that cross it (KAFKA_STORAGE_ERROR), and in a cluster another replica in "
     "sync leads the partition instead. If false, only clients check CRCs, as with Kafka. For the check records are "
     "read into memory, instead of being sent from the file by the kernel.",
-    used=True,
 )
 
 GROUPS_MAX = integer(
@@ -92,7 +85,6 @@ GROUPS_MAX = integer(
     MEDIUM,
     "Most groups of all types on this broker, including groups that only commit offsets. A member that would create "
     "another group is answered GROUP_MAX_SIZE_REACHED, a commit POLICY_VIOLATION.",
-    used=True,
 )
 GROUP_MEMBER_MAX_BYTES = integer(
     "barnabas.group.member.max.bytes",
@@ -101,7 +93,6 @@ GROUP_MEMBER_MAX_BYTES = integer(
     MEDIUM,
     "Most bytes that a group keeps of one member: its subscription with the data of its assignor, its assignment, its "
     "topology. A request with more is answered INVALID_REQUEST.",
-    used=True,
 )
 GROUP_MAX_BYTES = integer(
     "barnabas.group.max.bytes",
@@ -110,7 +101,6 @@ GROUP_MAX_BYTES = integer(
     MEDIUM,
     "Most bytes that a group keeps of all its members. A request that would add more is answered "
     "GROUP_MAX_SIZE_REACHED.",
-    used=True,
 )
 GROUP_MEMBERS_MAX = integer(
     "barnabas.group.members.max",
@@ -119,7 +109,6 @@ GROUP_MEMBERS_MAX = integer(
     MEDIUM,
     "Most members of a group of any type, each of which takes about 1.5 KB. Another member is answered "
     "GROUP_MAX_SIZE_REACHED. Kafka's keys for each type (group.max.size, group.consumer.max.size ...) apply as well.",
-    used=True,
 )
 TRANSACTIONAL_IDS_MAX = integer(
     "barnabas.transactional.ids.max",
@@ -127,7 +116,6 @@ TRANSACTIONAL_IDS_MAX = integer(
     "[1,...]",
     MEDIUM,
     "Most transactional ids on this broker. A producer with another one is answered POLICY_VIOLATION.",
-    used=True,
 )
 PARTITION_PRODUCERS_MAX = integer(
     "barnabas.partition.producers.max",
@@ -137,13 +125,12 @@ PARTITION_PRODUCERS_MAX = integer(
     "Most producer ids whose last batches a partition remembers. For another producer id, the ids that have not "
     "written for 15 minutes, by the timestamps of their records, are removed; if there are none, it is answered "
     "POLICY_VIOLATION. In Kafka producer.id.expiration.ms is the only limit.",
-    used=True,
 )
 
 
 def _metadata_limit(name: str, default: int, what: str) -> ConfigKey[int]:
     text = f"Most {what}. A request that would make more is answered POLICY_VIOLATION."
-    return integer(name, default, "[0,...]", MEDIUM, text, used=True)
+    return integer(name, default, "[0,...]", MEDIUM, text)
 
 
 PARTITIONS_MAX = _metadata_limit("barnabas.partitions.max", 200_000, "partitions of all topics together")
@@ -169,7 +156,6 @@ METRICS_LISTENER = string(
     "Address, host:port, on which a broker answers GET /metrics over HTTP in Prometheus' text format: a few figures of "
     "its own, and the metrics that clients push (KIP-714). ApiVersions offers that API to clients only when this key "
     "is set. There is no authentication: listen on a loopback or a private address.",
-    used=True,
 )
 CLIENT_METRICS_MAX_BYTES = integer(
     "barnabas.client.metrics.max.bytes",
@@ -178,5 +164,4 @@ CLIENT_METRICS_MAX_BYTES = integer(
     LOW,
     "Most memory, about, for the metrics that clients push. Above it, the metrics of the client that pushed least "
     "recently are dropped.",
-    used=True,
 )

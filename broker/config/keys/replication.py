@@ -17,30 +17,18 @@ NUM_REPLICA_ALTER_LOG_DIRS_THREADS = integer(
     "",
     HIGH,
     "Replicas that are moved between log directories at a time; as many as there are directories if not set.",
-    used=True,
 )
 NUM_REPLICA_FETCHERS = integer(
-    "num.replica.fetchers",
-    1,
-    "[1,...]",
-    HIGH,
-    "Threads that fetch from each other broker.",
-    dynamic=CLUSTER_WIDE,
-    used=True,
+    "num.replica.fetchers", 1, "[1,...]", HIGH, "Threads that fetch from each other broker.", dynamic=CLUSTER_WIDE
 )
 REPLICA_FETCH_BACKOFF_MS = integer(
-    "replica.fetch.backoff.ms", 1000, "[0,...]", MEDIUM, "Wait after a failed fetch of a follower.", used=True
+    "replica.fetch.backoff.ms", 1000, "[0,...]", MEDIUM, "Wait after a failed fetch of a follower."
 )
 REPLICA_FETCH_MAX_BYTES = integer(
-    "replica.fetch.max.bytes",
-    1_048_576,
-    "[0,...]",
-    MEDIUM,
-    "Bytes a follower fetches of one partition at a time.",
-    used=True,
+    "replica.fetch.max.bytes", 1_048_576, "[0,...]", MEDIUM, "Bytes a follower fetches of one partition at a time."
 )
 REPLICA_FETCH_MIN_BYTES = integer(
-    "replica.fetch.min.bytes", 1, "", HIGH, "Minimum number of bytes that a follower's fetch waits for.", used=True
+    "replica.fetch.min.bytes", 1, "", HIGH, "Minimum number of bytes that a follower's fetch waits for."
 )
 REPLICA_FETCH_RESPONSE_MAX_BYTES = integer(
     "replica.fetch.response.max.bytes",
@@ -48,26 +36,17 @@ REPLICA_FETCH_RESPONSE_MAX_BYTES = integer(
     "[0,...]",
     MEDIUM,
     "Maximum number of bytes of one response to a follower.",
-    used=True,
 )
-REPLICA_FETCH_WAIT_MAX_MS = integer(
-    "replica.fetch.wait.max.ms", 500, "", HIGH, "Maximum wait of a follower's fetch.", used=True
-)
+REPLICA_FETCH_WAIT_MAX_MS = integer("replica.fetch.wait.max.ms", 500, "", HIGH, "Maximum wait of a follower's fetch.")
 REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS = long(
     "replica.high.watermark.checkpoint.interval.ms",
     5000,
     "",
     HIGH,
     "Time between two checkpoints of the high watermarks.",
-    used=True,
 )
 REPLICA_LAG_TIME_MAX_MS = long(
-    "replica.lag.time.max.ms",
-    30000,
-    "",
-    HIGH,
-    "Time after which a follower that has not caught up leaves the ISR.",
-    used=True,
+    "replica.lag.time.max.ms", 30000, "", HIGH, "Time after which a follower that has not caught up leaves the ISR."
 )
 REPLICA_SELECTOR_CLASS = string(
     "replica.selector.class",
@@ -76,11 +55,7 @@ REPLICA_SELECTOR_CLASS = string(
     MEDIUM,
     "How a consumer's replica is chosen: org.apache.kafka.common.replica.RackAwareReplicaSelector sends it to one in "
     "its rack. Not set: it reads from the leader.",
-    used=True,
-)
-REPLICA_SOCKET_RECEIVE_BUFFER_BYTES = integer(
-    "replica.socket.receive.buffer.bytes", 65536, "", HIGH, "SO_RCVBUF of a follower's connections."
 )
 REPLICA_SOCKET_TIMEOUT_MS = integer(
-    "replica.socket.timeout.ms", 30000, "", HIGH, "Socket timeout of a follower's connections.", used=True
+    "replica.socket.timeout.ms", 30000, "", HIGH, "Socket timeout of a follower's connections."
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from barnabas.broker.config.keys import BROKER_KEYS
-from barnabas.wire.configdef import MEDIUM, ConfigKey, boolean, integer, list_of, string
+from barnabas.wire.configdef import MEDIUM, ConfigKey, boolean, integer, list_of, string, without_effect
 
 _INHERITED: Final = {
     "consumer.assignment.interval.ms": "Minimum time between two assignments of the group.",
@@ -29,14 +29,15 @@ _INHERITED: Final = {
     "streams.session.timeout.ms": "Time without heartbeat after which a member of the streams group is removed.",
 }
 
-STREAMS_ASSIGNOR_NAME = string("streams.assignor.name", "sticky", "", MEDIUM, "Assignor of the streams group.")
+(STREAMS_ASSIGNOR_NAME,) = without_effect(
+    string("streams.assignor.name", "sticky", "", MEDIUM, "Assignor of the streams group.")
+)
 SHARE_AUTO_OFFSET_RESET = string(
     "share.auto.offset.reset",
     "latest",
     "",
     MEDIUM,
     "Start offset of a share group without one: latest, earliest or by_duration:PnDTnHnMn.nS.",
-    used=True,
 )
 SHARE_ISOLATION_LEVEL = string(
     "share.isolation.level",
@@ -44,30 +45,26 @@ SHARE_ISOLATION_LEVEL = string(
     "[read_committed, read_uncommitted]",
     MEDIUM,
     "Whether the share group reads records of transactions that are not committed.",
-    used=True,
 )
 SHARE_RENEW_ACKNOWLEDGE_ENABLE = boolean(
-    "share.renew.acknowledge.enable", True, MEDIUM, "Whether members may renew the lock of a record.", used=True
+    "share.renew.acknowledge.enable", True, MEDIUM, "Whether members may renew the lock of a record."
 )
 ERRORS_DEADLETTERQUEUE_TOPIC_NAME = string(
-    "errors.deadletterqueue.topic.name", "", "", MEDIUM, "Topic for records that could not be delivered.", used=True
+    "errors.deadletterqueue.topic.name", "", "", MEDIUM, "Topic for records that could not be delivered."
 )
 ERRORS_DEADLETTERQUEUE_COPY_RECORD_ENABLE = boolean(
     "errors.deadletterqueue.copy.record.enable",
     False,
     MEDIUM,
     "Whether undeliverable records are copied whole, with key and value.",
-    used=True,
 )
 
 CLIENT_METRICS_KEYS: Final[dict[str, ConfigKey[Any]]] = {
     key.name: key
     for key in (
-        list_of(
-            "metrics", (), "", MEDIUM, "Prefixes of the metrics that a subscription requests; * is all.", used=True
-        ),
-        integer("interval.ms", 300_000, "", MEDIUM, "Time between two pushes of a client.", used=True),
-        list_of("match", (), "", MEDIUM, "Which clients a subscription is for, as name=pattern pairs.", used=True),
+        list_of("metrics", (), "", MEDIUM, "Prefixes of the metrics that a subscription requests; * is all."),
+        integer("interval.ms", 300_000, "", MEDIUM, "Time between two pushes of a client."),
+        list_of("match", (), "", MEDIUM, "Which clients a subscription is for, as name=pattern pairs."),
     )
 }
 """Keys of client metrics subscriptions."""

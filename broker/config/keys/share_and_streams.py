@@ -8,7 +8,6 @@ from barnabas.wire.configdef import (
     INT_MAX,
     LOW,
     MEDIUM,
-    class_name,
     integer,
     list_of,
     short,
@@ -21,15 +20,9 @@ GROUP_SHARE_ASSIGNMENT_INTERVAL_MS = integer(
     MEDIUM,
     "Minimum time between two assignments of a share group (KIP-932).",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 GROUP_SHARE_ASSIGNORS = list_of(
-    "group.share.assignors",
-    ("simple",),
-    "",
-    MEDIUM,
-    "Assignors that share groups may use.",
-    used=True,
+    "group.share.assignors", ("simple",), "", MEDIUM, "Assignors that share groups may use."
 )
 GROUP_SHARE_DELIVERY_COUNT_LIMIT = integer(
     "group.share.delivery.count.limit",
@@ -37,15 +30,9 @@ GROUP_SHARE_DELIVERY_COUNT_LIMIT = integer(
     "[2,...,10]",
     MEDIUM,
     "How often a record is delivered to a share group at most.",
-    used=True,
 )
 GROUP_SHARE_HEARTBEAT_INTERVAL_MS = integer(
-    "group.share.heartbeat.interval.ms",
-    5000,
-    "[1,...]",
-    MEDIUM,
-    "Heartbeat interval sent to members of share groups.",
-    used=True,
+    "group.share.heartbeat.interval.ms", 5000, "[1,...]", MEDIUM, "Heartbeat interval sent to members of share groups."
 )
 GROUP_SHARE_MAX_ASSIGNMENT_INTERVAL_MS = integer(
     "group.share.max.assignment.interval.ms",
@@ -53,7 +40,6 @@ GROUP_SHARE_MAX_ASSIGNMENT_INTERVAL_MS = integer(
     "[0,...]",
     MEDIUM,
     "Upper limit for a group's own share.assignment.interval.ms.",
-    used=True,
 )
 GROUP_SHARE_MAX_DELIVERY_COUNT_LIMIT = integer(
     "group.share.max.delivery.count.limit",
@@ -61,7 +47,6 @@ GROUP_SHARE_MAX_DELIVERY_COUNT_LIMIT = integer(
     "[5,...,25]",
     MEDIUM,
     "Upper limit for a group's own share.delivery.count.limit.",
-    used=True,
 )
 GROUP_SHARE_MAX_HEARTBEAT_INTERVAL_MS = integer(
     "group.share.max.heartbeat.interval.ms",
@@ -69,7 +54,6 @@ GROUP_SHARE_MAX_HEARTBEAT_INTERVAL_MS = integer(
     "[1,...]",
     MEDIUM,
     "Upper limit for a group's own share.heartbeat.interval.ms.",
-    used=True,
 )
 GROUP_SHARE_MAX_PARTITION_MAX_RECORD_LOCKS = integer(
     "group.share.max.partition.max.record.locks",
@@ -77,7 +61,6 @@ GROUP_SHARE_MAX_PARTITION_MAX_RECORD_LOCKS = integer(
     "[2000,...,10000]",
     MEDIUM,
     "Upper limit for a group's own share.partition.max.record.locks.",
-    used=True,
 )
 GROUP_SHARE_MAX_RECORD_LOCK_DURATION_MS = integer(
     "group.share.max.record.lock.duration.ms",
@@ -85,7 +68,6 @@ GROUP_SHARE_MAX_RECORD_LOCK_DURATION_MS = integer(
     "[30000,...,3600000]",
     MEDIUM,
     "Upper limit for a group's own share.record.lock.duration.ms.",
-    used=True,
 )
 GROUP_SHARE_MAX_SESSION_TIMEOUT_MS = integer(
     "group.share.max.session.timeout.ms",
@@ -93,13 +75,12 @@ GROUP_SHARE_MAX_SESSION_TIMEOUT_MS = integer(
     "[1,...]",
     MEDIUM,
     "Upper limit for a group's own share.session.timeout.ms.",
-    used=True,
 )
 GROUP_SHARE_MAX_SHARE_SESSIONS = integer(
-    "group.share.max.share.sessions", 2000, "[1,...]", MEDIUM, "Maximum number of share sessions at a time.", used=True
+    "group.share.max.share.sessions", 2000, "[1,...]", MEDIUM, "Maximum number of share sessions at a time."
 )
 GROUP_SHARE_MAX_SIZE = integer(
-    "group.share.max.size", 200, "[1,...,1000]", MEDIUM, "Maximum number of members of a share group.", used=True
+    "group.share.max.size", 200, "[1,...,1000]", MEDIUM, "Maximum number of members of a share group."
 )
 GROUP_SHARE_MIN_ASSIGNMENT_INTERVAL_MS = integer(
     "group.share.min.assignment.interval.ms",
@@ -107,7 +88,6 @@ GROUP_SHARE_MIN_ASSIGNMENT_INTERVAL_MS = integer(
     "[0,...]",
     MEDIUM,
     "Lower limit for a group's own share.assignment.interval.ms.",
-    used=True,
 )
 GROUP_SHARE_MIN_DELIVERY_COUNT_LIMIT = integer(
     "group.share.min.delivery.count.limit",
@@ -115,7 +95,6 @@ GROUP_SHARE_MIN_DELIVERY_COUNT_LIMIT = integer(
     "[2,...,5]",
     MEDIUM,
     "Lower limit for a group's own share.delivery.count.limit.",
-    used=True,
 )
 GROUP_SHARE_MIN_HEARTBEAT_INTERVAL_MS = integer(
     "group.share.min.heartbeat.interval.ms",
@@ -123,7 +102,6 @@ GROUP_SHARE_MIN_HEARTBEAT_INTERVAL_MS = integer(
     "[1,...]",
     MEDIUM,
     "Lower limit for a group's own share.heartbeat.interval.ms.",
-    used=True,
 )
 GROUP_SHARE_MIN_PARTITION_MAX_RECORD_LOCKS = integer(
     "group.share.min.partition.max.record.locks",
@@ -131,7 +109,6 @@ GROUP_SHARE_MIN_PARTITION_MAX_RECORD_LOCKS = integer(
     "[100,...,2000]",
     MEDIUM,
     "Lower limit for a group's own share.partition.max.record.locks.",
-    used=True,
 )
 GROUP_SHARE_MIN_RECORD_LOCK_DURATION_MS = integer(
     "group.share.min.record.lock.duration.ms",
@@ -139,7 +116,6 @@ GROUP_SHARE_MIN_RECORD_LOCK_DURATION_MS = integer(
     "[1000,...,30000]",
     MEDIUM,
     "Lower limit for a group's own share.record.lock.duration.ms.",
-    used=True,
 )
 GROUP_SHARE_MIN_SESSION_TIMEOUT_MS = integer(
     "group.share.min.session.timeout.ms",
@@ -147,7 +123,6 @@ GROUP_SHARE_MIN_SESSION_TIMEOUT_MS = integer(
     "[1,...]",
     MEDIUM,
     "Lower limit for a group's own share.session.timeout.ms.",
-    used=True,
 )
 GROUP_SHARE_PARTITION_MAX_RECORD_LOCKS = integer(
     "group.share.partition.max.record.locks",
@@ -155,7 +130,6 @@ GROUP_SHARE_PARTITION_MAX_RECORD_LOCKS = integer(
     "[100,...,10000]",
     MEDIUM,
     "Maximum number of records of one partition that a share group holds locked.",
-    used=True,
 )
 GROUP_SHARE_RECORD_LOCK_DURATION_MS = integer(
     "group.share.record.lock.duration.ms",
@@ -163,7 +137,6 @@ GROUP_SHARE_RECORD_LOCK_DURATION_MS = integer(
     "[1000,...,3600000]",
     MEDIUM,
     "Time a record stays locked for the member that acquired it.",
-    used=True,
 )
 GROUP_SHARE_SESSION_TIMEOUT_MS = integer(
     "group.share.session.timeout.ms",
@@ -171,7 +144,6 @@ GROUP_SHARE_SESSION_TIMEOUT_MS = integer(
     "[1,...]",
     MEDIUM,
     "Time without heartbeat after which a member of a share group is removed.",
-    used=True,
 )
 GROUP_STREAMS_ASSIGNMENT_INTERVAL_MS = integer(
     "group.streams.assignment.interval.ms",
@@ -180,10 +152,9 @@ GROUP_STREAMS_ASSIGNMENT_INTERVAL_MS = integer(
     MEDIUM,
     "Minimum time between two assignments of a streams group (KIP-1071).",
     dynamic=CLUSTER_WIDE,
-    used=True,
 )
 GROUP_STREAMS_ASSIGNORS = list_of(
-    "group.streams.assignors", ("sticky",), "", MEDIUM, "Assignors that streams groups may use.", used=True
+    "group.streams.assignors", ("sticky",), "", MEDIUM, "Assignors that streams groups may use."
 )
 GROUP_STREAMS_HEARTBEAT_INTERVAL_MS = integer(
     "group.streams.heartbeat.interval.ms",
@@ -191,7 +162,6 @@ GROUP_STREAMS_HEARTBEAT_INTERVAL_MS = integer(
     "[1,...]",
     MEDIUM,
     "Heartbeat interval sent to members of streams groups.",
-    used=True,
 )
 GROUP_STREAMS_INITIAL_REBALANCE_DELAY_MS = integer(
     "group.streams.initial.rebalance.delay.ms",
@@ -199,7 +169,6 @@ GROUP_STREAMS_INITIAL_REBALANCE_DELAY_MS = integer(
     "[0,...]",
     MEDIUM,
     "Time an empty streams group waits for more members before its first rebalance.",
-    used=True,
 )
 GROUP_STREAMS_MAX_ASSIGNMENT_INTERVAL_MS = integer(
     "group.streams.max.assignment.interval.ms",
@@ -207,7 +176,6 @@ GROUP_STREAMS_MAX_ASSIGNMENT_INTERVAL_MS = integer(
     "[0,...]",
     MEDIUM,
     "Upper limit for a group's own streams.assignment.interval.ms.",
-    used=True,
 )
 GROUP_STREAMS_MAX_HEARTBEAT_INTERVAL_MS = integer(
     "group.streams.max.heartbeat.interval.ms",
@@ -215,7 +183,6 @@ GROUP_STREAMS_MAX_HEARTBEAT_INTERVAL_MS = integer(
     "[1,...]",
     MEDIUM,
     "Upper limit for a group's own streams.heartbeat.interval.ms.",
-    used=True,
 )
 GROUP_STREAMS_MAX_SESSION_TIMEOUT_MS = integer(
     "group.streams.max.session.timeout.ms",
@@ -223,10 +190,9 @@ GROUP_STREAMS_MAX_SESSION_TIMEOUT_MS = integer(
     "[1,...]",
     MEDIUM,
     "Upper limit for a group's own streams.session.timeout.ms.",
-    used=True,
 )
 GROUP_STREAMS_MAX_SIZE = integer(
-    "group.streams.max.size", INT_MAX, "[1,...]", MEDIUM, "Maximum number of members of a streams group.", used=True
+    "group.streams.max.size", INT_MAX, "[1,...]", MEDIUM, "Maximum number of members of a streams group."
 )
 GROUP_STREAMS_MAX_STANDBY_REPLICAS = integer(
     "group.streams.max.standby.replicas",
@@ -234,7 +200,6 @@ GROUP_STREAMS_MAX_STANDBY_REPLICAS = integer(
     "[0,...]",
     MEDIUM,
     "Upper limit for a group's own streams.num.standby.replicas.",
-    used=True,
 )
 GROUP_STREAMS_MIN_ASSIGNMENT_INTERVAL_MS = integer(
     "group.streams.min.assignment.interval.ms",
@@ -242,7 +207,6 @@ GROUP_STREAMS_MIN_ASSIGNMENT_INTERVAL_MS = integer(
     "[0,...]",
     MEDIUM,
     "Lower limit for a group's own streams.assignment.interval.ms.",
-    used=True,
 )
 GROUP_STREAMS_MIN_HEARTBEAT_INTERVAL_MS = integer(
     "group.streams.min.heartbeat.interval.ms",
@@ -250,7 +214,6 @@ GROUP_STREAMS_MIN_HEARTBEAT_INTERVAL_MS = integer(
     "[1,...]",
     MEDIUM,
     "Lower limit for a group's own streams.heartbeat.interval.ms.",
-    used=True,
 )
 GROUP_STREAMS_MIN_SESSION_TIMEOUT_MS = integer(
     "group.streams.min.session.timeout.ms",
@@ -258,23 +221,12 @@ GROUP_STREAMS_MIN_SESSION_TIMEOUT_MS = integer(
     "[1,...]",
     MEDIUM,
     "Lower limit for a group's own streams.session.timeout.ms.",
-    used=True,
 )
 GROUP_STREAMS_NUM_STANDBY_REPLICAS = integer(
-    "group.streams.num.standby.replicas",
-    0,
-    "[0,...]",
-    MEDIUM,
-    "Standby replicas of each task of a streams group.",
-    used=True,
+    "group.streams.num.standby.replicas", 0, "[0,...]", MEDIUM, "Standby replicas of each task of a streams group."
 )
 GROUP_STREAMS_RACK_AWARE_ASSIGNMENT_TAGS = list_of(
-    "group.streams.rack.aware.assignment.tags",
-    (),
-    "",
-    LOW,
-    "Client tags over which standby replicas are spread.",
-    used=True,
+    "group.streams.rack.aware.assignment.tags", (), "", LOW, "Client tags over which standby replicas are spread."
 )
 GROUP_STREAMS_SESSION_TIMEOUT_MS = integer(
     "group.streams.session.timeout.ms",
@@ -282,32 +234,6 @@ GROUP_STREAMS_SESSION_TIMEOUT_MS = integer(
     "[1,...]",
     MEDIUM,
     "Time without heartbeat after which a member of a streams group is removed.",
-    used=True,
-)
-GROUP_STREAMS_TOPOLOGY_DESCRIPTION_PLUGIN_CLASS = class_name(
-    "group.streams.topology.description.plugin.class", None, MEDIUM, "Java class that keeps descriptions of topologies."
-)
-SHARE_COORDINATOR_APPEND_LINGER_MS = integer(
-    "share.coordinator.append.linger.ms",
-    -1,
-    "[-1,...]",
-    MEDIUM,
-    "Time the share coordinator gathers records before it writes them; -1 adapts.",
-)
-SHARE_COORDINATOR_CACHED_BUFFER_MAX_BYTES = integer(
-    "share.coordinator.cached.buffer.max.bytes",
-    1_048_588,
-    "[524288,...]",
-    MEDIUM,
-    "Largest buffer that the share coordinator keeps between writes.",
-    dynamic=CLUSTER_WIDE,
-)
-SHARE_COORDINATOR_LOAD_BUFFER_SIZE = integer(
-    "share.coordinator.load.buffer.size",
-    5_242_880,
-    "[1,...]",
-    HIGH,
-    "Bytes read at a time when the share state topic is loaded.",
 )
 SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT = integer(
     "share.coordinator.snapshot.update.records.per.snapshot",
@@ -315,50 +241,21 @@ SHARE_COORDINATOR_SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT = integer(
     "[0,...,500]",
     MEDIUM,
     "Updates of a share partition's state between two snapshots of it.",
-    used=True,
 )
 SHARE_COORDINATOR_STATE_TOPIC_COMPRESSION_CODEC = integer(
-    "share.coordinator.state.topic.compression.codec",
-    0,
-    "",
-    HIGH,
-    "Codec id of the batches of the share state topic.",
-    used=True,
+    "share.coordinator.state.topic.compression.codec", 0, "", HIGH, "Codec id of the batches of the share state topic."
 )
 SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR = short(
-    "share.coordinator.state.topic.min.isr",
-    2,
-    "[1,...]",
-    HIGH,
-    "In-sync replicas that the share state topic needs.",
-    used=True,
+    "share.coordinator.state.topic.min.isr", 2, "[1,...]", HIGH, "In-sync replicas that the share state topic needs."
 )
 SHARE_COORDINATOR_STATE_TOPIC_NUM_PARTITIONS = integer(
-    "share.coordinator.state.topic.num.partitions",
-    50,
-    "[1,...]",
-    HIGH,
-    "Partitions of __share_group_state.",
-    used=True,
+    "share.coordinator.state.topic.num.partitions", 50, "[1,...]", HIGH, "Partitions of __share_group_state."
 )
 SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR = short(
-    "share.coordinator.state.topic.replication.factor",
-    3,
-    "[1,...]",
-    HIGH,
-    "Replicas of __share_group_state.",
-    used=True,
+    "share.coordinator.state.topic.replication.factor", 3, "[1,...]", HIGH, "Replicas of __share_group_state."
 )
 SHARE_COORDINATOR_STATE_TOPIC_SEGMENT_BYTES = integer(
-    "share.coordinator.state.topic.segment.bytes",
-    104_857_600,
-    "[1,...]",
-    HIGH,
-    "Segment size of __share_group_state.",
-    used=True,
-)
-SHARE_COORDINATOR_THREADS = integer(
-    "share.coordinator.threads", 1, "[1,...]", MEDIUM, "Threads of the share coordinator."
+    "share.coordinator.state.topic.segment.bytes", 104_857_600, "[1,...]", HIGH, "Segment size of __share_group_state."
 )
 SHARE_COORDINATOR_WRITE_TIMEOUT_MS = integer(
     "share.coordinator.write.timeout.ms",
@@ -366,12 +263,4 @@ SHARE_COORDINATOR_WRITE_TIMEOUT_MS = integer(
     "[1,...]",
     HIGH,
     "Time a write of the share coordinator waits to be replicated.",
-    used=True,
-)
-SHARE_FETCH_PURGATORY_PURGE_INTERVAL_REQUESTS = integer(
-    "share.fetch.purgatory.purge.interval.requests",
-    1000,
-    "",
-    MEDIUM,
-    "Kafka's housekeeping of waiting ShareFetch requests, by number of requests.",
 )

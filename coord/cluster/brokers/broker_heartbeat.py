@@ -73,8 +73,8 @@ def next_state(
 
 def leads_any(changes: LeaderChanges, broker_id: int) -> Generator[None, None, bool]:
     """Whether a broker leads a partition."""
-    found = yield from changes.visit(lambda partition: partition.leader == broker_id)
-    return bool(found)
+    led = yield from changes.visit(lambda partition: partition.leader == broker_id)
+    return bool(led)
 
 
 def heartbeat_steps(
@@ -145,12 +145,12 @@ def offline_directories(broker: BrokerImage, request: BrokerHeartbeatRequest) ->
 
 def _lose_directories(changes: LeaderChanges, broker: BrokerImage, offline: set[Uuid], records: list[Message]) -> Steps:
     """Replicas in these directories leave the ISR; the broker has the other directories only."""
-    found = yield from changes.visit(
+    affected = yield from changes.visit(
         lambda partition: (
             broker.id in partition.isr and partition.directories[partition.replicas.index(broker.id)] in offline
         )
     )
-    yield from changes.update(found, records, leaving=broker.id)
+    yield from changes.update(affected, records, leaving=broker.id)
     change = _change(broker)
     change.log_dirs = [directory for directory in broker.directories if directory not in offline]
     records.append(change)

@@ -88,7 +88,9 @@ def check_features(image: ClusterImage, supported: Mapping[str, Range]) -> None:
 
 
 def _features(request: BrokerRegistrationRequest) -> dict[str, Range]:
-    return {one.name: (one.min_supported_version, one.max_supported_version) for one in request.features}
+    return {
+        feature.name: (feature.min_supported_version, feature.max_supported_version) for feature in request.features
+    }
 
 
 def registration_steps(
@@ -121,8 +123,10 @@ def _record(request: BrokerRegistrationRequest, epoch: int) -> RegisterBrokerRec
         incarnation_id=request.incarnation_id,
         broker_epoch=epoch,
         end_points=[
-            BrokerEndpoint(name=one.name, host=one.host, port=one.port, security_protocol=one.security_protocol)
-            for one in request.listeners
+            BrokerEndpoint(
+                name=listener.name, host=listener.host, port=listener.port, security_protocol=listener.security_protocol
+            )
+            for listener in request.listeners
         ],
         features=[
             BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)

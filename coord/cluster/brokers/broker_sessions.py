@@ -42,8 +42,8 @@ class BrokerSessions:
 
     def get(self, broker_id: int, broker_epoch: int) -> BrokerSession | None:
         """The session of this incarnation, or None."""
-        found = self._sessions.get(broker_id)
-        return found if found is not None and found.broker_epoch == broker_epoch else None
+        session = self._sessions.get(broker_id)
+        return session if session is not None and session.broker_epoch == broker_epoch else None
 
     def is_valid(self, broker_id: int, broker_epoch: int, now: float) -> bool:
         """Whether this incarnation was heard of within the session timeout, and was not told to stop."""

@@ -39,10 +39,10 @@ def assign_replicas_steps(
         for topic in directory.topics:
             answered = AssignReplicasToDirsResponseTopicData(topic_id=topic.topic_id)
             told.topics.append(answered)
-            for asked in topic.partitions:
-                answer = AssignReplicasToDirsResponsePartitionData(partition_index=asked.partition_index)
-                answered.partitions.append(answer)
-                key = (topic.topic_id, asked.partition_index)
+            for entry in topic.partitions:
+                result = AssignReplicasToDirsResponsePartitionData(partition_index=entry.partition_index)
+                answered.partitions.append(result)
+                key = (topic.topic_id, entry.partition_index)
                 try:
                     if key in assigned:
                         raise KafkaError(ErrorCode.INVALID_REQUEST)
@@ -51,7 +51,7 @@ def assign_replicas_steps(
                     if record is not None:
                         records.append(record)
                 except KafkaError as error:
-                    answer.error_code = error.code
+                    result.error_code = error.code
                 count += 1
                 if count % CHANGED_PER_STEP == 0:
                     yield
@@ -68,14 +68,14 @@ def _find(changes: LeaderChanges, topic_id: Uuid, index: int) -> Found:
     return Found(topic, index, partition)
 
 
-def _assign(changes: LeaderChanges, broker: BrokerImage, found: Found, directory: Uuid) -> Message | None:
-    partition = found.partition
+def _assign(changes: LeaderChanges, broker: BrokerImage, place: Found, directory: Uuid) -> Message | None:
+    partition = place.partition
     if broker.id not in partition.replicas:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if is_online(directory, broker.directories):
-        change = changes.change(found, may_be_unclean=False)
+        change = changes.change(place, may_be_unclean=False)
     else:
-        change = changes.change(found, lambda replica: replica != broker.id and changes.is_active(replica))
+        change = changes.change(place, lambda replica: replica != broker.id and changes.is_active(replica))
         change.isr = [replica for replica in partition.isr if replica != broker.id]
     change.set_directory(broker.id, directory)
     return change.build()

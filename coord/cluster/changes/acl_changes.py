@@ -85,8 +85,8 @@ def delete_acls(
     yield
     deleted: dict[Uuid, None] = {}
     response = DeleteAclsResponse()
-    for one in request.filters:
-        chosen = filter_of(one)
+    for entry in request.filters:
+        chosen = filter_of(entry)
         if chosen.unknown_part is not None:
             code, text = int(ErrorCode.INVALID_REQUEST), f"Unknown {chosen.unknown_part}."
             response.filter_results.append(DeleteAclsFilterResult(error_code=code, error_message=text))

@@ -100,10 +100,10 @@ class ConfigChanges:
                 f"Can't {Operation(change.operation).name} to key {change.name} because its type is not LIST.",
             )
         old = parse_list(current[key.name] if key.name in current else self._inherited(resource, key))
-        given = parse_list(change.value)
+        items = parse_list(change.value)
         if change.operation == Operation.APPEND:
-            return format_value(tuple(dict.fromkeys((*old, *given))))
-        return format_value(tuple(item for item in old if item not in given))
+            return format_value(tuple(dict.fromkeys((*old, *items))))
+        return format_value(tuple(item for item in old if item not in items))
 
     def _inherited(self, resource: ConfigResource, key: ConfigKey[Any]) -> str:
         """The value of a key that is not set on the resource."""

@@ -58,8 +58,8 @@ class ConfigDescriber:
             entries = self._own_entries(kind, name)
         else:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {kind}")
-        wanted = None if names is None else frozenset(names)
-        chosen = [entry for entry in entries if wanted is None or entry.name in wanted]
+        selected = None if names is None else frozenset(names)
+        chosen = [entry for entry in entries if selected is None or entry.name in selected]
         for entry in chosen:
             if not synonyms:
                 entry.synonyms = []

@@ -68,7 +68,7 @@ def _acls(image: ClusterImage, new: list[Message], limits: MetadataLimits) -> Ro
 
 
 def _credentials(image: ClusterImage, new: list[Message], limits: MetadataLimits) -> Room:
-    names = {(one.name, one.mechanism) for one in new if isinstance(one, UserScramCredentialRecord)}
+    names = {(record.name, record.mechanism) for record in new if isinstance(record, UserScramCredentialRecord)}
     count = len(image.scram) + len(names - image.scram.keys())
     if names - image.scram.keys():
         yield count, limits.scram_credentials, "SCRAM credentials"
@@ -92,9 +92,9 @@ def _tokens(image: ClusterImage, new: list[Message], limits: MetadataLimits) -> 
 
 def _quotas(image: ClusterImage, new: list[Message], limits: MetadataLimits) -> Room:
     entities = {
-        tuple(sorted(((part.entity_type, part.entity_name) for part in one.entity), key=itemgetter(0)))
-        for one in new
-        if isinstance(one, ClientQuotaRecord) and not one.remove
+        tuple(sorted(((part.entity_type, part.entity_name) for part in record.entity), key=itemgetter(0)))
+        for record in new
+        if isinstance(record, ClientQuotaRecord) and not record.remove
     }
     fresh = [entity for entity in entities if entity not in image.quotas]
     if fresh:
@@ -104,9 +104,9 @@ def _quotas(image: ClusterImage, new: list[Message], limits: MetadataLimits) -> 
 
 def _configs(image: ClusterImage, new: list[Message], limits: MetadataLimits) -> Room:
     fresh = {
-        (one.resource_type, one.resource_name)
-        for one in new
-        if isinstance(one, ConfigRecord) and one.resource_type in _NAMED and one.value is not None
+        (record.resource_type, record.resource_name)
+        for record in new
+        if isinstance(record, ConfigRecord) and record.resource_type in _NAMED and record.value is not None
     } - image.configs.keys()
     if fresh:
         count = sum([kind in _NAMED for kind, _ in image.configs]) + len(fresh)

@@ -91,8 +91,8 @@ class _Rack:
 
     def take(self, number: int) -> int | None:
         """The next broker of this round, the fenced ones last."""
-        found = self.live.take(number)
-        return self.fenced.take(number) if found is None else found
+        broker = self.live.take(number)
+        return self.fenced.take(number) if broker is None else broker
 
 
 class ReplicaPlacer:
@@ -144,11 +144,11 @@ class ReplicaPlacer:
             if position == first and not skipped:  # the leader is from this rack
                 skipped = True
             else:
-                found = self._racks[position].take(self._round)
-                if found == leader:
-                    found = self._racks[position].take(self._round)
-                if found is not None:
-                    replicas.append(found)
+                broker = self._racks[position].take(self._round)
+                if broker == leader:
+                    broker = self._racks[position].take(self._round)
+                if broker is not None:
+                    replicas.append(broker)
             position = (position + 1) % count
         self._round += 1
         self._offset = (self._offset + 1) % count

@@ -46,8 +46,8 @@ def alter_quotas_steps(
         result = AlterClientQuotasResponseEntryData(
             error_message=None,
             entity=[
-                AlterClientQuotasResponseEntityData(entity_type=one.entity_type, entity_name=one.entity_name)
-                for one in entry.entity
+                AlterClientQuotasResponseEntityData(entity_type=part.entity_type, entity_name=part.entity_name)
+                for part in entry.entity
             ],
         )
         try:
@@ -64,7 +64,7 @@ def alter_quotas_steps(
 
 def entity_of(parts: list[AlterClientQuotasRequestEntityData]) -> Entity:
     """The entity as in the image: of several parts of one type the last counts, as in Kafka."""
-    return tuple(sorted({one.entity_type: one.entity_name for one in parts}.items()))
+    return tuple(sorted({part.entity_type: part.entity_name for part in parts}.items()))
 
 
 def has_quotas(image: ClusterImage, request: AlterClientQuotasRequest, response: AlterClientQuotasResponse) -> bool:

@@ -125,9 +125,9 @@ class TopicChanges:
     def _described_configs(self, configs: dict[str, str]) -> list[CreatableTopicConfigs]:
         """The configs of a new topic in the response: one list for all topics of a request with the same."""
         key = tuple(sorted(configs.items()))
-        found = self._described.get(key)
-        if found is None:
-            found = self._described[key] = [
+        described = self._described.get(key)
+        if described is None:
+            described = self._described[key] = [
                 CreatableTopicConfigs(
                     name=entry.name,
                     value=entry.value,
@@ -137,7 +137,7 @@ class TopicChanges:
                 )
                 for entry in self._describer.topic_entries(configs)
             ]
-        return found
+        return described
 
     def _check_new_name(self, name: str) -> None:
         if name == CLUSTER_METADATA_TOPIC:
@@ -262,10 +262,10 @@ class TopicChanges:
 
     def extend(self, topic: CreatePartitionsTopic) -> Generator[None, None, None]:
         """Add partitions to a topic up to a count, in steps; KafkaError when that is not possible."""
-        found = self._image.topics.get(topic.name)
-        if found is None:
+        topic_image = self._image.topics.get(topic.name)
+        if topic_image is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        existing = len(found.partitions)
+        existing = len(topic_image.partitions)
         if topic.count == existing:
             raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {existing} partition(s).")
         if topic.count < existing:
@@ -275,12 +275,12 @@ class TopicChanges:
                 f"{topic.count} would not be an increase.",
             )
         self._count_new_partitions(topic.count - existing, "additional partitions")
-        factor = len(found.partitions[0].replicas)
+        factor = len(topic_image.partitions[0].replicas)
         replicas = yield from self._added_replicas(topic, topic.count - existing, existing, factor)
         if self._charge is not None:
             self._charge(topic.count - existing)
         is_manual = topic.assignments is not None
-        self.records += yield from self._partitions(found.topic_id, existing, replicas, is_manual=is_manual)
+        self.records += yield from self._partitions(topic_image.topic_id, existing, replicas, is_manual=is_manual)
 
     def _added_replicas(
         self, topic: CreatePartitionsTopic, added: int, existing: int, factor: int

@@ -68,12 +68,12 @@ def as_written_in_steps(records: Sequence[Message], metadata_version: int) -> Ge
     """The records as readers of a batch of them find them; yields after each `RECORDS_PER_STEP` records."""
     if metadata_version >= LATEST_METADATA_VERSION:
         return records
-    found: list[Message] = []
+    messages: list[Message] = []
     for record in records:
-        found.append(as_written(record, metadata_version))
-        if len(found) % RECORDS_PER_STEP == 0:
+        messages.append(as_written(record, metadata_version))
+        if len(messages) % RECORDS_PER_STEP == 0:
             yield
-    return found
+    return messages
 
 
 def leader_change_batch(

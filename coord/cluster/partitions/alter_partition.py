@@ -36,26 +36,26 @@ def alter_partition_steps(
     response = AlterPartitionResponse()
     altered: set[tuple[bytes, int]] = set()
     count = 0
-    for asked in request.topics:
-        topic = changes.image.topics_by_id.get(asked.topic_id)
-        answered = AlterPartitionResponseTopicData(topic_id=asked.topic_id)
+    for entry in request.topics:
+        topic = changes.image.topics_by_id.get(entry.topic_id)
+        answered = AlterPartitionResponseTopicData(topic_id=entry.topic_id)
         response.topics.append(answered)
-        for data in asked.partitions:
-            answer = AlterPartitionResponsePartitionData(partition_index=data.partition_index)
-            answered.partitions.append(answer)
+        for data in entry.partitions:
+            result = AlterPartitionResponsePartitionData(partition_index=data.partition_index)
+            answered.partitions.append(result)
             partition = None if topic is None else topic.partitions.get(data.partition_index)
             if topic is None:
-                answer.error_code = ErrorCode.UNKNOWN_TOPIC_ID
+                result.error_code = ErrorCode.UNKNOWN_TOPIC_ID
             elif partition is None:
-                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif (asked.topic_id, data.partition_index) in altered:  # the second time its partition epoch is old
-                answer.error_code = ErrorCode.INVALID_UPDATE_VERSION
+                result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif (entry.topic_id, data.partition_index) in altered:  # the second time its partition epoch is old
+                result.error_code = ErrorCode.INVALID_UPDATE_VERSION
             else:
-                found = Found(topic, data.partition_index, partition)
-                record = _alter(changes, request.broker_id, found, data, version, answer)
+                place = Found(topic, data.partition_index, partition)
+                record = _alter(changes, request.broker_id, place, data, version, result)
                 if record is not None:
                     records.append(record)
-                    altered.add((asked.topic_id, data.partition_index))
+                    altered.add((entry.topic_id, data.partition_index))
             count += 1
             if count % CHANGED_PER_STEP == 0:
                 yield
@@ -65,32 +65,32 @@ def alter_partition_steps(
 def _alter(
     changes: LeaderChanges,
     broker_id: int,
-    found: Found,
+    place: Found,
     data: AlterPartitionRequestPartitionData,
     version: int,
-    answer: AlterPartitionResponsePartitionData,
+    result: AlterPartitionResponsePartitionData,
 ) -> Message | None:
     """Fill in the answer for one partition; its record, if there is one."""
     isr = data.new_isr_with_epochs
     if version < VERSION_WITH_EPOCHS:
         isr = [BrokerState(broker_id=replica, broker_epoch=ANY_EPOCH) for replica in data.new_isr]
-    partition = found.partition
-    answer.error_code = _checked(changes, broker_id, partition, data, isr)
-    if answer.error_code:
+    partition = place.partition
+    result.error_code = _checked(changes, broker_id, partition, data, isr)
+    if result.error_code:
         return None
-    change = changes.change(found)
-    change.isr = [one.broker_id for one in isr]
+    change = changes.change(place)
+    change.isr = [state.broker_id for state in isr]
     change.recovery_state = data.leader_recovery_state
     record = change.build()
     if record is not None:
         partition = partition.changed(record)
         if record.leader not in {broker_id, NO_LEADER_CHANGE}:
             # The change completed a reassignment in which this leader was removed.
-            answer.error_code = ErrorCode.NEW_LEADER_ELECTED
+            result.error_code = ErrorCode.NEW_LEADER_ELECTED
             return record
-    answer.leader_id, answer.leader_epoch = partition.leader, partition.leader_epoch
-    answer.isr, answer.leader_recovery_state = list(partition.isr), partition.leader_recovery_state
-    answer.partition_epoch = partition.partition_epoch
+    result.leader_id, result.leader_epoch = partition.leader, partition.leader_epoch
+    result.isr, result.leader_recovery_state = list(partition.isr), partition.leader_recovery_state
+    result.partition_epoch = partition.partition_epoch
     return record
 
 
@@ -109,7 +109,7 @@ def _checked(
         return ErrorCode.INVALID_REQUEST
     if data.partition_epoch < partition.partition_epoch:
         return ErrorCode.INVALID_UPDATE_VERSION
-    replicas = [one.broker_id for one in isr]
+    replicas = [state.broker_id for state in isr]
     if (
         not set(replicas) <= set(partition.replicas)
         or len(set(replicas)) < len(replicas)
@@ -119,13 +119,13 @@ def _checked(
         return ErrorCode.INVALID_REQUEST
     if data.leader_recovery_state == RECOVERING and (len(replicas) > 1 or partition.leader_recovery_state == RECOVERED):
         return ErrorCode.INVALID_REQUEST
-    if not all(_may_join(changes, one) for one in isr):
+    if not all(_may_join(changes, state) for state in isr):
         return ErrorCode.INELIGIBLE_REPLICA
     return ErrorCode.NONE
 
 
-def _may_join(changes: LeaderChanges, one: BrokerState) -> bool:
-    return changes.is_active(one.broker_id) and one.broker_epoch in {
+def _may_join(changes: LeaderChanges, state: BrokerState) -> bool:
+    return changes.is_active(state.broker_id) and state.broker_epoch in {
         ANY_EPOCH,
-        changes.image.brokers[one.broker_id].epoch,
+        changes.image.brokers[state.broker_id].epoch,
     }

@@ -78,10 +78,10 @@ class LeaderChanges:
     # One partition
 
     def change(
-        self, found: Found, is_active: Callable[[int], bool] | None = None, *, may_be_unclean: bool = True
+        self, place: Found, is_active: Callable[[int], bool] | None = None, *, may_be_unclean: bool = True
     ) -> PartitionChange:
         """A change of a partition, with an election that is unclean only if the topic's config allows it."""
-        topic, index, partition = found
+        topic, index, partition = place
         active = is_active or self.is_active
         change = PartitionChange(
             topic.topic_id,
@@ -101,34 +101,34 @@ class LeaderChanges:
 
     # Many partitions
 
-    def visit(self, wanted: Callable[[PartitionImage], bool]) -> Generator[None, None, list[Found]]:
-        """The partitions that `wanted` chooses, in the order of the image."""
-        found = []
+    def visit(self, is_selected: Callable[[PartitionImage], bool]) -> Generator[None, None, list[Found]]:
+        """The partitions that `is_selected` chooses, in the order of the image."""
+        places = []
         visited = 0
         for topic in self.image.topics.values():
             for index, partition in topic.partitions.items():
-                if wanted(partition):
-                    found.append(Found(topic, index, partition))
+                if is_selected(partition):
+                    places.append(Found(topic, index, partition))
                 visited += 1
                 if visited % VISITED_PER_STEP == 0:
                     yield
-        return found
+        return places
 
     def without(self, broker_id: int, records: list[Message], *, unclean: bool = False) -> Steps:
         """Take a broker out of every ISR and leadership; `unclean`: it lost the end of its logs and leaves the ELRs."""
-        found = yield from self.visit(
+        places = yield from self.visit(
             lambda partition: broker_id in partition.isr or (unclean and broker_id in partition.elr)
         )
-        yield from self.update(found, records, leaving=broker_id, unclean=unclean)
+        yield from self.update(places, records, leaving=broker_id, unclean=unclean)
 
     def with_broker(self, broker_id: int, records: list[Message]) -> Steps:
         """Elect leaders of the partitions that have none, now that a broker is back."""
-        found = yield from self.visit(lambda partition: partition.leader == NO_LEADER)
-        yield from self.update(found, records, coming=broker_id)
+        places = yield from self.visit(lambda partition: partition.leader == NO_LEADER)
+        yield from self.update(places, records, coming=broker_id)
 
     def update(
         self,
-        found: Iterable[Found],
+        places: Iterable[Found],
         records: list[Message],
         *,
         leaving: int = NO_LEADER,
@@ -140,10 +140,10 @@ class LeaderChanges:
         def is_active(broker_id: int) -> bool:
             return broker_id != leaving and (broker_id == coming or self.is_active(broker_id))
 
-        for count, one in enumerate(found, 1):
-            change = self.change(one, is_active)
-            if leaving in one.partition.isr:
-                change.isr = [replica for replica in one.partition.isr if replica != leaving]
+        for count, place in enumerate(places, 1):
+            change = self.change(place, is_active)
+            if leaving in place.partition.isr:
+                change.isr = [replica for replica in place.partition.isr if replica != leaving]
             if unclean:
                 change.unclean_shutdown = (leaving,)
             record = change.build()

@@ -76,8 +76,8 @@ def _asked(changes: LeaderChanges, request: ElectLeadersRequest) -> Iterator[tup
         for topic in changes.image.topics.values():
             yield topic.name, list(topic.partitions)
     else:
-        for asked in request.topic_partitions:
-            yield asked.topic, asked.partitions
+        for entry in request.topic_partitions:
+            yield entry.topic, entry.partitions
 
 
 def _elect(changes: LeaderChanges, name: str, index: int, kind: ElectionType) -> Message:
@@ -112,8 +112,8 @@ def _error(code: ErrorCode) -> KafkaError:
 
 def balance_steps(changes: LeaderChanges) -> Generator[None, None, tuple[list[Message], bool]]:
     """(records, whether more are left) that give partitions back to their preferred leaders, where these can lead."""
-    found = yield from changes.visit(lambda partition: partition.leader not in {NO_LEADER, partition.replicas[0]})
-    return (yield from _elect_all(changes, found, Election.PREFERRED))
+    places = yield from changes.visit(lambda partition: partition.leader not in {NO_LEADER, partition.replicas[0]})
+    return (yield from _elect_all(changes, places, Election.PREFERRED))
 
 
 def unclean_steps(changes: LeaderChanges) -> Generator[None, None, tuple[list[Message], bool]]:
@@ -121,19 +121,19 @@ def unclean_steps(changes: LeaderChanges) -> Generator[None, None, tuple[list[Me
 
     For partitions that lost their leader before the config was changed.
     """
-    found = yield from changes.visit(lambda partition: partition.leader == NO_LEADER)
-    allowed = [one for one in found if changes.settings.unclean_leader_election_enable(one.topic.name)]
+    places = yield from changes.visit(lambda partition: partition.leader == NO_LEADER)
+    allowed = [place for place in places if changes.settings.unclean_leader_election_enable(place.topic.name)]
     return (yield from _elect_all(changes, allowed, Election.UNCLEAN))
 
 
 def _elect_all(
-    changes: LeaderChanges, found: list[Found], election: Election
+    changes: LeaderChanges, places: list[Found], election: Election
 ) -> Generator[None, None, tuple[list[Message], bool]]:
     records: list[Message] = []
-    for count, one in enumerate(found, 1):
+    for count, place in enumerate(places, 1):
         if len(records) >= MAX_ELECTIONS:
             return records, True
-        change = changes.change(one)
+        change = changes.change(place)
         change.election = election
         record = change.build()
         if record is not None:

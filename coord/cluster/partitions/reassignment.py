@@ -46,25 +46,25 @@ def alter_reassignments_steps(
     for topic in request.topics:
         answered = ReassignableTopicResponse(name=topic.name)
         response.responses.append(answered)
-        for asked in topic.partitions:
-            index = asked.partition_index
-            answer = ReassignablePartitionResponse(partition_index=index, error_message=None)
-            answered.partitions.append(answer)
+        for entry in topic.partitions:
+            index = entry.partition_index
+            result = ReassignablePartitionResponse(partition_index=index, error_message=None)
+            answered.partitions.append(result)
             try:
                 if (topic.name, index) in altered:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition is in the request twice.")
                 altered.add((topic.name, index))
-                found = _find(changes, topic.name, index)
-                if asked.replicas is None:
-                    record = _cancel(changes, found)
+                place = _find(changes, topic.name, index)
+                if entry.replicas is None:
+                    record = _cancel(changes, place)
                 else:
                     if not request.allow_replication_factor_change:
-                        _check_replication_factor(found.partition, asked.replicas)
-                    record = _reassign(changes, found, asked.replicas)
+                        _check_replication_factor(place.partition, entry.replicas)
+                    record = _reassign(changes, place, entry.replicas)
                 if record is not None:
                     records.append(record)
             except KafkaError as error:
-                answer.error_code, answer.error_message = error.code, error.message
+                result.error_code, result.error_message = error.code, error.message
             count += 1
             if count % CHANGED_PER_STEP == 0:
                 yield
@@ -86,8 +86,8 @@ def is_reassigning(partition: PartitionImage) -> bool:
     return bool(partition.adding_replicas or partition.removing_replicas)
 
 
-def _cancel(changes: LeaderChanges, found: Found) -> Message | None:
-    topic, index, partition = found
+def _cancel(changes: LeaderChanges, place: Found) -> Message | None:
+    topic, index, partition = place
     if not is_reassigning(partition):
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, _NOTHING_TO_CANCEL)
     replicas = [replica for replica in partition.replicas if replica not in partition.adding_replicas]
@@ -100,7 +100,7 @@ def _cancel(changes: LeaderChanges, found: Found) -> Message | None:
                 "leader election.",
             )
         isr = replicas[:1]
-    change = changes.change(found)
+    change = changes.change(place)
     change.isr, change.replicas, change.removing, change.adding = isr, replicas, (), ()
     return change.build()
 
@@ -115,11 +115,11 @@ def _check_replication_factor(partition: PartitionImage, target: list[int]) -> N
         )
 
 
-def _reassign(changes: LeaderChanges, found: Found, target: list[int]) -> Message | None:
+def _reassign(changes: LeaderChanges, place: Found, target: list[int]) -> Message | None:
     check_manual_assignment(target, changes.image.brokers, None)
-    partition = found.partition
+    partition = place.partition
     removing = sorted(set(partition.replicas) - set(target))
-    change = changes.change(found, may_be_unclean=False)
+    change = changes.change(place, may_be_unclean=False)
     change.replicas = [*target, *removing]
     change.removing = removing
     change.adding = sorted(set(target) - set(partition.replicas) | set(partition.adding_replicas) & set(target))
@@ -160,7 +160,7 @@ def _asked(
         for topic in changes.image.topics.values():
             yield topic, topic.partitions
         return
-    for asked in request.topics:
-        named = changes.image.topics.get(asked.name)
+    for entry in request.topics:
+        named = changes.image.topics.get(entry.name)
         if named is not None:
-            yield named, asked.partition_indexes
+            yield named, entry.partition_indexes

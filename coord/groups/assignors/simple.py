@@ -25,13 +25,13 @@ NAME = "simple"
 
 def assign(members: Mapping[str, MemberSpec], topics: Mapping[Uuid, int]) -> Assignment:
     """Every partition of a subscribed topic to at least one member, every member of a topic with partitions to one."""
-    wanted = subscribed_topics(members, topics)
+    subscribed = subscribed_topics(members, topics)
     order = sorted(members)
     held: dict[str, set[TopicPartition]] = {member_id: set() for member_id in order}
     if same_subscription(members):
-        _share(members, order, [(topic, index) for topic, size in wanted.items() for index in range(size)], held)
+        _share(members, order, [(topic, index) for topic, size in subscribed.items() for index in range(size)], held)
     else:
-        for topic, size in wanted.items():
+        for topic, size in subscribed.items():
             subscribers = [member_id for member_id in order if topic in members[member_id].subscribed]
             _share(members, subscribers, [(topic, index) for index in range(size)], held)
     return {member_id: _by_topic(held[member_id]) for member_id in members}
@@ -128,7 +128,7 @@ class _Sharing:
         mine = kept[member_id]
         partition = self._queue.popleft()
         giver = next(theirs for theirs in kept.values() if partition not in theirs)
-        given = min(giver - mine)
-        giver.remove(given)
-        mine.add(given)
+        given_away = min(giver - mine)
+        giver.remove(given_away)
+        mine.add(given_away)
         self._take(partition, giver)

@@ -42,8 +42,8 @@ class Assignor(Protocol):
 
 def subscribed_topics(members: Mapping[str, MemberSpec], topics: Mapping[Uuid, int]) -> dict[Uuid, int]:
     """The topics with subscribers, with their sizes, ordered by id."""
-    wanted: set[Uuid] = set().union(*{member.subscribed for member in members.values()})
-    return {topic: topics[topic] for topic in sorted(wanted) if topics.get(topic, 0) > 0}
+    subscribed: set[Uuid] = set().union(*{member.subscribed for member in members.values()})
+    return {topic: topics[topic] for topic in sorted(subscribed) if topics.get(topic, 0) > 0}
 
 
 def same_subscription(members: Mapping[str, MemberSpec]) -> bool:

@@ -23,10 +23,10 @@ def assign(members: Mapping[str, MemberSpec], topics: Mapping[Uuid, int]) -> Ass
     """Keep partitions up to each member's quota, then assign the rest to members below it."""
     if not members:
         return {}
-    wanted = subscribed_topics(members, topics)
+    subscribed = subscribed_topics(members, topics)
     if same_subscription(members):
-        return _Shares(members, wanted).assign()
-    return uniform_mixed.assign(members, wanted)
+        return _Shares(members, subscribed).assign()
+    return uniform_mixed.assign(members, subscribed)
 
 
 class _Shares:
@@ -47,7 +47,7 @@ class _Shares:
         for member_id in order:
             if counts[member_id] > quotas[member_id]:
                 self._revoke(member_id, quotas[member_id])
-        pool = iter([(topic, index) for topic, left in self._unowned.items() for index in sorted(left)])
+        pool = iter([(topic, index) for topic, unowned in self._unowned.items() for index in sorted(unowned)])
         for member_id in order:
             missing = quotas[member_id] - counts[member_id]
             if missing > 0:
@@ -59,13 +59,13 @@ class _Shares:
         kept = self._kept[member_id] = {}
         count = 0
         for topic, partitions in self._members[member_id].assigned.items():
-            left = self._unowned.get(topic)
-            if left is None:
+            unowned = self._unowned.get(topic)
+            if unowned is None:
                 continue
-            mine = partitions if partitions <= left else partitions & left
+            mine = partitions if partitions <= unowned else partitions & unowned
             if mine:
                 kept[topic] = mine
-                left -= mine
+                unowned -= mine
                 count += len(mine)
         return count
 

@@ -265,8 +265,8 @@ class Membership:
         else:
             member.join_ticket = None
             knows_skip = context.api_version >= SKIP_ASSIGNMENT_SINCE
-            answer = static_rejoined(group, member, leader_before=leader_before, knows_skip=knows_skip)
-            result.reply(ticket, answer, lambda error: join_error(UNKNOWN_MEMBER_ID, error))
+            response = static_rejoined(group, member, leader_before=leader_before, knows_skip=knows_skip)
+            result.reply(ticket, response, lambda error: join_error(UNKNOWN_MEMBER_ID, error))
             assignments = {key: kept.assignment for key, kept in group.members.items()}
             result.records.append(records.group_metadata(group.group_id, group.to_record(assignments)))
 
@@ -298,7 +298,7 @@ class Membership:
             return synced(group, member.assignment)
         self._rebalance.park_sync(member, ticket, result)
         if member.member_id == group.leader:
-            assignments = {given.member_id: bytes(given.assignment) for given in request.assignments}
+            assignments = {entry.member_id: bytes(entry.assignment) for entry in request.assignments}
             self._rebalance.store_assignment(group, assignments, at, result)
         return None
 
@@ -325,7 +325,7 @@ class Membership:
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         answers = [_left(identity, self._leave_one(group, identity, result)) for identity in request.members]
-        if any(answer.error_code == 0 for answer in answers):
+        if any(response.error_code == 0 for response in answers):
             if group.state in _JOINED_STATES:
                 self._rebalance.prepare_or_complete(group, at, result)
             else:
@@ -361,8 +361,8 @@ def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:
     return request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
 
 
-def _differs(asked: str | None, actual: str | None) -> bool:
-    return asked is not None and actual is not None and asked != actual
+def _differs(requested: str | None, actual: str | None) -> bool:
+    return requested is not None and actual is not None and requested != actual
 
 
 def _left(identity: MemberIdentity, error: ErrorCode) -> MemberResponse:

@@ -57,12 +57,12 @@ def by_topic_id(
     topics: Topics,
 ) -> Partitions:
     """Partitions by topic id; topics that do not exist are omitted."""
-    found: Partitions = {}
+    partitions: Partitions = {}
     for entry in entries:
         topic = topics.by_name(entry.topic)
         if topic is not None and entry.partitions:
-            found[topic.topic_id] = found.get(topic.topic_id, frozenset()).union(entry.partitions)
-    return found
+            partitions[topic.topic_id] = partitions.get(topic.topic_id, frozenset()).union(entry.partitions)
+    return partitions
 
 
 def _read(message: type[M], data: bytes) -> M:

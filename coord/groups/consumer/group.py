@@ -170,8 +170,8 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
 
 def most_preferred(members: Iterable[ConsumerMember]) -> str | None:
     """The assignor that most members prefer, by name among equals; None if no member names one."""
-    wanted = Counter(member.assignor for member in members if member.assignor)
-    return min(wanted, key=lambda name: (-wanted[name], name)) if wanted else None
+    preferences = Counter(member.assignor for member in members if member.assignor)
+    return min(preferences, key=lambda name: (-preferences[name], name)) if preferences else None
 
 
 def _subtract(counts: Counter[str], names: Iterable[str]) -> None:

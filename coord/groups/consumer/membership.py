@@ -97,21 +97,23 @@ class Membership:
         """Remove members: their partitions are free, and the group gets a new epoch or becomes a classic group."""
         group_id = group.group_id
         gone = {member.member_id for member in leaving}
-        left = {member_id: member for member_id, member in group.members.items() if member_id not in gone}
-        if self._migration.may_downgrade(group, left):
-            self._migration.downgrade(group, left, group.target, at, result, has_to_rebalance=True)
+        remaining = {member_id: member for member_id, member in group.members.items() if member_id not in gone}
+        if self._migration.may_downgrade(group, remaining):
+            self._migration.downgrade(group, remaining, group.target, at, result, has_to_rebalance=True)
             return
         for member in leaving:
             result.records += records.member_tombstones(group_id, member.member_id)
             self._timers.cancel(group_id, member.member_id)
-        wanted = {member.subscribed_regex for member in left.values()}
-        regexes = {regex: resolved for regex, resolved in group.regexes.items() if regex in wanted}
-        result.records += [records.regex_tombstone(group_id, regex) for regex in group.regexes if regex not in wanted]
-        names: set[str] = set().union(*(other.subscribed_topics for other in left.values()))
+        expressions = {member.subscribed_regex for member in remaining.values()}
+        regexes = {regex: resolved for regex, resolved in group.regexes.items() if regex in expressions}
+        result.records += [
+            records.regex_tombstone(group_id, regex) for regex in group.regexes if regex not in expressions
+        ]
+        names: set[str] = set().union(*(other.subscribed_topics for other in remaining.values()))
         names.update(*(resolved.topics for resolved in regexes.values()))
         metadata_hash = group_hash(names, self._topics)
         result.records.append(records.group_epoch(group_id, group.epoch + 1, metadata_hash))
-        if not left:  # the next member need not wait for the assignment interval
+        if not remaining:  # the next member need not wait for the assignment interval
             result.records.append(records.target_epoch(group_id, group.epoch + 1, 0))
 
         def undo(later: Moment) -> Result:

@@ -211,10 +211,10 @@ def _converted_member(
 
 def _is_whole(consumer: ConsumerGroup, topics: Topics) -> bool:
     """Whether each partition of the subscribed topics is in a target assignment."""
-    found = [topic for topic in map(topics.by_name, consumer.subscribed_topics()) if topic is not None]
+    existing = [topic for topic in map(topics.by_name, consumer.subscribed_topics()) if topic is not None]
     return all(
-        sum(len(given.get(topic.topic_id, ())) for given in consumer.target.values()) >= topic.partitions
-        for topic in found
+        sum(len(assigned.get(topic.topic_id, ())) for assigned in consumer.target.values()) >= topic.partitions
+        for topic in existing
     )
 
 
@@ -222,9 +222,9 @@ def _revoke_unassigned(consumer: ConsumerGroup, member: ConsumerMember, owned: P
     """Make the member revoke what it owns and no member was assigned."""
     revoking = {}
     for topic_id, partitions in owned.items():
-        left = partitions.difference(consumer.owners.get(topic_id, ()))
-        if left:
-            revoking[topic_id] = dict.fromkeys(left, member.epoch)
+        unassigned = partitions.difference(consumer.owners.get(topic_id, ()))
+        if unassigned:
+            revoking[topic_id] = dict.fromkeys(unassigned, member.epoch)
     if revoking:
         consumer.put_member(member._replace(state=MemberState.UNREVOKED, revoking=revoking))
 

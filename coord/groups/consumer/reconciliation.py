@@ -89,11 +89,11 @@ def _advanced(
     added: OwnedPartitions = {}
     waits = False
     for topic_id in {**target, **member.assigned}:
-        wanted = target.get(topic_id, frozenset()) if topic_id in subscribed else frozenset()
+        target_partitions = target.get(topic_id, frozenset()) if topic_id in subscribed else frozenset()
         has = member.assigned.get(topic_id, {})
-        _put(kept, topic_id, {index: since for index, since in has.items() if index in wanted})
-        _put(revoked, topic_id, {index: since for index, since in has.items() if index not in wanted})
-        missing = wanted.difference(has)
+        _put(kept, topic_id, {index: since for index, since in has.items() if index in target_partitions})
+        _put(revoked, topic_id, {index: since for index, since in has.items() if index not in target_partitions})
+        missing = target_partitions.difference(has)
         free = [index for index in missing if is_free(topic_id, index)]
         waits |= len(free) < len(missing)
         _put(added, topic_id, dict.fromkeys(free, epoch))

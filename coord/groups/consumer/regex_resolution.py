@@ -77,19 +77,19 @@ class Resolution:
 
     def step(self, most: int) -> int:
         """Match at most so many names; returns how many were matched, with what their expressions count as."""
-        left = most
-        while self._jobs and left:
+        remaining = most
+        while self._jobs and remaining:
             regex, names = self._jobs[0]
             if not self._position:
-                left = max(1, left - MATCHES_PER_EXPRESSION)
-            part = names[self._position : self._position + left]
+                remaining = max(1, remaining - MATCHES_PER_EXPRESSION)
+            part = names[self._position : self._position + remaining]
             self._found[regex].update(filter(self._may_describe, matching(regex, part)))
             self._position += len(part)
-            left -= len(part)
+            remaining -= len(part)
             if self._position == len(names):
                 self._jobs.popleft()
                 self._position = 0
-        return most - left
+        return most - remaining
 
     @property
     def is_done(self) -> bool:
@@ -99,12 +99,12 @@ class Resolution:
     def apply(self, regexes: Mapping[str, ResolvedRegex], at: Moment) -> dict[str, ResolvedRegex]:
         """The expressions that are not in `regexes` or have other topics there, with their new topics."""
         changed = {}
-        for regex, found in self._found.items():
+        for regex, matches in self._found.items():
             known = regexes.get(regex)
             if known is None or self._changed is None:
-                topics = frozenset(found)
+                topics = frozenset(matches)
             else:
-                topics = known.topics.difference(self._changed).union(found)
+                topics = known.topics.difference(self._changed).union(matches)
             if known is None or known.topics != topics:
                 changed[regex] = ResolvedRegex(topics, timestamp_ms=at.now_ms)
         return changed
@@ -186,9 +186,9 @@ class RegexResolver:
 
         `result` has records of at most one group, since they must be replayed before the next step.
         """
-        left = MATCHES_PER_STEP
+        remaining = MATCHES_PER_STEP
         moved = None
-        while self._queue and left > 0 and not result.records:
+        while self._queue and remaining > 0 and not result.records:
             group_id = next(iter(self._queue))
             group = find(group_id)
             if group is None or not group.regex_counts or not self._may_resolve(group_id):
@@ -196,7 +196,7 @@ class RegexResolver:
                 continue
             if self._current is None:
                 self._current = self._begin(group)
-            left -= 1 + self._current.step(left)
+            remaining -= 1 + self._current.step(remaining)
             if self._current.is_done:
                 moved = self._finish(group, self._current, at, result)
         if self._queue:

@@ -39,8 +39,8 @@ class Subscriptions:
         subscription = (member.subscribed_topics, member.subscribed_regex)
         ids = self._ids.get(subscription)
         if ids is None:
-            found = map(self._topic, self.names(member))
-            ids = self._ids[subscription] = frozenset(topic.topic_id for topic in found if topic is not None)
+            topics = map(self._topic, self.names(member))
+            ids = self._ids[subscription] = frozenset(topic.topic_id for topic in topics if topic is not None)
         return ids
 
     def sizes(self) -> dict[Uuid, int]:

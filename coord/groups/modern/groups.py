@@ -114,11 +114,11 @@ class ModernGroups(Generic[G, M]):
         """The result of a heartbeat that `handle` answers; if it is refused, nothing but the error response."""
         result = Result()
         try:
-            answer = handle(result)
+            response = handle(result)
         except KafkaError as refused:
             result = Result()
-            answer = refuse(refused.code, refused.message)
-        result.reply(ticket, answer, refuse)
+            response = refuse(refused.code, refused.message)
+        result.reply(ticket, response, refuse)
         return result
 
     def _joined_group(self, request: Request, result: Result) -> G:

@@ -22,10 +22,10 @@ _VERSION = b"\0"
 
 def group_hash(names: Iterable[str], topics: Topics) -> int:
     """The hash of all topics of these names that exist, a signed long; 0 for none."""
-    found = [topic for topic in map(topics.by_name, sorted(set(names))) if topic is not None]
-    if not found:
+    existing = [topic for topic in map(topics.by_name, sorted(set(names))) if topic is not None]
+    if not existing:
         return 0
-    return _signed(xxh3_64_intdigest(b"".join(pack("<Q", topic_hash(topic)) for topic in found)))
+    return _signed(xxh3_64_intdigest(b"".join(pack("<Q", topic_hash(topic)) for topic in existing)))
 
 
 @lru_cache(maxsize=1024)

@@ -33,11 +33,11 @@ class TopicPartitionsClass(Protocol[T]):
 
 def as_partitions(entries: Iterable[TopicPartitions]) -> Partitions:
     """The partitions of a list in a message."""
-    found: Partitions = {}
+    partitions: Partitions = {}
     for entry in entries:
         if entry.partitions:
-            found[entry.topic_id] = found.get(entry.topic_id, frozenset()) | frozenset(entry.partitions)
-    return found
+            partitions[entry.topic_id] = partitions.get(entry.topic_id, frozenset()) | frozenset(entry.partitions)
+    return partitions
 
 
 def as_list(partitions: Mapping[Uuid, Iterable[int]], entry: TopicPartitionsClass[T]) -> list[T]:

@@ -63,39 +63,39 @@ def alter(
     except KafkaError as refused:
         result.reply(ticket, alter_error(refused.code, refused.message))
         return result
-    answer = AlterShareGroupOffsetsResponse()
+    response = AlterShareGroupOffsetsResponse()
     start_offsets: dict[Uuid, dict[int, int]] = {}
-    for asked in request.topics:
-        topic = registry.topics.by_name(asked.topic_name)
-        answer.responses.append(_altered(asked, topic))
+    for requested in request.topics:
+        topic = registry.topics.by_name(requested.topic_name)
+        response.responses.append(_altered(requested, topic))
         if topic is not None:
-            offsets = {each.partition_index: each.start_offset for each in asked.partitions}
+            offsets = {each.partition_index: each.start_offset for each in requested.partitions}
             offsets = {index: offset for index, offset in offsets.items() if 0 <= index < topic.partitions}
             if offsets:
                 start_offsets[topic.topic_id] = offsets
     if not start_offsets:
-        result.reply(ticket, answer)
+        result.reply(ticket, response)
         return result
     partitions: Partitions = {topic_id: frozenset(offsets) for topic_id, offsets in start_offsets.items()}
     initialization = registry.begin(group, partitions, at, result)
     result.task = InitializeStates(group.group_id, group.epoch, start_offsets)
-    result.then = partial(_altered_states, initialization=initialization, answer=answer, ticket=ticket)
+    result.then = partial(_altered_states, initialization=initialization, response=response, ticket=ticket)
     result.parked = initialization.waiting
-    result.awaiting = Reply(ticket, answer, alter_error)
+    result.awaiting = Reply(ticket, response, alter_error)
     return result
 
 
-def _altered(asked: AlterShareGroupOffsetsRequestTopic, topic: Topic | None) -> AlterShareGroupOffsetsResponseTopic:
+def _altered(requested: AlterShareGroupOffsetsRequestTopic, topic: Topic | None) -> AlterShareGroupOffsetsResponseTopic:
     count = 0 if topic is None else topic.partitions
-    answer = AlterShareGroupOffsetsResponseTopic(topic_name=asked.topic_name)
+    response = AlterShareGroupOffsetsResponseTopic(topic_name=requested.topic_name)
     if topic is not None:
-        answer.topic_id = topic.topic_id
-    for each in asked.partitions:
-        one = AlterShareGroupOffsetsResponsePartition(partition_index=each.partition_index)
+        response.topic_id = topic.topic_id
+    for each in requested.partitions:
+        entry = AlterShareGroupOffsetsResponsePartition(partition_index=each.partition_index)
         if not 0 <= each.partition_index < count:
-            one.error_code, one.error_message = int(UNKNOWN), NO_SUCH_PARTITION
-        answer.partitions.append(one)
-    return answer
+            entry.error_code, entry.error_message = int(UNKNOWN), NO_SUCH_PARTITION
+        response.partitions.append(entry)
+    return response
 
 
 def _altered_states(
@@ -104,18 +104,21 @@ def _altered_states(
     _at: Moment,
     *,
     initialization: Initialization,
-    answer: AlterShareGroupOffsetsResponse,
+    response: AlterShareGroupOffsetsResponse,
     ticket: Ticket,
 ) -> ShareGroupResult:
     result = ShareGroupResult()
     registry.end(initialization, failures, result)
-    for topic in answer.responses:
+    for topic in response.responses:
         failed = failures.get(topic.topic_id, {})
-        for one in topic.partitions:
-            error = failed.get(one.partition_index)
-            if error is not None and not one.error_code:
-                one.error_code, one.error_message = int(error), f"The state cannot be initialized: {error.name}"
-    result.reply(ticket, answer, alter_error)
+        for partition in topic.partitions:
+            error = failed.get(partition.partition_index)
+            if error is not None and not partition.error_code:
+                partition.error_code, partition.error_message = (
+                    int(error),
+                    f"The state cannot be initialized: {error.name}",
+                )
+    result.reply(ticket, response, alter_error)
     result.resumed = initialization.waiting
     return result
 
@@ -137,30 +140,32 @@ def delete(registry: ShareGroupRegistry, request: DeleteShareGroupOffsetsRequest
     except KafkaError as refused:
         result.reply(ticket, delete_error(refused.code, refused.message))
         return result
-    answer = DeleteShareGroupOffsetsResponse()
+    response = DeleteShareGroupOffsetsResponse()
     partitions: Partitions = {}
     state = group.state_partitions
-    for asked in request.topics:
-        topic = registry.topics.by_name(asked.topic_name)
-        one = DeleteShareGroupOffsetsResponseTopic(topic_name=asked.topic_name)
-        answer.responses.append(one)
+    for requested in request.topics:
+        topic = registry.topics.by_name(requested.topic_name)
+        entry = DeleteShareGroupOffsetsResponseTopic(topic_name=requested.topic_name)
+        response.responses.append(entry)
         if topic is None:
-            one.error_code, one.error_message = int(UNKNOWN), NO_SUCH_PARTITION
+            entry.error_code, entry.error_message = int(UNKNOWN), NO_SUCH_PARTITION
             continue
-        one.topic_id = topic.topic_id
+        entry.topic_id = topic.topic_id
         if topic.topic_id in state.initialized:
             partitions[topic.topic_id] = state.initialized[topic.topic_id]
         elif topic.topic_id in state.deleting:  # an earlier deletion was begun and has not ended
             partitions[topic.topic_id] = frozenset(range(topic.partitions))
         else:
-            one.error_code, one.error_message = int(UNKNOWN), NOTHING_TO_DELETE
+            entry.error_code, entry.error_message = int(UNKNOWN), NOTHING_TO_DELETE
     if not partitions:
-        result.reply(ticket, answer)
+        result.reply(ticket, response)
         return result
     registry.write_states(group, state.deletion_begun(partitions), result)
     result.task = DeleteStates(group.group_id, partitions)
-    result.then = partial(_deleted_states, group_id=group.group_id, partitions=partitions, answer=answer, ticket=ticket)
-    result.awaiting = Reply(ticket, answer, delete_error)
+    result.then = partial(
+        _deleted_states, group_id=group.group_id, partitions=partitions, response=response, ticket=ticket
+    )
+    result.awaiting = Reply(ticket, response, delete_error)
     return result
 
 
@@ -171,7 +176,7 @@ def _deleted_states(
     *,
     group_id: str,
     partitions: Partitions,
-    answer: DeleteShareGroupOffsetsResponse,
+    response: DeleteShareGroupOffsetsResponse,
     ticket: Ticket,
 ) -> ShareGroupResult:
     result = ShareGroupResult()
@@ -179,11 +184,11 @@ def _deleted_states(
     deleted = set(partitions) - {topic_id for topic_id, failed in failures.items() if failed}
     if deleted and group is not None:
         registry.write_states(group, group.state_partitions.without_topics(deleted), result)
-    for topic in answer.responses:
+    for topic in response.responses:
         error = next(iter(failures.get(topic.topic_id, {}).values()), None)
         if error is not None and not topic.error_code:
             topic.error_code, topic.error_message = int(error), f"The state cannot be deleted: {error.name}"
-    result.reply(ticket, answer, delete_error)
+    result.reply(ticket, response, delete_error)
     return result
 
 
@@ -234,8 +239,8 @@ def _deleted_group_states(
 
 def _remove_group(group: ShareGroup, ticket: Ticket, result: ShareGroupResult) -> None:
     result.records = group.tombstones()
-    answer = DeletableGroupResult(group_id=group.group_id)
-    result.reply(ticket, answer, partial(_not_deleted, group_id=group.group_id))
+    response = DeletableGroupResult(group_id=group.group_id)
+    result.reply(ticket, response, partial(_not_deleted, group_id=group.group_id))
 
 
 def _not_deleted(error: ErrorCode, *, group_id: str) -> DeletableGroupResult:

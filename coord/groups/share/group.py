@@ -68,26 +68,26 @@ class ShareGroup:
 
     def missing(self, names: Iterable[str], topics: Topics) -> Partitions:
         """The partitions of these topics whose state is not initialized yet."""
-        found: Partitions = {}
+        partitions: Partitions = {}
         for topic in (topic for topic in map(topics.by_name, sorted(names)) if topic is not None):
             initialized = self.state_partitions.initialized.get(topic.topic_id, frozenset())
             if len(initialized) < topic.partitions:
-                found[topic.topic_id] = frozenset(range(topic.partitions)) - initialized
-        return found
+                partitions[topic.topic_id] = frozenset(range(topic.partitions)) - initialized
+        return partitions
 
     def lacks_initialized(self, topics: Topics) -> bool:
         """Whether the target assignment lacks partitions that can be assigned, or has ones of deleted topics."""
         if not self.members or not self.state_partitions.initialized:
             return False
-        given: dict[bytes, set[int]] = {}
+        assigned: dict[bytes, set[int]] = {}
         for partitions in self.target.values():
             for topic_id, indexes in partitions.items():
-                given.setdefault(topic_id, set()).update(indexes)
+                assigned.setdefault(topic_id, set()).update(indexes)
         for name in self.subscribed_names():
             topic = topics.by_name(name)
             if topic is None or topic.topic_id not in self.state_partitions.initialized:
                 continue
-            if len(given.get(topic.topic_id, ())) != self.state_partitions.whole(topic.topic_id):
+            if len(assigned.get(topic.topic_id, ())) != self.state_partitions.whole(topic.topic_id):
                 return True
         return False
 
@@ -115,5 +115,7 @@ class ShareGroup:
 
     def tombstones(self) -> list[CoordinatorRecord]:
         """The records that remove the group."""
-        removed = [one for member_id in self.members for one in records.member_tombstones(self.group_id, member_id)]
+        removed = [
+            record for member_id in self.members for record in records.member_tombstones(self.group_id, member_id)
+        ]
         return [*removed, *records.group_tombstones(self.group_id)]

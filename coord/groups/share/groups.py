@@ -125,13 +125,13 @@ class ShareGroups:
         try:
             check_heartbeat(request)
             if request.member_epoch == LEAVE_EPOCH:
-                answer: ShareGroupHeartbeatResponse | None = self._leave(request, result)
+                response: ShareGroupHeartbeatResponse | None = self._leave(request, result)
             else:
-                answer = self._heartbeat(ParkedHeartbeat(request, ticket, context), at, result)
+                response = self._heartbeat(ParkedHeartbeat(request, ticket, context), at, result)
         except KafkaError as refused:
-            answer = heartbeat_error(refused.code, refused.message)
-        if answer is not None:
-            result.reply(ticket, answer, heartbeat_error)
+            response = heartbeat_error(refused.code, refused.message)
+        if response is not None:
+            result.reply(ticket, response, heartbeat_error)
         return result
 
     def _heartbeat(
@@ -149,11 +149,11 @@ class ShareGroups:
             group.is_stale = False
         self._renew_session(group.group_id, request.member_id, at)
         missing = group.missing(heartbeat.subscribed_names(), self._topics)
-        answer = None if missing else heartbeat.finish()
+        response = None if missing else heartbeat.finish()
         result.records += heartbeat.records
         if missing:
             self._park(group, heartbeat.epoch, missing, parked, at, result)
-        return answer
+        return response
 
     def _known_member(self, group: ShareGroup, request: ShareGroupHeartbeatRequest) -> ShareMember:
         member = group.members.get(request.member_id)
@@ -181,16 +181,16 @@ class ShareGroups:
         result: ShareGroupResult,
     ) -> None:
         """Let the heartbeat wait for the state of the `missing` partitions; start a task for those without one."""
-        left = self._registry.without_task(group.group_id, missing, at)
-        if left:
-            initialization = self._registry.begin(group, left, at, result)
+        remaining = self._registry.without_task(group.group_id, missing, at)
+        if remaining:
+            initialization = self._registry.begin(group, remaining, at, result)
             known = group.state_partitions.initialized
             result.task = InitializeStates(
                 group.group_id,
                 epoch,
                 {
                     topic_id: dict.fromkeys(sorted(indexes), FROM_START if topic_id in known else FROM_RESET)
-                    for topic_id, indexes in left.items()
+                    for topic_id, indexes in remaining.items()
                 },
             )
             result.then = partial(_initialized, initialization=initialization)

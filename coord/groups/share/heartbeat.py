@@ -152,8 +152,8 @@ class Heartbeat:
         return updated
 
     def _topic_ids(self, member: ShareMember) -> frozenset[bytes]:
-        found = map(self._topics.by_name, member.subscribed)
-        return frozenset(topic.topic_id for topic in found if topic is not None)
+        topics = map(self._topics.by_name, member.subscribed)
+        return frozenset(topic.topic_id for topic in topics if topic is not None)
 
     def _wait_ms(self) -> int:
         """Time until `share.assignment.interval.ms` allows another target assignment; 0: now."""

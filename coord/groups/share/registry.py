@@ -80,13 +80,13 @@ class ShareGroupRegistry:
     def under_way(self, group_id: str, at: Moment) -> list[Initialization]:
         """The group's initializations that have not ended and are not due for a retry, oldest first."""
         begun = self._initializations.get(group_id, ())
-        return [one for one in begun if at.now - one.since < INITIALIZE_RETRY_S]
+        return [initialization for initialization in begun if at.now - initialization.since < INITIALIZE_RETRY_S]
 
     def without_task(self, group_id: str, partitions: Partitions, at: Moment) -> Partitions:
         """Those of `partitions` that no initialization is under way for."""
         busy: Partitions = {}
-        for one in self.under_way(group_id, at):
-            busy = plus(busy, one.partitions)
+        for initialization in self.under_way(group_id, at):
+            busy = plus(busy, initialization.partitions)
         return minus(partitions, busy)
 
     def end(self, initialization: Initialization, failures: Failures, result: Result) -> None:
@@ -95,15 +95,17 @@ class ShareGroupRegistry:
         group = self.find(initialization.group_id)
         if group is None:
             return  # deleted meanwhile
-        asked = initialization.partitions
-        deleted = {topic_id for topic_id in asked if self.topics.by_id(topic_id) is None}
-        failed = {topic_id: frozenset(failures.get(topic_id, ())) for topic_id in asked}
-        done = without(minus(asked, failed), deleted)
+        partitions = initialization.partitions
+        deleted = {topic_id for topic_id in partitions if self.topics.by_id(topic_id) is None}
+        failed = {topic_id: frozenset(failures.get(topic_id, ())) for topic_id in partitions}
+        done = without(minus(partitions, failed), deleted)
         self.write_states(group, group.state_partitions.ended(done, failed).without_topics(deleted), result)
 
     def _remove(self, initialization: Initialization) -> None:
-        left = [one for one in self._initializations.get(initialization.group_id, ()) if one is not initialization]
-        if left:
-            self._initializations[initialization.group_id] = left
+        remaining = [
+            other for other in self._initializations.get(initialization.group_id, ()) if other is not initialization
+        ]
+        if remaining:
+            self._initializations[initialization.group_id] = remaining
         else:
             self._initializations.pop(initialization.group_id, None)

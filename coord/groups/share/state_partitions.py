@@ -37,8 +37,8 @@ class StatePartitions(NamedTuple):
 
     def ended(self, done: Partitions, failed: Partitions) -> StatePartitions:
         """Initializing has ended: the state of `done` is initialized, the state of `failed` is not."""
-        left = minus(minus(self.initializing, done), failed)
-        return StatePartitions(left, plus(self.initialized, done), self.deleting)
+        remaining = minus(minus(self.initializing, done), failed)
+        return StatePartitions(remaining, plus(self.initialized, done), self.deleting)
 
     def deletion_begun(self, topic_ids: Collection[Uuid]) -> StatePartitions:
         """Deleting the state of these topics begins."""
@@ -98,8 +98,8 @@ def plus(some: Partitions, more: Partitions) -> Partitions:
 
 def minus(some: Partitions, fewer: Mapping[Uuid, frozenset[int]]) -> Partitions:
     """The partitions of `some` that `fewer` does not have."""
-    left = {topic_id: indexes - fewer.get(topic_id, frozenset()) for topic_id, indexes in some.items()}
-    return {topic_id: indexes for topic_id, indexes in left.items() if indexes}
+    remaining = {topic_id: indexes - fewer.get(topic_id, frozenset()) for topic_id, indexes in some.items()}
+    return {topic_id: indexes for topic_id, indexes in remaining.items() if indexes}
 
 
 def without(some: Partitions, topic_ids: Collection[Uuid]) -> Partitions:

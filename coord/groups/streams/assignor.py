@@ -148,7 +148,7 @@ class _Board:
             for task in copies | told.offsets.keys():
                 entry = (task not in copies, -told.offsets.get(task, 0), member_id, member)
                 ranked.setdefault(task, []).append(entry)
-        return {task: [entry[3] for entry in sorted(found, key=_rank)] for task, found in ranked.items()}
+        return {task: [entry[3] for entry in sorted(entries, key=_rank)] for task, entries in ranked.items()}
 
     def run(self, task: Task, member: _Member) -> None:
         """Assign an active task to a member."""
@@ -263,16 +263,16 @@ def _place_standbys(board: _Board) -> None:
 def _as_before(board: _Board) -> dict[str, set[Task]] | None:
     """The standbys of the last assignment, if they are still sufficient."""
     needed = set(board.stateful)
-    found: dict[str, set[Task]] = {}
+    standbys: dict[str, set[Task]] = {}
     processes: dict[Task, list[_Process]] = {task: [process] for task, process in board.runner.items()}
     for process in board.processes.values():
         for member in process.members:
-            found[member.member_id] = needed & board.spec.members[member.member_id].before.standby
-            for task in found[member.member_id]:
+            standbys[member.member_id] = needed & board.spec.members[member.member_id].before.standby
+            for task in standbys[member.member_id]:
                 processes[task].append(process)
-    wanted = 1 + min(board.spec.standbys, len(board.processes) - 1)
-    are_enough = all(len(processes[task]) == len(set(processes[task])) == wanted for task in needed)
-    return found if are_enough else None
+    copies = 1 + min(board.spec.standbys, len(board.processes) - 1)
+    are_enough = all(len(processes[task]) == len(set(processes[task])) == copies for task in needed)
+    return standbys if are_enough else None
 
 
 def _unevenness(board: _Board, standbys: Mapping[str, set[Task]]) -> int:

@@ -121,10 +121,10 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
     # ---- identity
 
     def _has_no_more_than_given(self, member: StreamsMember) -> bool:
-        owned, given = self._owned, member.assigned.tasks
+        owned, assigned = self._owned, member.assigned.tasks
         if owned is None:
             return False
-        return owned.active <= given.active and owned.standby <= given.standby and owned.warmup <= given.warmup
+        return owned.active <= assigned.active and owned.standby <= assigned.standby and owned.warmup <= assigned.warmup
 
     # ---- member and topology
 
@@ -232,7 +232,7 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
     def _further_statuses(
         self, member: StreamsMember, configured: ConfiguredTopology, api_version: int
     ) -> list[tuple[Status, str]]:
-        found = [] if configured.problem is None else [configured.problem]
+        statuses = [] if configured.problem is None else [configured.problem]
         asker = self._group.passing.shutdown_requested_by
         if asker is None and self._request.shutdown_application:
             asker = member.member_id
@@ -241,12 +241,12 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
                 f"Streams group member {asker} encountered a fatal error and requested a shutdown "
                 "for the entire application."
             )
-            found.append((Status.SHUTDOWN_APPLICATION, detail))
+            statuses.append((Status.SHUTDOWN_APPLICATION, detail))
         lacking = [tag for tag in self._settings.streams_rack_aware_assignment_tags if tag not in member.client_tags]
         if lacking and api_version >= CLIENT_TAGS_STATUS_SINCE:
             detail = (
                 f"Missing required client tags for rack-aware standby assignment: {', '.join(lacking)}. "
                 "Configure them via 'client.tag.<tagKey>' in your Streams config."
             )
-            found.append((Status.MISSING_CLIENT_TAGS, detail))
-        return found
+            statuses.append((Status.MISSING_CLIENT_TAGS, detail))
+        return statuses

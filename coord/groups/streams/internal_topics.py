@@ -141,19 +141,19 @@ class _PartitionCounts:
 
     def to_create(self) -> tuple[InternalTopic, ...]:
         """The internal topics that do not exist; _Mismatch when one exists with other partitions."""
-        wanted = {
+        topics = {
             info.name: _internal(info, count)
             for each in self._subtopologies.values()
             for info, count in self._internal_topics(each)
         }
-        for name, topic in sorted(wanted.items()):
+        for name, topic in sorted(topics.items()):
             existing = self._topics.by_name(name)
             if existing is not None and existing.partitions != topic.partitions:
                 raise _Mismatch(
                     f"Existing topic {name} has different number of partitions: "
                     f"expected {topic.partitions}, found {existing.partitions}"
                 )
-        return tuple(topic for name, topic in sorted(wanted.items()) if self._topics.by_name(name) is None)
+        return tuple(topic for name, topic in sorted(topics.items()) if self._topics.by_name(name) is None)
 
     def _internal_topics(
         self, each: StreamsGroupTopologyValueSubtopology
@@ -195,8 +195,8 @@ class _PartitionCounts:
                 )
             self._decided[name] = count
 
-    def _count_in_common(self, given: set[str], internal: set[str]) -> int:
-        counts = {name: self.of(name) or 0 for name in sorted(given)}
+    def _count_in_common(self, external: set[str], internal: set[str]) -> int:
+        counts = {name: self.of(name) or 0 for name in sorted(external)}
         if len(set(counts.values())) > 1:
             listed = ", ".join(f"{name}={count}" for name, count in counts.items())
             raise _Mismatch(f"Following topics do not have the same number of partitions: [{{{listed}}}]")

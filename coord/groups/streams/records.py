@@ -121,14 +121,14 @@ def without_assignment(member: StreamsMember) -> StreamsMember:
 
 def _read_epochs(lists: Iterable[_Held], member_epoch: int) -> dict[Task, int]:
     """Records of early releases have no assignment epochs: all are the member epoch then."""
-    found: dict[Task, int] = {}
+    tasks: dict[Task, int] = {}
     for each in lists:
         epochs = each.assignment_epochs or [member_epoch] * len(each.partitions)
-        found.update(
+        tasks.update(
             (Task(each.subtopology_id, partition), epoch)
             for partition, epoch in zip(each.partitions, epochs, strict=False)
         )
-    return found
+    return tasks
 
 
 def read_target(value: r.StreamsGroupTargetAssignmentMemberValue) -> Tasks:

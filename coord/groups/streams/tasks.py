@@ -102,10 +102,10 @@ def read_offsets(offsets: Iterable[TaskOffset]) -> dict[Task, int]:
 
 def by_subtopology(tasks: Iterable[Task]) -> list[tuple[str, list[int]]]:
     """Subtopologies with their partitions, both in order."""
-    found: dict[str, list[int]] = {}
+    partitions: dict[str, list[int]] = {}
     for task in sorted(tasks):
-        found.setdefault(task.subtopology, []).append(task.partition)
-    return list(found.items())
+        partitions.setdefault(task.subtopology, []).append(task.partition)
+    return list(partitions.items())
 
 
 def write_tasks(tasks: Iterable[Task], make: type[L]) -> list[L]:

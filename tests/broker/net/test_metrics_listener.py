@@ -65,8 +65,8 @@ async def test_metrics_are_answered_in_chunks() -> None:
     assert head.splitlines() == [
         b"HTTP/1.1 200 OK",
         b"Content-Type: text/plain; version=0.0.4; charset=utf-8",
-        b"Transfer-Encoding: chunked",
         b"Connection: close",
+        b"Transfer-Encoding: chunked",
     ]
     assert body == b"6\r\none 1\n\r\n6\r\ntwo 2\n\r\n0\r\n\r\n"
 
@@ -77,9 +77,10 @@ async def test_metrics_are_answered_in_chunks() -> None:
     [
         (b"GET /metrics HTTP/1.0\r\n\r\n", b"200 OK", b"one 1\ntwo 2\n"),
         (b"GET /metrics?name=one HTTP/1.0\r\n\r\n", b"200 OK", b"one 1\ntwo 2\n"),
-        (b"HEAD /metrics HTTP/1.1\r\n\r\n", b"200 OK", b""),
-        (b"GET / HTTP/1.1\r\n\r\n", b"404 Not Found", b"404 Not Found\nThe metrics are at /metrics.\n"),
-        (b"POST /metrics HTTP/1.1\r\n\r\n", b"405 Method Not Allowed", None),
+        (b"HEAD /metrics HTTP/1.1\r\nHost: b\r\n\r\n", b"200 OK", b""),
+        (b"GET / HTTP/1.1\r\nHost: b\r\n\r\n", b"404 Not Found", b"404 Not Found\nThe metrics are at /metrics.\n"),
+        (b"POST /metrics HTTP/1.1\r\nHost: b\r\n\r\n", b"405 Method Not Allowed", None),
+        (b"GET /metrics HTTP/1.1\r\n\r\n", b"400 Bad Request", None),  # RFC 9112: a Host is needed
         (b"GET /metrics\r\n\r\n", b"400 Bad Request", None),
         (b"\x00\x00\x00\x05\r\n\r\n", b"400 Bad Request", None),
     ],
@@ -121,7 +122,7 @@ async def test_further_connections_wait_for_a_place() -> None:
     async with listening() as address:
         held = [await trio.open_tcp_stream(*address) for _ in range(http_server.MAX_CONNECTIONS)]
         for stream in held:  # all have been accepted
-            await stream.send_all(b"GET /metrics HTTP/1.1\r\n")
+            await stream.send_all(b"GET /metrics HTTP/1.1\r\nHost: b\r\n")
         answers: list[bytes] = []
         async with trio.open_nursery() as nursery:
 

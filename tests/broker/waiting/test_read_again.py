@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.apis import log_dirs, metadata
+from barnabas.broker.apis import acls, client_quotas, log_dirs, metadata, transaction_admin
 from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.coord.security.acls import Operation, Permission, ResourceType
 from barnabas.wire.clients.broker_load import TAG, BrokerLoad
@@ -23,6 +23,7 @@ from barnabas.wire.messages.quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntityData,
     AlterClientQuotasRequestEntryData,
+    DescribeClientQuotasRequest,
     OpData,
 )
 from barnabas.wire.messages.raft import (
@@ -42,6 +43,7 @@ from tests.support.memory.broker import Client, MemoryBroker
 from tests.support.memory.cluster import MemoryCluster
 from tests.support.memory.controller import MemoryController
 from tests.support.requests.access_cases import acl_creation
+from tests.support.requests.quotas import alter
 from tests.support.requests.transactions import FEW, TransactionalClient
 
 SETS = {
@@ -218,6 +220,41 @@ def test_a_group_that_is_denied_while_it_is_added_to_the_transaction(
     assert _offset_codes(memory, producer) == [int(ErrorCode.GROUP_AUTHORIZATION_FAILED)] * 3
 
 
+def listing(memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> Client:
+    """A client whose ListTransactions waits after the first of two transactional ids."""
+    monkeypatch.setattr(transaction_admin, "TRANSACTIONS_OF_A_STEP", 1)
+    for name in ("x", "y"):
+        assert producer_of(memory, name).start() == 0
+    client = memory.client()
+    client.send(t.ListTransactionsRequest(), 2)
+    assert client.answers() == []
+    return client
+
+
+def test_a_transaction_that_begins_while_transactions_are_listed(
+    memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = listing(memory, monkeypatch)
+    memory.create_topic("t")
+    for name in ("x", "y"):
+        producer = producer_of(memory, name)
+        assert producer.start() == 0
+        assert producer.produce(b"a") == 0
+    memory.advance(0)
+    (answer,) = client.answers()
+    assert sorted(listed.transaction_state for listed in answer.transaction_states) == ["Empty", "Ongoing"]
+
+
+def test_a_coordinator_that_moves_while_transactions_are_listed(
+    memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = listing(memory, monkeypatch)
+    memory.broker.transaction_coordinators.stop()
+    memory.advance(0)
+    (answer,) = client.answers()
+    assert answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
 # ---- metadata and administration
 
 
@@ -314,6 +351,36 @@ def test_a_broker_that_comes_while_the_load_is_measured(memory: MemoryBroker, mo
     (answer,) = client.answers()
     assert [broker.broker_id for broker in answer.brokers] == [1, 2]
     assert answer.unknown_tagged_fields
+
+
+def test_an_acl_that_is_deleted_while_acls_are_described(memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acls, "ACLS_OF_A_STEP", 1)
+    for name in ("t", "u"):
+        deny(memory, ResourceType.TOPIC, name)
+    client, any_acl = memory.client(), {"resource_name_filter": None, "principal_filter": None, "host_filter": None}
+    codes = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+    client.send(a.DescribeAclsRequest(**any_acl, **codes), 3)
+    assert client.answers() == []
+    named = a.DeleteAclsFilter(**{**any_acl, "resource_name_filter": "u"}, **codes)
+    memory.client().send(a.DeleteAclsRequest(filters=[named]), 3)
+    memory.advance(0)
+    (answer,) = client.answers()
+    assert [resource.resource_name for resource in answer.resources] == ["t"]
+
+
+def test_a_quota_that_changes_while_quotas_are_described(memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_quotas, "ENTITIES_PER_STEP", 1)
+    client, admin = memory.client(), memory.client()
+    for name in ("alice", "bob", "carol"):
+        assert alter(admin, {"user": name}, {"producer_byte_rate": 1024.0}) == (0, None)
+    client.send(DescribeClientQuotasRequest(components=[]), 1)
+    assert client.answers() == []
+    assert alter(admin, {"user": "bob"}, {"producer_byte_rate": None}) == (0, None)
+    assert alter(admin, {"user": "carol"}, {"producer_byte_rate": 2048.0}) == (0, None)
+    memory.advance(0)
+    (answer,) = client.answers()
+    shown = [(entry.entity[0].entity_name, entry.values[0].value) for entry in answer.entries]
+    assert shown == [("alice", 1024.0), ("carol", 2048.0)]
 
 
 def test_a_partition_that_is_deleted_while_directories_are_described(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.waiting import outcome_of
 from barnabas.coord.cluster.partitions.leader_elections import ElectionType, needs_election
 from barnabas.kit.traffic.decoding import decoded
 from barnabas.kit.traffic.names import ERROR_FIELDS, PARTITION, TOPIC, TOPIC_ID, Place, places, shape_of
@@ -21,16 +21,12 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.topics import ElectLeadersRequest, ElectLeadersRequestTopicPartitions
 
 if TYPE_CHECKING:
-    from barnabas.broker.apis.registry import Route
+    from barnabas.broker.apis.registry import Handler, Route
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.net.delayed_response import Outcome
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.kit.traffic.faults.rules import Wanted
     from barnabas.wire.codec.fields import Field, StructBase
     from barnabas.wire.schema import Message
-
-    Answering = Callable[[RequestContext, Any], DelayedResponse | Outcome]
-    """A handler whose coroutine is a delayed response."""
 
 CHANGES: Final = frozenset(
     {
@@ -93,17 +89,17 @@ class ItemErrors:
         self._wanted = wanted
         self._code = code
 
-    def instead_of(self, handler: Answering, request: Any) -> DelayedResponse | Outcome:
-        """The outcome of a request with the error in it."""
+    async def instead_of(self, handler: Handler, request: Any) -> Message | None:
+        """The response to a request with the error in it."""
         if self._is_whole():
             return self._whole()
         if self._route.api_key in CHANGES:
-            return self._without_failed(handler, request)
+            return await self._without_failed(handler, request)
         if self._route.api_key in (ApiKey.FETCH, ApiKey.SHARE_FETCH):
             request = copy(request)
             request.max_wait_ms = 0
-        outcome = handler(self._ctx, request)
-        return self._then(outcome, lambda response: self.put_into(response, request))
+        response = decoded(self._route, await outcome_of(handler(self._ctx, request)))
+        return None if response is None else self.put_into(response, request)
 
     def put_into(self, response: Message, request: Any = None) -> Message:
         """Put the error into a response; items of the request that it leaves out are added."""
@@ -163,27 +159,15 @@ class ItemErrors:
             return False
         return wanted.partition is None or place.partition == wanted.partition
 
-    def _then(
-        self, outcome: DelayedResponse | Outcome, change: Callable[[Message], Message]
-    ) -> DelayedResponse | Outcome:
-        def changed(answer: Outcome) -> Outcome:
-            answer = decoded(self._route, answer)
-            return answer if answer is None or isinstance(answer, Exception) else change(answer)
-
-        if not isinstance(outcome, DelayedResponse):
-            return changed(outcome)
-        delayed = DelayedResponse()
-        delayed.follow(outcome, lambda answer: delayed.complete(changed(answer)))
-        return delayed
-
     # -- requests that change something
 
-    def _without_failed(self, handler: Answering, request: Any) -> DelayedResponse | Outcome:
+    async def _without_failed(self, handler: Handler, request: Any) -> Message | None:
         rest, failed = self._divided(request)
         failures = _answer_to(failed, self._route.response_class, self._exists, self._fail)
         if not _has_items(rest):
             return failures  # type: ignore[no-any-return]
-        return self._then(handler(self._ctx, rest), lambda response: _joined(response, failures))
+        response = decoded(self._route, await outcome_of(handler(self._ctx, rest)))
+        return None if response is None else _joined(response, failures)
 
     def _divided(self, request: Any) -> tuple[Any, Any]:
         """The request without what fails, and with that only."""

@@ -1,17 +1,16 @@
 """One request on its way past the fault rules: to its handler, to an error, or to a closed connection.
 
 A request that has to wait (for a release, a delay, the decision of the test's process) is copied out of its frame, and
-its connection serves nothing else until it has gone on, as with any delayed response. A delay is of real time, also
+its connection serves nothing else until it has gone on, as with any request that waits. A delay is of real time, also
 while the broker's clock is frozen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.security.mute import mute
+from barnabas.broker.waiting import Future, outcome_of
 from barnabas.kit.traffic.decoding import decoded
 from barnabas.kit.traffic.details import bytes_of
 from barnabas.kit.traffic.faults.item_errors import ItemErrors
@@ -24,10 +23,10 @@ from barnabas.wire.frame import encode_response
 from barnabas.wire.types import chunk_bytes
 
 if TYPE_CHECKING:
-    from barnabas.broker.apis.registry import Route
+    from collections.abc import Callable
+
+    from barnabas.broker.apis.registry import Handler, Route
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.net.delayed_response import Outcome
-    from barnabas.kit.traffic.faults.item_errors import Answering
     from barnabas.kit.traffic.faults.rules import Faults, Rule
     from barnabas.kit.traffic.names import Named
     from barnabas.wire.schema import Message
@@ -36,14 +35,14 @@ PREDICATE_S: Final = 30.0
 """How long the test's process may take to decide; then the rule does not concern the request."""
 _BATCH_HEADER_BYTES: Final = 61
 
-Step = Callable[[], "DelayedResponse | Outcome"]
+T = TypeVar("T")
 
 
 class Serving:
     """One request, and the rules that may concern it."""
 
     def __init__(
-        self, faults: Faults, route: Route, handler: Answering, ctx: RequestContext, request: Message, named: Named
+        self, faults: Faults, route: Route, handler: Handler, ctx: RequestContext, request: Message, named: Named
     ) -> None:
         self._faults = faults
         self._route = route
@@ -51,110 +50,95 @@ class Serving:
         self._ctx = ctx
         self._request: Any = request
         self._named = named
-        self._delayed: DelayedResponse | None = None
+        self._is_copied = False
 
-    def start(self) -> DelayedResponse | Outcome:
-        """The outcome, as of a handler. Errors as those of the handler."""
-        return self._next(iter(list(self._faults.rules.values())))
-
-    def _next(self, rules: Iterator[Rule]) -> DelayedResponse | Outcome:
-        for rule in rules:
+    async def serve(self) -> Message | None:
+        """The response that is sent; errors as those of the handler."""
+        for rule in list(self._faults.rules.values()):
             if rule.is_removed or not rule.wanted.concerns(self._ctx, self._named):
                 continue
-            if rule.trigger.when:
-                return self._ask(rule, rules)
+            if rule.trigger.when and (not await self._ask(rule) or rule.is_removed):
+                continue
             if rule.fires():
-                return self._fired(rule)
-        return self._handler(self._ctx, self._request)
+                return await self._fired(rule)
+        response: Message | None = await outcome_of(self._handler(self._ctx, self._request))
+        return response
 
-    def _fired(self, rule: Rule) -> DelayedResponse | Outcome:
-        return self._held(rule) if rule.action.hold else self._after_hold(rule)
-
-    def _after_hold(self, rule: Rule) -> DelayedResponse | Outcome:
+    async def _fired(self, rule: Rule) -> Message | None:
+        if rule.action.hold:
+            released: Future[None] = Future()
+            forget = self._faults.hold(rule, released.complete)
+            rule.tell()
+            await self._wait(released, forget)
         if rule.action.delay > 0:
-            return self._wait_for_time(rule.action.delay, lambda: self._act(rule))
-        return self._act(rule)
+            await self._wait_for_time(rule.action.delay)
+        return await self._act(rule)
 
     # -- waiting
 
-    def _wait(self, step: Step, begin: Callable[[Callable[[], None]], Callable[[], None]]) -> DelayedResponse:
-        """Go on with `step` when what is given to `begin` is called; `begin` returns what forgets it."""
-        delayed = self._delayed
-        if delayed is None:
-            delayed = self._delayed = DelayedResponse()
+    async def _wait(self, future: Future[T], forget: Callable[[], object]) -> T:
+        """The result of a future; `forget` is called if the client disconnects. A broker that stops does not wait."""
+        if not self._is_copied:
+            self._is_copied = True
             codec = self._route.request_codec  # the frame is not valid later
             data = bytearray(b"".join(map(chunk_bytes, codec.build(self._request))))
             self._request = codec.parse(memoryview(data), 0)[0]
         loop = self._ctx.broker.loop
+        loop.call_after_turn(self._may_be_closed)
+        try:
+            return await future
+        finally:
+            if not future.is_done:
+                forget()
+            self._ctx.now = loop.now()
+            if (waiting := self._ctx.connection.delayed) is not None:
+                waiting.send_before_close = self._route.send_before_close
 
-        def go_on() -> None:
-            if not delayed.is_done:
-                self._ctx.now = loop.now()
-                outcome = step()
-                if outcome is not delayed:  # else it waits again
-                    delayed.follow(outcome)
+    def _may_be_closed(self) -> None:
+        if (waiting := self._ctx.connection.delayed) is not None:
+            waiting.send_before_close = False
 
-        delayed.on_cancel = begin(delayed.guard(go_on))
-        return delayed
-
-    def _wait_for_time(self, seconds: float, step: Step) -> DelayedResponse:
+    async def _wait_for_time(self, seconds: float) -> None:
+        future: Future[None] = Future()
         loop = self._ctx.broker.loop
-        return self._wait(step, lambda go_on: loop.timers.at(loop.now() + seconds, go_on).cancel)
+        await self._wait(future, loop.timers.at(loop.now() + seconds, future.complete).cancel)
 
-    def _held(self, rule: Rule) -> DelayedResponse:
-        waiting = self._wait(lambda: self._after_hold(rule), lambda go_on: self._faults.hold(rule, go_on))
-        rule.tell()
-        return waiting
-
-    def _ask(self, rule: Rule, rules: Iterator[Rule]) -> DelayedResponse:
-        """Have the test's process decide; a request that is concerned may fire the rule, others go on."""
+    async def _ask(self, rule: Rule) -> bool:
+        """Have the test's process decide whether a rule concerns the request."""
         ctx, faults, loop = self._ctx, self._faults, self._ctx.broker.loop
-        answer = False
-
-        def step() -> DelayedResponse | Outcome:
-            return self._fired(rule) if answer and not rule.is_removed and rule.fires() else self._next(rules)
-
-        def begin(go_on: Callable[[], None]) -> Callable[[], None]:
-            def decide(yes: bool) -> None:
-                nonlocal answer
-                answer = yes
-                timer.cancel()
-                go_on()
-
-            request = {
-                "api": api_name(ctx.api_key),
-                "version": ctx.api_version,
-                "client_id": ctx.client_id,
-                "request": to_json(self._request, ctx.api_version),
-            }
-            number = faults.ask(rule, request, decide)
-            timer = loop.timers.at(loop.now() + PREDICATE_S, lambda: faults.decide(number, yes=False))
-
-            def forget() -> None:
-                timer.cancel()
-                faults.questions.pop(number, None)
-
-            return forget
-
-        return self._wait(step, begin)
+        decision: Future[bool] = Future()
+        request = {
+            "api": api_name(ctx.api_key),
+            "version": ctx.api_version,
+            "client_id": ctx.client_id,
+            "request": to_json(self._request, ctx.api_version),
+        }
+        number = faults.ask(rule, request, decision.complete)
+        timer = loop.timers.at(loop.now() + PREDICATE_S, lambda: faults.decide(number, yes=False))
+        try:
+            return await self._wait(decision, lambda: faults.questions.pop(number, None))
+        finally:
+            timer.cancel()
 
     # -- what happens
 
-    def _act(self, rule: Rule) -> DelayedResponse | Outcome:
+    async def _act(self, rule: Rule) -> Message | None:
         action = rule.action
         if action.drop == BEFORE:
             self._drop()
             return None
-        outcome: DelayedResponse | Outcome
-        if action.error is not None:
-            if getattr(self._request, "acks", None) == 0:
+        try:
+            if action.error is None:
+                response = await outcome_of(self._handler(self._ctx, self._request))
+            elif getattr(self._request, "acks", None) == 0:
                 self._drop()  # as Kafka: there is no response that could tell
                 return None
-            errors = ItemErrors(self._route, self._ctx, rule.wanted, action.error)
-            outcome = errors.instead_of(self._handler, self._request)
-        else:
-            outcome = self._handler(self._ctx, self._request)
-        return self._then(outcome, lambda response: self._changed(rule, response))
+            else:
+                errors = ItemErrors(self._route, self._ctx, rule.wanted, action.error)
+                response = await errors.instead_of(self._handler, self._request)
+        except KafkaError as error:  # of the whole request: it is a response here
+            response = self._route.error_response(self._request, error)
+        return self._changed(rule, decoded(self._route, response))
 
     def _changed(self, rule: Rule, response: Message | None) -> Message | None:
         """The response that is sent for that of the handler."""
@@ -174,22 +158,6 @@ class Serving:
             self._drop()
             return None
         return response
-
-    def _then(
-        self, outcome: DelayedResponse | Outcome, change: Callable[[Message | None], Message | None]
-    ) -> DelayedResponse | Outcome:
-        """An outcome with its response changed; errors of the whole request are responses here."""
-
-        def changed(answer: Outcome) -> Outcome:
-            if isinstance(answer, KafkaError):
-                answer = self._route.error_response(self._request, answer)
-            return answer if isinstance(answer, Exception) else change(decoded(self._route, answer))  # type: ignore[arg-type]
-
-        if not isinstance(outcome, DelayedResponse):
-            return changed(outcome)
-        delayed = DelayedResponse()
-        delayed.follow(outcome, lambda answer: delayed.complete(changed(answer)))
-        return delayed
 
     def _drop(self) -> None:
         """Close the connection, when what was sent before has gone."""
