@@ -11,9 +11,9 @@ from barnabas.broker.apis import fetch as api
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
 from barnabas.wire.messages.topics import DeleteTopicsRequest
-from tests.broker.fetch.test_cold_reads import ColdFiles
-from tests.broker.fetch.test_fetch import append, at, fetch, values
+from tests.support.disks.cold_files import ColdFiles
 from tests.support.memory.broker import Client, MemoryBroker
+from tests.support.requests.fetch import append, at, fetch, values
 
 WAIT_MS = 60_000
 
