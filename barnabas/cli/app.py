@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import click
 
 from barnabas import __version__
-from barnabas.cli.groups import LazyGroup, Table
+from barnabas.cli.command_groups import LazyGroup, Table
 from barnabas.cli.options.parameters import settings_options
 from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from barnabas.cli.groups import Group
+from barnabas.cli.command_groups import Group
 from barnabas.cli.options.parameters import bootstrap_option, output_option
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_rows

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from barnabas.cli.command_groups import Group
 from barnabas.cli.connect.client_config import checked_key, is_security_key, shown
 from barnabas.cli.connect.settings import (
     SETTINGS,
@@ -23,7 +24,6 @@ from barnabas.cli.connect.settings import (
     setting_name,
     setting_with_source,
 )
-from barnabas.cli.groups import Group
 from barnabas.cli.options.parameters import key_values, output_option, yes_option
 from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion

@@ -107,7 +107,7 @@ class ScriptedNode:
             self._send(peer, answer)
             return
         if isinstance(answer, ApiVersionsResponse) and answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
-            event.version = 0  # KIP-511
+            event = event._replace(version=0)  # KIP-511
         self._send(peer, b"".join(map(chunk_bytes, protocol.send_response(answer, event))))
 
     def _ask_again(self) -> None:

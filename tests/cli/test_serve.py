@@ -55,7 +55,7 @@ sys.exit(main())
 
 @pytest.mark.parametrize("place", ["barnabas.platforms", "argparse", "barnabas.supervise.supervisor", "trio"])
 def test_an_interrupt_while_modules_are_imported_ends_it_without_a_word(tmp_path: Path, place: str) -> None:
-    brokers = ["--brokers", "3"] if "cluster" in place else []
+    brokers = ["--brokers", "3"] if "supervise" in place else []
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_AT, place, "serve", "--listen", "127.0.0.1:0", *brokers],
         env=clean_environment() | {"TMPDIR": str(tmp_path)},

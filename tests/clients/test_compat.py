@@ -23,7 +23,7 @@ POMS = {
     "spark": "spark-sql-kafka-0-10_2.13",
     "kafka-tools": "kafka-tools",
 }
-PIPELINE_POM = COMPAT.parent / "barnabas" / "pipeline" / "pom.xml"
+PIPELINE_POM = COMPAT.parent / "barnabas" / "spark" / "session" / "pom.xml"
 MODULES = {"franz-go": "github.com/twmb/franz-go"}
 
 

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.jvm, pytest.mark.
 @pytest.fixture(scope="module", autouse=True)
 def _connector():
     try:
-        jars = fetch(ROOT / "barnabas" / "pipeline" / "pom.xml")
+        jars = fetch(ROOT / "barnabas" / "spark" / "session" / "pom.xml")
     except JarsUnavailableError as why:
         pytest.skip(str(why))
     with pytest.MonkeyPatch.context() as patch:

@@ -74,7 +74,7 @@ SCREENS = (
     ),
     Mutant(
         "a-word-is-broken-on-help-pages",
-        "barnabas/cli/groups.py",
+        "barnabas/cli/command_groups.py",
         "        break_on_hyphens=False,\n",
         "        break_on_hyphens=True,\n",
         "tests/cli/screens/test_one_style.py::test_help_fits_the_screen_and_breaks_no_word",

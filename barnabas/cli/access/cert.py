@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from barnabas.cli.groups import Group
+from barnabas.cli.command_groups import Group
 from barnabas.cli.options.parameters import output_option
 from barnabas.terminal.tables import show_rows
 from barnabas.tools.secure.errors import SecureError

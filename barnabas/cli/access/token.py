@@ -6,7 +6,7 @@ import base64
 
 import click
 
-from barnabas.cli.groups import Group
+from barnabas.cli.command_groups import Group
 from barnabas.cli.options.duration import Duration
 from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
 from barnabas.cli.options.times import iso_time

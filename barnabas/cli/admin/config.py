@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas.cli.admin.config_changes import alter_resource, is_acted_on, show_changes
-from barnabas.cli.groups import Group
+from barnabas.cli.command_groups import Group
 from barnabas.cli.options.parameters import bootstrap_option, connect, key_values, output_option, timeout_option
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_rows

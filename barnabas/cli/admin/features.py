@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from barnabas.cli.groups import Group
+from barnabas.cli.command_groups import Group
 from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_rows

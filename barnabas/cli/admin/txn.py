@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from barnabas.cli.command_groups import Group
 from barnabas.cli.failure import FAILED
-from barnabas.cli.groups import Group
 from barnabas.cli.options.duration import Duration
 from barnabas.cli.options.parameters import (
     bootstrap_option,

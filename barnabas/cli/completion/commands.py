@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
+from barnabas.cli.command_groups import Group
 from barnabas.cli.completion.install import INSTALLED, Places
 from barnabas.cli.completion.shells import SHELLS, script
-from barnabas.cli.groups import Group
 from barnabas.terminal.notes import note
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.groups import Group
+from barnabas.cli.command_groups import Group
 from barnabas.cli.options.parameters import output_option
 from barnabas.coord.cluster.image import UnknownMetadataError
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from barnabas.cli.groups import Group
+from barnabas.cli.command_groups import Group
 from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from barnabas.cli.groups import LazyGroup
+from barnabas.cli.command_groups import LazyGroup
 
 COMMANDS = {
     "list": ("barnabas.cli.group.listing:list_", ""),

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from barnabas.cli.groups import Group
+from barnabas.cli.command_groups import Group
 from barnabas.cli.options.duration import Duration
 from barnabas.cli.options.parameters import output_option
 from barnabas.cli.options.times import Date, iso_time

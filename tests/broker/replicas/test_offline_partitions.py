@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,14 @@ from tests.support.memory.broker import Client, MemoryBroker, batch
 from tests.support.requests.fetch import append, at, fetch, values
 
 WHY = "the disk has lost a part of it"
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[MemoryBroker]:
+    """A broker that is the only replica of its partitions, other than the one of the other files of this room."""
+    broker = MemoryBroker(tmp_path / "data")
+    yield broker
+    broker.close()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from barnabas.cli.app import CONTEXT, app
-from barnabas.cli.groups import Group
+from barnabas.cli.command_groups import Group
 from tests.support.cases import for_each
 
 COMMANDS = Path(__file__).resolve().parents[3] / "barnabas" / "cli"
@@ -47,7 +47,7 @@ def test_every_command_and_option_is_explained(path: str) -> None:
     context = ALL[path]
     assert context.command.get_short_help_str(200)
     if isinstance(context.command, click.Group):
-        assert isinstance(context.command, Group), "groups have cls=Group of barnabas.cli.groups"
+        assert isinstance(context.command, Group), "groups have cls=Group of barnabas.cli.command_groups"
     silent = [
         one.opts[-1]
         for one in context.command.get_params(context)

@@ -46,7 +46,7 @@ def classpath(*poms: Path | str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    found = [*(ROOT / "compat").glob("*/pom.xml"), ROOT / "barnabas" / "pipeline" / "pom.xml"]
+    found = [*(ROOT / "compat").glob("*/pom.xml"), ROOT / "barnabas" / "spark" / "session" / "pom.xml"]
     poms = arguments or sorted(str(pom) for pom in found)
     try:
         for number, pom in enumerate(poms, 1):

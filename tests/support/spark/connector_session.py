@@ -14,7 +14,7 @@ from tests.support.jvm.jars import jars
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-POM = Path(__file__).resolve().parents[3] / "barnabas" / "pipeline" / "pom.xml"
+POM = Path(__file__).resolve().parents[3] / "barnabas" / "spark" / "session" / "pom.xml"
 
 
 def spark_session(name: str = "compat", **settings: str) -> SparkSession:

@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 WORKERS = Path(__file__).resolve().parent / "workers"
-POM = ROOT / "barnabas" / "pipeline" / "pom.xml"
+POM = ROOT / "barnabas" / "spark" / "session" / "pom.xml"
 MARKS = [
     pytest.mark.spark,
     pytest.mark.jvm,
