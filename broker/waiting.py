@@ -351,21 +351,3 @@ async def outcome_of(outcome: Any) -> Any:
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
-
-
-# ---- until nothing uses a delayed response
-
-
-def as_delayed(slices: Slices, outcome: Any, *, send_before_close: bool) -> Any:
-    """What a handler has returned, with a delayed response in place of a coroutine that waits.
-
-    Raises what the first part of the coroutine raises.
-    """
-    if not isinstance(outcome, CoroutineType):
-        return outcome
-    delayed = DelayedResponse(send_before_close=send_before_close)
-    task = start(outcome, slices, delayed.complete)
-    if task is None:
-        return delayed.taken()
-    delayed.on_cancel = task.cancel
-    return delayed

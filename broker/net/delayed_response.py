@@ -120,12 +120,6 @@ class DelayedResponse:
         if on_cancel is not None:
             call_guarded("Releasing what a response waits for", on_cancel)
 
-    def taken(self) -> Message | None:
-        """The outcome of a response that is over; an exception is raised."""
-        if isinstance(self._outcome, Exception):
-            raise self._outcome
-        return self._outcome
-
     def attach(self, deliver: Callable[[Outcome], None]) -> None:
         """Have `deliver` called with the outcome: immediately if there is one, else as soon as there is."""
         if self.is_done:
