@@ -5,15 +5,15 @@ KIP-932. DescribeShareGroupOffsets v1 returns the lag (KIP-1226). The share coor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from functools import partial
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import TOPIC_TEXT, check_group, refused_topics
 from barnabas.broker.apis.group_protocols import needs_share_groups
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
-from barnabas.broker.net.delayed_response import DelayedResponse
+from barnabas.broker.guarded import kept
+from barnabas.broker.waiting import Future
 from barnabas.coord.security.acls import Operation
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -62,42 +62,45 @@ def _no_offsets(group_id: str, error: KafkaError) -> DescribeShareGroupOffsetsRe
     needs=needs_share_groups,
     parts=Parts("groups.topics.partitions", size=30),
 )
-def describe_share_group_offsets(ctx: RequestContext, request: DescribeShareGroupOffsetsRequest) -> DelayedResponse:
-    """The start offsets of groups, for the given partitions or all that the group reads."""
-    delayed = DelayedResponse()
+async def describe_share_group_offsets(
+    ctx: RequestContext, request: DescribeShareGroupOffsetsRequest
+) -> DescribeShareGroupOffsetsResponse:
+    """The start offsets of groups, for the given partitions or all that the group reads.
+
+    All summaries are asked for at once, and then all ends of partitions: brokers get one request for what they have.
+    """
     response = DescribeShareGroupOffsetsResponse()
-    wanted: list[tuple[SharePartitionKey, str, DescribeShareGroupOffsetsResponsePartition]] = []
+    unknown: list[tuple[SharePartitionKey, str, DescribeShareGroupOffsetsResponsePartition]] = []
     for group in request.groups:
-        response.groups.append(_described_offsets(ctx, group, wanted))
-    missing = len(wanted)
-    if not missing:
-        delayed.resolve(response)
-
-    def summarized(
-        name: str,
-        one: DescribeShareGroupOffsetsResponsePartition,
-        summary: ReadShareGroupStateSummaryResponsePartitionResult,
-    ) -> None:
-        _fill_in(ctx, name, one, summary, delayed.guard(one_done))
-
-    def one_done() -> None:
-        nonlocal missing
-        missing -= 1
-        if not missing:
-            delayed.resolve(response)
-
-    for key, name, one in wanted:
-        ctx.broker.share_states.read_summary(key, delayed.guard(partial(summarized, name, one)))
-    return delayed
+        response.groups.append(_described_offsets(ctx, group, unknown))
+    summaries: list[Future[ReadShareGroupStateSummaryResponsePartitionResult]] = []
+    for key, _, _ in unknown:
+        summary: Future[ReadShareGroupStateSummaryResponsePartitionResult] = Future()
+        ctx.broker.share_states.read_summary(key, summary.complete)
+        summaries.append(summary)
+    ends = []
+    for (_, name, partition), summary in zip(unknown, summaries, strict=True):
+        result = await summary
+        if _has_lag(partition, result):
+            ends.append((partition, result, _end_of(ctx, name, partition.partition_index)))
+    for partition, result, end in ends:
+        try:
+            lag = await end - result.start_offset - result.delivery_complete_count
+        except KafkaError as error:
+            partition.start_offset, partition.leader_epoch = 0, 0
+            partition.error_code, partition.error_message = int(error.code), error.message
+        else:
+            partition.lag = max(-MAX_LAG, min(lag, MAX_LAG))  # a client can set any start offset
+    return response
 
 
 def _described_offsets(
     ctx: RequestContext,
     requested: DescribeShareGroupOffsetsRequestGroup,
-    wanted: list[tuple[SharePartitionKey, str, DescribeShareGroupOffsetsResponsePartition]],
+    unknown: list[tuple[SharePartitionKey, str, DescribeShareGroupOffsetsResponsePartition]],
 ) -> DescribeShareGroupOffsetsResponseGroup:
-    """The response of one group; partitions that still need their offsets are added to `wanted`."""
-    found = DescribeShareGroupOffsetsResponseGroup(group_id=requested.group_id)
+    """The response of one group; partitions that still need their offsets are added to `unknown`."""
+    described = DescribeShareGroupOffsetsResponseGroup(group_id=requested.group_id)
     try:
         topics = _requested_topics(ctx, requested)
     except KafkaError as error:
@@ -107,16 +110,16 @@ def _described_offsets(
         refused = refused_topics(ctx, Operation.DESCRIBE, (topic.topic_name for topic in requested.topics))
     for name, topic_id, partitions in topics:
         topic = DescribeShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id)
-        found.topics.append(topic)
+        described.topics.append(topic)
         for index in partitions:
-            one = DescribeShareGroupOffsetsResponsePartition(partition_index=index, start_offset=NO_OFFSET)
-            topic.partitions.append(one)
+            partition = DescribeShareGroupOffsetsResponsePartition(partition_index=index, start_offset=NO_OFFSET)
+            topic.partitions.append(partition)
             if name in refused:
                 topic.topic_id = ZERO_UUID
-                one.error_code, one.error_message = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), TOPIC_TEXT
+                partition.error_code, partition.error_message = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), TOPIC_TEXT
             elif topic_id != ZERO_UUID:
-                wanted.append((SharePartitionKey(requested.group_id, topic_id, index), name, one))
-    return found
+                unknown.append((SharePartitionKey(requested.group_id, topic_id, index), name, partition))
+    return described
 
 
 def _requested_topics(
@@ -135,73 +138,58 @@ def _requested_topics(
     by_id = [(image.topic_by_id(topic_id), sorted(parts)) for topic_id, parts in sorted(initialized.items())]
     existing = [(topic.name, topic.topic_id, parts) for topic, parts in by_id if topic is not None]
     hidden = refused_topics(ctx, Operation.DESCRIBE, (name for name, _, _ in existing))
-    return [one for one in existing if one[0] not in hidden]
+    return [(name, topic_id, parts) for name, topic_id, parts in existing if name not in hidden]
 
 
-def _fill_in(
-    ctx: RequestContext,
-    name: str,
-    one: DescribeShareGroupOffsetsResponsePartition,
-    summary: ReadShareGroupStateSummaryResponsePartitionResult,
-    done: Callable[[], None],
-) -> None:
-    """Set offset, leader epoch and lag from the share coordinator's summary; an error leaves the offset unknown.
-
-    The end of a partition that another broker leads is asked of it.
-    """
+def _has_lag(
+    partition: DescribeShareGroupOffsetsResponsePartition, summary: ReadShareGroupStateSummaryResponsePartitionResult
+) -> bool:
+    """Set offset and leader epoch from the share coordinator's summary; whether the lag can be told."""
     if summary.error_code:
-        done()
-        return
-    one.start_offset, one.leader_epoch = summary.start_offset, summary.leader_epoch
-    if summary.start_offset == NO_OFFSET or summary.delivery_complete_count == NO_COUNT:
-        done()
-        return
+        return False  # the offset stays unknown
+    partition.start_offset, partition.leader_epoch = summary.start_offset, summary.leader_epoch
+    return summary.start_offset != NO_OFFSET and summary.delivery_complete_count != NO_COUNT
 
-    def known(end: int | KafkaError) -> None:
-        if isinstance(end, KafkaError):
-            one.start_offset, one.leader_epoch = 0, 0
-            one.error_code, one.error_message = int(end.code), end.message
-        else:
-            lag = end - summary.start_offset - summary.delivery_complete_count
-            one.lag = max(-MAX_LAG, min(lag, MAX_LAG))  # a client can set any start offset
-        done()
 
-    partition = ctx.broker.image.partition(name, one.partition_index)
+def _end_of(ctx: RequestContext, name: str, index: int) -> Future[int]:
+    """The end of a partition, which is asked of its leader; the image and the leader are those after the summary."""
+    end: Future[int] = Future()
+    partition = ctx.broker.image.partition(name, index)
     if partition is not None and partition.leader not in (-1, ctx.broker.node_id):
-        ctx.broker.latest_offsets.ask(partition.leader, name, one.partition_index, known)
-        return
+        ctx.broker.latest_offsets.ask(partition.leader, name, index, end.complete)
+        return end
     try:
-        end = ctx.broker.partitions.get_leader(name, one.partition_index).log.high_watermark
+        end.complete(ctx.broker.partitions.get_leader(name, index).log.high_watermark)
     except KafkaError as error:
-        known(error)
-    else:
-        known(end)
+        end.complete(kept(error))
+    return end
 
 
 @api(
     AlterShareGroupOffsetsRequest,
     needs=needs_share_groups,
     parts=Parts("topics.partitions", "responses.partitions", size=1000),
+    send_before_close=True,
 )
-def alter_share_group_offsets(ctx: RequestContext, request: AlterShareGroupOffsetsRequest) -> DelayedResponse:
+async def alter_share_group_offsets(
+    ctx: RequestContext, request: AlterShareGroupOffsetsRequest
+) -> AlterShareGroupOffsetsResponse:
     """Set the start offsets of an empty group."""
     check_group(ctx, Operation.READ, request.group_id)
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    delayed = DelayedResponse(send_before_close=True)
     refused = refused_topics(ctx, Operation.READ, [topic.topic_name for topic in request.topics])
     failed = [_not_altered(topic) for topic in request.topics if topic.topic_name in refused]
     request.topics = [topic for topic in request.topics if topic.topic_name not in refused]
 
-    def answer(response: AlterShareGroupOffsetsResponse) -> None:
-        if not response.error_code:
-            response.responses += failed
-        delayed.resolve(response)
-
+    future: Future[AlterShareGroupOffsetsResponse] = Future()
     ctx.broker.group_coordinators.handle(
-        request.group_id, lambda groups, at: groups.share_groups.alter_offsets(request, delayed.guard(answer), at)
+        request.group_id, lambda groups, at: groups.share_groups.alter_offsets(request, future.complete, at)
     )
-    return delayed
+    response = await future
+    if not response.error_code:
+        response.responses += failed
+    return response
 
 
 def _not_altered(topic: AlterShareGroupOffsetsRequestTopic) -> AlterShareGroupOffsetsResponseTopic:
@@ -210,11 +198,11 @@ def _not_altered(topic: AlterShareGroupOffsetsRequestTopic) -> AlterShareGroupOf
         topic_name=topic.topic_name,
         partitions=[
             AlterShareGroupOffsetsResponsePartition(
-                partition_index=one.partition_index,
+                partition_index=partition.partition_index,
                 error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
                 error_message=TOPIC_TEXT,
             )
-            for one in topic.partitions
+            for partition in topic.partitions
         ],
     )
 
@@ -223,26 +211,27 @@ def _not_altered(topic: AlterShareGroupOffsetsRequestTopic) -> AlterShareGroupOf
     DeleteShareGroupOffsetsRequest,
     needs=needs_share_groups,
     parts=Parts("topics", "responses", size=1000),
+    send_before_close=True,
 )
-def delete_share_group_offsets(ctx: RequestContext, request: DeleteShareGroupOffsetsRequest) -> DelayedResponse:
+async def delete_share_group_offsets(
+    ctx: RequestContext, request: DeleteShareGroupOffsetsRequest
+) -> DeleteShareGroupOffsetsResponse:
     """Delete the offsets of an empty group for topics."""
     check_group(ctx, Operation.DELETE, request.group_id)
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    delayed = DelayedResponse(send_before_close=True)
     refused = refused_topics(ctx, Operation.READ, [topic.topic_name for topic in request.topics])
     failed = [_not_deleted(topic.topic_name) for topic in request.topics if topic.topic_name in refused]
     request.topics = [topic for topic in request.topics if topic.topic_name not in refused]
 
-    def answer(response: DeleteShareGroupOffsetsResponse) -> None:
-        if not response.error_code:
-            response.responses += failed
-        delayed.resolve(response)
-
+    future: Future[DeleteShareGroupOffsetsResponse] = Future()
     ctx.broker.group_coordinators.handle(
-        request.group_id, lambda groups, _: groups.share_groups.delete_offsets(request, delayed.guard(answer))
+        request.group_id, lambda groups, _: groups.share_groups.delete_offsets(request, future.complete)
     )
-    return delayed
+    response = await future
+    if not response.error_code:
+        response.responses += failed
+    return response
 
 
 def _not_deleted(name: str) -> DeleteShareGroupOffsetsResponseTopic:
