@@ -1,7 +1,6 @@
 """Calls of callbacks that must not stop each other: an exception is logged, and the caller goes on with the next.
 
-Used wherever a part of the broker calls functions that others have registered. A callback that completes a delayed
-response is also made with `DelayedResponse.guard`, so that the client gets the error.
+Used wherever a part of the broker calls functions that others have registered.
 """
 
 from __future__ import annotations

@@ -43,7 +43,6 @@ from types import CoroutineType, coroutine
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from barnabas.broker.guarded import call_guarded, kept, log_failure
-from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -341,13 +340,6 @@ async def outcome_of(outcome: Any) -> Any:
     """What a handler has returned, when it is a response; an exception is raised."""
     if isinstance(outcome, CoroutineType):
         return await outcome
-    if isinstance(outcome, DelayedResponse):
-        future: Future[Any] = Future()
-        outcome.attach(future.complete)
-        try:
-            return await future
-        finally:
-            outcome.cancel()
     if isinstance(outcome, Exception):
         raise outcome
     return outcome

@@ -25,7 +25,6 @@ from barnabas.broker.config.keys.own import REQUEST_MAX_ELEMENTS
 from barnabas.broker.context import RequestContext
 from barnabas.broker.guarded import answer_for, log_failure
 from barnabas.broker.net.connection import SMALL_SLICE_BYTES
-from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.net.encoded_response import EncodedResponse
 from barnabas.broker.waiting import Task
 from barnabas.wire.api_keys import ApiKey
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 
     from barnabas.broker.context import Broker
     from barnabas.broker.net.connection import Connection
-    from barnabas.broker.net.delayed_response import Outcome
     from barnabas.broker.waiting import Waiting
     from barnabas.wire.types import Chunk
 
@@ -153,13 +151,8 @@ def _serve(route: Route, request: Message, context: RequestContext) -> None:
     """Call the handler, and send its response unless it waits or has none."""
     try:
         outcome: Any = route.handler(context, request)
-        kind = type(outcome)
-        if kind is CoroutineType:
+        if type(outcome) is CoroutineType:
             outcome = _begin(outcome, route, request, context)
-        elif kind is DelayedResponse:
-            _wait(outcome, context)
-            outcome.attach(partial(_deliver, route, request, context))
-            return
         if outcome is None:
             if context.connection.delayed is None:
                 _unanswered(context)
@@ -190,14 +183,14 @@ def _begin(
     return None
 
 
-def _wait(waiting: Task | DelayedResponse, context: RequestContext) -> None:
+def _wait(waiting: Task, context: RequestContext) -> None:
     """The connection serves nothing else until the request has its response."""
     if context.usage is not None:
         context.usage.pause()
     context.connection.delayed = waiting
 
 
-def _deliver(route: Route, request: Message | LargeRequest, context: RequestContext, outcome: Outcome) -> None:
+def _deliver(route: Route, request: Message | LargeRequest, context: RequestContext, outcome: Any) -> None:
     """Send the outcome of what has waited; None: there is no response. That of a task that has paused is long."""
     connection = context.connection
     waited = connection.delayed

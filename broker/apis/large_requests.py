@@ -1,7 +1,7 @@
 """Large requests of many elements: parsed and handled between the turns in steps, and their responses are encoded so.
 
 A request may have `barnabas.request.max.elements` elements, of which each takes a few microseconds. The connection
-waits as for any delayed response. What cannot be parsed closes it, as if its turn had found that.
+waits as for any request that waits. What cannot be parsed closes it, as if its turn had found that.
 """
 
 from __future__ import annotations

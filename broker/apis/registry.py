@@ -24,12 +24,11 @@ from barnabas.wire.schema import Message
 if TYPE_CHECKING:
     from barnabas.broker.apis.parts import Parts
     from barnabas.broker.context import Broker, RequestContext
-    from barnabas.broker.net.delayed_response import DelayedResponse
     from barnabas.coord.security.acls import Operation
 
 R = TypeVar("R", bound=Message)
 H = TypeVar("H", bound="Handler")
-HandlerOutcome: TypeAlias = "Message | DelayedResponse | Coroutine[Any, None, Message | None] | None"
+HandlerOutcome: TypeAlias = "Message | Coroutine[Any, None, Message | None] | None"
 Handler = Callable[["RequestContext", Any], HandlerOutcome]
 ErrorShape = Callable[[Any, KafkaError], "Message | None"]
 

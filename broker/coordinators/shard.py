@@ -71,8 +71,7 @@ class Shard(Generic[C]):
 def release_replies(result: Result, loop: Loop) -> None:
     """Call each ticket with its answer: a ticket is the function that takes the answer. Many are called in pieces.
 
-    One that fails is logged, and the others get theirs. A ticket that does more than to resolve a delayed response is
-    made with its `guard`.
+    One that fails is logged, and the others get theirs; most are `Future.complete`, which cannot fail.
     """
     if len(result.replies) > FEW:
         do_in_pieces(loop, deque(result.replies), _answer, _ignore)

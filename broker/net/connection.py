@@ -2,9 +2,9 @@
 
 The transport asks `space()` where to read to (None: its own shared buffer), passes what it has read to `receive` or
 `filled`, and sends the chunks in `out`. A connection owns memory only while it holds a partial frame or bytes that
-wait for a delayed response. A frame is valid only while it is dispatched: a handler copies what it keeps.
+wait behind a request that waits. A frame is valid only while it is dispatched: a handler copies what it keeps.
 
-Invariants: requests are handled one at a time and in order (a delayed response holds back the following frames, as
+Invariants: requests are handled one at a time and in order (one that waits holds back the following frames, as
 Kafka's mute does); a frame's buffer grows with the bytes that arrive, never with the announced size; the requests of
 one call take at most `SHARE_S` and one request more, the others are kept for `resume`.
 """
@@ -124,7 +124,9 @@ class Connection:
         self._buffers = buffers
         self.on_output = on_output
         self.on_refused = on_refused
-        self.on_close: list[Callable[[], None]] = []  # called once, after the delayed response was cancelled
+        self.on_close: list[
+            Callable[[], None]
+        ] = []  # called once, after the task of the request that waits was cancelled
         self.on_authenticated: Callable[[Connection], None] | None = None  # called once
         self.clock = clock
         self.now = self.last_active = self._share_end = clock()
@@ -212,7 +214,7 @@ class Connection:
 
     @property
     def is_held(self) -> bool:
-        """Whether requests are held back: by a delayed response, or by responses that are not sent yet."""
+        """Whether requests are held back: by a request that waits, or by responses that are not sent yet."""
         return self.delayed is not None or self.out_bytes >= OUT_LIMIT_BYTES
 
     @property

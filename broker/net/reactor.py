@@ -398,7 +398,7 @@ class Reactor:
 
     def _read(self, channel: Channel, now: float) -> None:
         """Read and handle requests. The end of the stream is read behind the last one, as in Kafka: a peer that has
-        closed its side only is answered; a delayed response is not waited for unless its request has taken effect."""
+        closed its side only is answered; a request that waits is given up unless it has taken effect."""
         connection = channel.connection
         if not connection.wants_data:
             return  # an event of before

@@ -28,7 +28,6 @@ _RULES: tuple[tuple[str, str, str], ...] = (
     ("broker/net/frame_buffers.py", "", "read"),
     ("broker/net/channel.py", "", "send"),
     ("broker/net/page_cache.py", "", "send"),
-    ("broker/net/delayed_response.py", "", "wait"),
     ("broker/waiting.py", "", "wait"),
     ("broker/net/", "", "turn"),
     ("broker/disk_threads.py", "", "flush"),

@@ -25,8 +25,8 @@ FUZZ = (
     Mutant(
         "lag-not-bounded",
         "broker/apis/share_group_offsets.py",
-        "    one.lag = max(-MAX_LAG, min(lag, MAX_LAG))",
-        "    one.lag = lag",
+        "    partition.lag = max(-MAX_LAG, min(lag, MAX_LAG))",
+        "    partition.lag = lag",
         _ABSURD + "::test_lag_of_an_absurd_start_offset_can_be_encoded",
     ),
     Mutant(

@@ -6,9 +6,8 @@ import logging
 
 import pytest
 
-from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.wire.errors import ErrorCode as E
-from barnabas.wire.errors import KafkaError, error_text
+from barnabas.wire.errors import error_text
 from barnabas.wire.messages import configs as c
 from barnabas.wire.messages import consumer_groups as cg
 from barnabas.wire.messages import groups as g
@@ -116,20 +115,6 @@ def test_markers_in_a_coordinators_log_are_not_its_records(tmp_path, caplog, top
         memory.client().ask(t.WriteTxnMarkersRequest(markers=[marker]), 1, t.WriteTxnMarkersResponse)
         memory.close()
     assert not [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
-
-
-@pytest.mark.parametrize(("failure", "logged"), [(KafkaError(E.NOT_COORDINATOR), 0), (ValueError("a bug"), 1)])
-def test_only_a_bug_is_logged_for_a_client_that_has_gone(caplog, failure, logged) -> None:
-    """A coordinator that moves fails what waits for it, also the requests of clients that have gone."""
-
-    def complete() -> None:
-        raise failure
-
-    delayed = DelayedResponse()
-    guarded = delayed.guard(complete)
-    delayed.cancel()
-    guarded()
-    assert len([record for record in caplog.records if record.levelno >= logging.ERROR]) == logged
 
 
 def test_a_member_id_fits_into_its_field_whatever_the_client_id(tmp_path, caplog) -> None:

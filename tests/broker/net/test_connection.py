@@ -11,12 +11,12 @@ import pytest
 
 from barnabas.broker.apis import registry as api
 from barnabas.broker.net.connection import OUT_LIMIT_BYTES
-from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.net.frame_buffers import FrameBuffers
+from barnabas.broker.waiting import Future
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic, FetchResponse
-from barnabas.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from barnabas.wire.messages.list_offsets import ListOffsetsRequest
 from barnabas.wire.messages.metadata import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -116,7 +116,7 @@ def test_responses_stay_in_order_while_one_is_delayed(memory: MemoryBroker, clie
     assert kinds == [FetchResponse, ApiVersionsResponse, ApiVersionsResponse, MetadataResponse]
 
 
-def test_a_connection_with_a_delayed_response_reads_only_once_more(memory: MemoryBroker, client: Client) -> None:
+def test_a_connection_whose_request_waits_reads_only_once_more(memory: MemoryBroker, client: Client) -> None:
     client.touch("t")
     client.send(fetch("t", 0), 11)
     assert client.connection.wants_data  # so that a disconnect is noticed
@@ -137,7 +137,7 @@ def test_requests_wait_while_the_client_does_not_read_responses(memory: MemoryBr
     assert len(client.answers()) == 10
 
 
-def test_disconnecting_cancels_a_delayed_response(memory: MemoryBroker, client: Client) -> None:
+def test_disconnecting_cancels_a_request_that_waits(memory: MemoryBroker, client: Client) -> None:
     client.touch("t")
     partition = memory.broker.partitions.get("t", 0)
     client.send(fetch("t", 0), 11)
@@ -284,26 +284,16 @@ def test_an_error_of_a_whole_request_has_the_shape_of_its_response(client: Clien
     assert answer.responses[0].partition_responses[0].error_message == "no"
 
 
-def test_a_delayed_response_may_be_resolved_before_the_handler_returns(client: Client, monkeypatch) -> None:
-    def handler(ctx, request):
-        delayed = DelayedResponse()
-        delayed.resolve(DescribeClusterResponse(cluster_id="here"))
-        return delayed
+def test_a_coroutine_that_does_not_wait_is_answered_at_once(client: Client, monkeypatch) -> None:
+    async def handler(ctx, request):
+        future = Future()
+        future.complete(DescribeClusterResponse(cluster_id="here"))
+        return await future
 
     route = api.ROUTES[api.BROKER].find(DescribeClusterRequest.api_key, 1)
     monkeypatch.setattr(route, "handler", handler)
     assert client.ask(DescribeClusterRequest(), 1, DescribeClusterResponse).cluster_id == "here"
     client.ask(ASK, 3, ApiVersionsResponse)
-
-
-def test_only_the_first_outcome_of_a_delayed_response_counts() -> None:
-    outcomes = []
-    delayed = DelayedResponse()
-    delayed.attach(outcomes.append)
-    delayed.resolve(ListOffsetsResponse())
-    delayed.fail(ErrorCode.REQUEST_TIMED_OUT)
-    delayed.cancel()
-    assert outcomes == [ListOffsetsResponse()]
 
 
 def test_a_frame_that_is_held_back_survives_the_next_read(memory: MemoryBroker, client: Client) -> None:

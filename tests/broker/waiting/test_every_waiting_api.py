@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.waiting import Future
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import groups as g
@@ -301,16 +300,7 @@ def test_a_failure_before_the_answer_is_the_answer(
     code: ErrorCode,
 ) -> None:
     request, version = prepare(case)
-    guard = DelayedResponse.guard
     failed: list[object] = []
-
-    def guard_failing(delayed: DelayedResponse, function: object) -> Callable[..., None]:
-        def fail(*_: object) -> None:
-            failed.append(function)
-            raise error
-
-        return guard(delayed, fail)
-
     complete = Future.complete
 
     def complete_failing(future: Future[Any], outcome: object = None) -> None:
@@ -319,7 +309,6 @@ def test_a_failure_before_the_answer_is_the_answer(
 
     client = case.client
     with monkeypatch.context() as patch:
-        patch.setattr(DelayedResponse, "guard", guard_failing)
         patch.setattr(Future, "complete", complete_failing)
         client.send(request, version)
         (answer,) = _answers(case, client)

@@ -9,13 +9,11 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
-from functools import partial
 
 import pytest
 
-from barnabas.broker.guarded import answer_for
-from barnabas.broker.net.delayed_response import DelayedResponse
-from barnabas.broker.slices import SlicedWork
+from barnabas.broker.guarded import answer_for, kept
+from barnabas.broker.waiting import Future
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
@@ -28,54 +26,6 @@ def _without_collections() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
-
-
-def steps_on(request: Request, count: int) -> Iterator[None]:
-    for _ in range(count):
-        yield
-    del request
-
-
-def work_for(delayed: DelayedResponse, count: int) -> tuple[SlicedWork, weakref.ref[Request]]:
-    """Work on a request, which the response cancels and which completes the response."""
-    request = Request()
-    work = SlicedWork(steps_on(request, count), partial(finish, delayed, request), delayed.complete)
-    delayed.on_cancel = work.cancel
-    return work, weakref.ref(request)
-
-
-def finish(delayed: DelayedResponse, request: Request, result: object) -> None:
-    delayed.complete(None)
-
-
-def test_work_that_has_answered() -> None:
-    delayed = DelayedResponse()
-    work, request = work_for(delayed, 0)
-    work.step()
-    assert delayed.is_done
-    del work, delayed
-    assert request() is None
-
-
-def test_work_that_was_cancelled() -> None:
-    delayed = DelayedResponse()
-    work, request = work_for(delayed, 5)
-    work.step()
-    delayed.cancel()
-    del work, delayed
-    assert request() is None
-
-
-def test_a_response_that_another_has_given() -> None:
-    request = Request()
-    dead = weakref.ref(request)
-    delayed, other = DelayedResponse(), DelayedResponse()
-    delayed.follow(other, partial(finish, delayed, request))
-    del request
-    other.complete(None)
-    assert delayed.is_done
-    del delayed, other
-    assert dead() is None
 
 
 def failed_lookup(request: Request) -> None:
@@ -94,12 +44,12 @@ def refused(request: Request) -> KafkaError:
 
 
 def completed_with_error(request: Request) -> None:
-    delayed = DelayedResponse()
+    future: Future[None] = Future()
     try:
         failed_lookup(request)
     except KafkaError as error:
         outcome = error
-    delayed.complete(outcome)
+    future.complete(kept(outcome))
 
 
 @pytest.mark.parametrize("answering", [refused, completed_with_error])

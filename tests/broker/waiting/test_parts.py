@@ -13,9 +13,8 @@ from barnabas.broker.apis import fetch
 from barnabas.broker.apis.fetch_plan import Attempt, FetchPlan
 from barnabas.broker.apis.parts import Parts, divide, in_parts, join
 from barnabas.broker.context import RequestContext
-from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.replicas.fetch_sessions import FetchPartition
-from barnabas.broker.waiting import outcome_of, start
+from barnabas.broker.waiting import Future, outcome_of, start
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResponse
@@ -165,19 +164,23 @@ class _Handler:
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
-        self.waiting: list[tuple[DelayedResponse, OffsetCommitResponse]] = []
+        self.waiting: list[tuple[Future[OffsetCommitResponse], OffsetCommitResponse]] = []
         self.waits = False
 
-    def __call__(self, _: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse | DelayedResponse:
+    def __call__(self, _: RequestContext, request: OffsetCommitRequest) -> Any:
         self.sizes.append(sum([len(topic.partitions) for topic in request.topics]))
         if len(self.sizes) == 3:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         response = _answer(request, 0)
         if not self.waits:
             return response
-        delayed = DelayedResponse()
-        self.waiting.append((delayed, response))
-        return delayed
+        future: Future[OffsetCommitResponse] = Future()
+        self.waiting.append((future, response))
+        return _awaited(future)
+
+
+async def _awaited(future: Future[OffsetCommitResponse]) -> OffsetCommitResponse:
+    return await future
 
 
 def _answer(request: OffsetCommitRequest, code: int) -> OffsetCommitResponse:
@@ -212,8 +215,8 @@ def test_a_part_takes_a_bounded_number_of_items_and_has_its_own_error(memory: Me
     assert handler.sizes == [10]  # the others between the next turns
     memory.advance(0)
     assert handler.sizes == [10, 10, 10, 10, 5]
-    for one, response in reversed(handler.waiting):
-        one.resolve(response)
+    for future, response in reversed(handler.waiting):
+        future.complete(response)
     memory.advance(0)
     assert task.has_paused  # so that the response is encoded between the turns too
     ((topic,),) = [answer.topics for answer in outcomes]

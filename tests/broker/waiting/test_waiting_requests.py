@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.net.delayed_response import DelayedResponse
 from barnabas.broker.replicas.flush_policy import FlushPolicy
 from barnabas.broker.sharing.live_share_partition import LiveSharePartition
 from barnabas.coord.share_partitions.partition import SharePartition
@@ -43,42 +42,7 @@ def _answer(client: Client) -> FetchResponse:
     return answer
 
 
-class TestDelayedResponse:
-    def test_a_failed_callback_is_the_outcome(self) -> None:
-        released: list[int] = []
-        outcomes: list[object] = []
-        delayed = DelayedResponse(on_cancel=lambda: released.append(1))
-        delayed.attach(outcomes.append)
-        failure = ZeroDivisionError()
-
-        def complete(*_: object) -> None:
-            raise failure
-
-        guarded = delayed.guard(complete)
-        guarded(1, 2)
-        assert outcomes == [failure]
-        assert released == [1]
-        guarded()
-        assert outcomes == [failure]
-
-    def test_a_failure_before_the_handler_returns_is_the_outcome(self) -> None:
-        delayed = DelayedResponse()
-        delayed.guard(lambda: 1 / 0)()
-        outcomes: list[object] = []
-        delayed.attach(outcomes.append)
-        assert isinstance(outcomes[0], ZeroDivisionError)
-
-    def test_a_failure_after_the_answer_is_logged(self, caplog: pytest.LogCaptureFixture) -> None:
-        delayed = DelayedResponse()
-        delayed.cancel()
-        delayed.guard(lambda: 1 / 0)()
-        assert "ZeroDivisionError" in caplog.text
-
-    def test_what_a_cancel_releases_may_fail(self, caplog: pytest.LogCaptureFixture) -> None:
-        delayed = DelayedResponse(on_cancel=lambda: 1 / 0)  # type: ignore[arg-type, return-value]
-        delayed.cancel()
-        assert "ZeroDivisionError" in caplog.text
-
+class TestParkedFetch:
     @pytest.mark.parametrize(
         ("error", "code", "has_traceback"),
         [
