@@ -1,4 +1,4 @@
-"""Configuration: the declared keys, the sources of their values, and what is computed from them.
+"""Configuration: the declared keys, the sources of their values, and the settings computed from them.
 
 Every key is declared once, in `keys` (topic keys: `storage.topic_keys`); the keys without effect are one table.
 Run `python -m scripts.pages --write` after a change: docs/reference/keys.md is generated from the declarations.

@@ -1,4 +1,4 @@
-"""The settings of the authorizer: whether there is one, its super users, and what it does without ACLs."""
+"""The settings of the authorizer: whether there is one, its super users, and its decision without ACLs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHORT_NAME: Final = "barnabas"
 
 
 def super_users(config: ServerConfig) -> list[str]:
-    """The principals of super.users. ConfigError for one that is not a type and a name."""
+    """The principals of super.users. ConfigError for one that does not consist of a type and a name."""
     users = [user for item in config[SUPER_USERS].split(";") if (user := item.strip())]
     for user in users:
         if ":" not in user:

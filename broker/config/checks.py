@@ -71,7 +71,7 @@ def _check_metrics_listener(config: ServerConfig, opened: list[Endpoint]) -> Non
 
 
 def _check_sasl(config: ServerConfig, opened: list[str]) -> None:
-    """SASL on the listeners of this node, and on those of controllers that it connects to."""
+    """Check SASL on the listeners of this node, and on the controllers' listeners that it connects to."""
     protocols = config.security_protocols
     names = {*opened, *(name.upper() for name in config[CONTROLLER_LISTENER_NAMES])}
     if any(protocols.get(name) in SASL_PROTOCOLS for name in names):
@@ -85,7 +85,7 @@ def _check_sasl(config: ServerConfig, opened: list[str]) -> None:
 
 
 def _check_connections(config: ServerConfig) -> None:
-    """The limits of connections, and the names of listeners in keys."""
+    """Check the limits of connections, and the names of listeners in keys."""
     names = [endpoint.name for endpoint in (*config.listeners, *config.controller_listeners)]
     known = {*names, config.controllers_listener}
     check_broker_configs({key.name: config[key] for key in (MAX_CONNECTIONS_PER_IP, MAX_CONNECTIONS_PER_IP_OVERRIDES)})

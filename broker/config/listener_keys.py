@@ -1,8 +1,8 @@
 """Config keys of one listener: `listener.name.<listener>.` before the name of a broker key (KIP-103, KIP-612).
 
 Kafka's names of listeners are in lower case there. A key that is not set has the value of the broker key. Keys of SASL
-may also name a mechanism: `listener.name.<listener>.<mechanism>.` (KIP-85). Those cannot be changed while the broker
-runs.
+may also name a mechanism: `listener.name.<listener>.<mechanism>.` (KIP-85). These keys cannot be changed while the
+broker runs.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ PREFIX: Final = "listener.name."
 
 
 def _used(prefix: str) -> list[ConfigKey[Any]]:
-    """The keys about security that Barnabas acts on and whose names begin so."""
+    """The keys about security that Barnabas uses and whose names begin with `prefix`."""
     declared = [key for key in vars(security).values() if isinstance(key, ConfigKey)]
     return [key for key in declared if key.used and key.name.startswith(prefix)]
 
 
 PER_LISTENER: Final = {key.name: key for key in (MAX_CONNECTIONS, MAX_CONNECTION_CREATION_RATE, *_used("ssl."))}
-"""The keys that Barnabas acts on for each listener, and that can be changed."""
+"""The keys that Barnabas uses for each listener, and that can be changed."""
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 """The SASL mechanisms that Barnabas has."""
 SASL_KEYS: Final = {
@@ -47,7 +47,7 @@ SASL_KEYS: Final = {
         SASL_SERVER_MAX_RECEIVE_SIZE,
     )
 }
-"""The keys of SASL that a listener, and a mechanism of a listener, may have for itself."""
+"""The keys of SASL that may be set for a listener, or for a mechanism of a listener."""
 
 
 def listener_key(key: ConfigKey[Any], listener: str) -> ConfigKey[Any]:
@@ -68,7 +68,7 @@ def sasl_key(key: ConfigKey[Any], listener: str, mechanism: str | None = None) -
 
 
 def declared(name: str) -> ConfigKey[Any] | None:
-    """The declaration of a key with a listener's prefix that Barnabas acts on; None for any other name."""
+    """The declaration of a key with a listener's prefix that Barnabas uses; None for any other name."""
     parts = split(name)
     if parts is None or parts[0] != parts[0].lower():
         return None

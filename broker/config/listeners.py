@@ -59,7 +59,7 @@ def _parse_endpoint(key: str, item: str) -> Endpoint:
 
 
 def parse_address(key: str, text: str) -> Endpoint:
-    """Parse `host:port` of a listener without Kafka's protocol. ConfigError if it is not that."""
+    """Parse `host:port` of a listener without Kafka's protocol. ConfigError if it has another form."""
     host, colon, port = text.strip().rpartition(":")
     if not (colon and port.isascii() and port.isdecimal() and len(port) < 6 and int(port) < 65536):
         raise ConfigError(f"Invalid value {text} for configuration {key}: it must be host:port")

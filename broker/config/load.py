@@ -23,7 +23,7 @@ COMMAND_LINE: Final = "command line"
 ENVIRONMENT: Final = "environment"
 
 Layer: TypeAlias = tuple[str, Mapping[str, str]]
-"""Where settings come from, and their texts by key."""
+"""The source of settings, and their texts by key."""
 
 
 def load_options(options: ServeOptions) -> ServerConfig:
@@ -47,12 +47,12 @@ def load(
     in_container: bool = False,
     defaults: Mapping[str, str] | None = None,
 ) -> ServerConfig:
-    """Read the static settings: those of the command line (`sets`), the environment and a properties file.
+    """Read the static settings: from the command line (`sets`), the environment and a properties file.
 
-    `defaults` are weaker than every setting. In a container the listeners have other defaults
-    (`profiles.CONTAINER`), unless `listeners` is set. A broker whose controllers are other processes has Kafka's
-    defaults, as the other brokers of its cluster, unless whoever starts all of them gives others.
-    Raises ConfigError if the broker cannot start with them.
+    `defaults` are weaker than every setting. In a container the listeners have other defaults (`profiles.CONTAINER`),
+    unless `listeners` is set. A broker whose controllers are other processes has Kafka's defaults, like the other
+    brokers of its cluster, unless a supervisor that starts all of them sets others. Raises ConfigError if the broker
+    cannot start with them.
     """
     from_environment, ignored = settings_from_environment(environment)
     layers: list[Layer] = [(COMMAND_LINE, sets), (ENVIRONMENT, from_environment)]

@@ -1,4 +1,4 @@
-"""The config keys of OAUTHBEARER on a listener (KIP-255, KIP-768): how tokens are verified, and what they must say.
+"""The config keys of OAUTHBEARER on a listener (KIP-255, KIP-768): how tokens are verified, and their required claims.
 
 Tokens are signed, with keys of `sasl.oauthbearer.jwks.endpoint.url`. Tokens without a signature are accepted only where
 there is no such key and the JAAS line asks for them with an option of Kafka's unsecured validator. Kafka accepts them
@@ -44,7 +44,7 @@ class OAuthSettings(NamedTuple):
     """How the tokens of OAUTHBEARER are checked."""
 
     jwks_url: str | None
-    """Where the keys are; None: tokens have no signature."""
+    """The URL of the keys; None: tokens have no signature."""
     rules: ClaimRules
     refresh_s: float = 3600.0
     retry_s: float = 0.1
@@ -52,7 +52,7 @@ class OAuthSettings(NamedTuple):
 
 
 def oauth_settings(config: ServerConfig, listener: str) -> OAuthSettings:
-    """The settings of a listener. ConfigError for what cannot work."""
+    """The settings of a listener. ConfigError for settings that cannot work."""
 
     def value(key: ConfigKey[Any]) -> Any:
         return config.of_mechanism(key, listener, OAUTHBEARER)

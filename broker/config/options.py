@@ -10,15 +10,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
 Companion: TypeAlias = Callable[[Any, Any], Awaitable[None]]
-"""Starts what serves beside a broker: given its `Server`, and the nursery of its tasks, before the ready line."""
+"""Starts servers beside a broker; called with its `Server`, and the nursery of its tasks, before the ready line."""
 
 
 class Secured:
-    """What `--secure` adds to the config keys: users, and what is told to clients.
+    """The additions of `--secure` to the config keys: users, and a message about how clients connect.
 
     `users` are passwords by name, for SCRAM's `mechanism`. `tell` is called once, when the broker serves, with a
-    sentence that says which clients can use an address, and the address; it returns what is written to stdout.
-    ConfigError if it cannot be kept.
+    sentence that names the clients that can use an address, and the address; it returns the text for stdout.
+    ConfigError if the files for clients cannot be written.
     """
 
     __slots__ = ("mechanism", "tell", "users")
@@ -32,11 +32,11 @@ class Secured:
 class ServeOptions:
     """The options of `barnabas serve`; None if an option was not given.
 
-    `sets` has the config keys of the command line: those of `--set`, and those set by `--listen` (listeners) and
-    `--data-dir` (log.dirs). `environment` is the whole environment of the process.
-    `defaults` are weaker than every setting of the user; `is_temporary`: the data is removed at the end, by whoever
-    starts this node. A supervisor of a cluster sets both. `secured` is there with `--secure`, `companion` with
-    `--control`, and so is `prepare`, which is given the `Server` before it starts.
+    `sets` has the config keys of the command line: from `--set`, `--listen` (listeners) and `--data-dir` (log.dirs).
+    `environment` is the whole environment of the process. `defaults` are weaker than every setting of the user;
+    `is_temporary`: the process that starts this node removes the data at the end. A supervisor of a cluster sets both.
+    `secured` is there with `--secure`, `companion` with `--control`, and so is `prepare`, which is given the `Server`
+    before it starts.
     """
 
     __slots__ = (

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 MOST_DIGITS = 10
-"""Of an int32: Python refuses to read numbers of thousands of digits."""
+"""The digits of an int32: Python refuses to read numbers of thousands of digits."""
 
 
 class Voter(NamedTuple):

@@ -35,7 +35,7 @@ class Credentials(NamedTuple):
     password: str
     is_token: bool = False
     token_file: str = ""
-    """Has the token of OAUTHBEARER."""
+    """The file with the token of OAUTHBEARER."""
 
     def __repr__(self) -> str:
         return f"Credentials({self.mechanism}, {self.name})"

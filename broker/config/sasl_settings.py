@@ -1,8 +1,8 @@
-"""What the config keys say of SASL on a listener: mechanisms, users, and how long a session lasts.
+"""The settings of SASL on a listener from its config keys: mechanisms, users, and how long a session lasts.
 
 `sasl_settings` reads the keys of one listener, each with `listener.name.<listener>.<mechanism>.`,
-`listener.name.<listener>.` or without a prefix; ConfigError for what cannot work. Source: Kafka 4.4 `JaasContext`,
-`SaslChannelBuilder`, `KafkaConfig.validateValues`.
+`listener.name.<listener>.` or without a prefix; ConfigError for settings that cannot work. Source: Kafka 4.4
+`JaasContext`, `SaslChannelBuilder`, `KafkaConfig.validateValues`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SaslSettings(NamedTuple):
 
 
 def sasl_settings(config: ServerConfig, listener: str) -> SaslSettings:
-    """The settings of a listener. ConfigError for what cannot work."""
+    """The settings of a listener. ConfigError for settings that cannot work."""
     mechanisms = config.of_mechanism(SASL_ENABLED_MECHANISMS, listener)
     _check_mechanisms(listener, mechanisms)
     users: dict[str, str] = {}

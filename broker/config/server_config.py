@@ -144,7 +144,7 @@ class ServerConfig:
         return {key.name for key in keys if self[key] != before[key.name]}
 
     def with_dynamic(self, own: Mapping[str, str], default: Mapping[str, str]) -> ServerConfig:
-        """The same settings with other dynamic configs, to see what these would do."""
+        """The same settings with other dynamic configs, to check the effect of these."""
         other = copy(self)
         other._dynamic, other._dynamic_default, other._values = dict(own), dict(default), {}
         return other
@@ -197,7 +197,7 @@ class ServerConfig:
 
     @property
     def clamps_replicas(self) -> bool:
-        """Whether numbers of replicas are reduced to the one broker that a node without process.roles is."""
+        """Whether numbers of replicas are reduced to one, since a node without process.roles is the only broker."""
         return self.profile == "dev" and PROCESS_ROLES.name not in self.static
 
     @property
@@ -212,7 +212,7 @@ class ServerConfig:
 
     @property
     def listeners(self) -> list[Endpoint]:
-        """The listeners for clients, in the configured order, without those of the controller."""
+        """The listeners for clients, in the configured order, without the controller's."""
         others = {name.upper() for name in self[CONTROLLER_LISTENER_NAMES]}
         return [e for e in parse_endpoints(LISTENERS.name, self[LISTENERS]) if e.name not in others]
 
@@ -226,7 +226,7 @@ class ServerConfig:
 
     @property
     def security_protocols(self) -> dict[str, str]:
-        """The security protocol by listener name; those of controllers are PLAINTEXT without a map, as in Kafka."""
+        """The security protocol by listener name; controllers' listeners are PLAINTEXT without a map, as in Kafka."""
         protocols = parse_protocol_map(self[LISTENER_SECURITY_PROTOCOL_MAP])
         if LISTENER_SECURITY_PROTOCOL_MAP.name not in self.static:
             protocols |= {endpoint.name: "PLAINTEXT" for endpoint in self.controller_listeners}

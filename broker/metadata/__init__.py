@@ -2,5 +2,5 @@
 
 Every change of topics, configs or features goes through `Controller.commit`, which calls its subscribers before the
 request is answered. It imports `config`, `log_dir_failures` and `loop` of the broker, `storage` for the log and
-`coord.cluster` for the records; it does not import what subscribes.
+`coord.cluster` for the records; it does not import its subscribers.
 """

@@ -1,8 +1,8 @@
-"""The controller of a cluster of several processes: answers brokers, and fences those that are no longer heard of.
+"""The controller of a cluster of several processes: answers brokers, and fences those that send no more heartbeats.
 
-It is the single node's `Controller` with `ClusterController` behind it: the same queue of changes, the same log. Time
-comes in through one timer, set to the next deadline after each change: the end of a session, a periodic election. All
-of it is volatile but the image: after a start every broker that is not fenced has a new session. It is a quorum of one.
+It is the single node's `Controller` with `ClusterController` behind it: the same queue of changes, the same log. One
+timer is set to the next deadline after each change: the end of a session, or a periodic election. Only the image is
+durable: after a start every broker that is not fenced has a new session. It is a quorum of one.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ActiveController(Controller):
     def open_for(self, endpoints: Sequence[Endpoint]) -> None:
         """Read the metadata and begin to lead; `endpoints` are the controller's listeners as advertised.
 
-        Waits for the sync of what it writes, so that readers see only what is durable.
+        Waits for the sync of its records, so that readers see only durable ones.
         """
         self._endpoints = list(endpoints)
         first = self._endpoints[0]
@@ -76,7 +76,7 @@ class ActiveController(Controller):
         self._plan_snapshot()
 
     def open(self) -> None:
-        """Read the metadata; a new log gets its first records. Leaders are those of the image until sessions end."""
+        """Read the metadata; a new log gets its first records. The leaders of the image stay until sessions end."""
         self._log.open()
         self.loader.image = self._log.image
         if self._log.is_new:

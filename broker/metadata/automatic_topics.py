@@ -52,7 +52,7 @@ def automatic_topic(name: str, config: ServerConfig) -> CreatableTopic:
         return _topic(name, config[partitions], config[replicas], configs)
     if name == SHARE_GROUP_STATE_TOPIC:
         configs = {
-            "cleanup.policy": "delete",  # the coordinator itself deletes the records that are not needed any more
+            "cleanup.policy": "delete",  # the coordinator itself deletes records that are no longer needed
             "compression.type": "producer",
             "min.insync.replicas": str(config[SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR]),
             "retention.ms": "-1",

@@ -58,7 +58,7 @@ R = TypeVar("R")
 logger = logging.getLogger("kafka.server.Controller")
 
 SNAPSHOT_RETRY_S: Final = 1.0
-"""When it is looked again for a snapshot that is due but must wait for the end of a metadata transaction, seconds."""
+"""When a due snapshot that must wait for the end of a metadata transaction is checked again, seconds."""
 _WILDCARDS: Final = {"", "0.0.0.0", "::"}
 
 
@@ -96,7 +96,7 @@ class Controller:
 
     @property
     def image(self) -> ClusterImage:
-        """The cluster's metadata as of now."""
+        """The cluster's current metadata."""
         return self.loader.image
 
     @cached_property
@@ -118,7 +118,7 @@ class Controller:
 
     @cached_property
     def quorum(self) -> ControllerQuorum:
-        """What is known of the readers of the metadata log; of a single node there are none."""
+        """The state of the readers of the metadata log; a single node has none."""
         from barnabas.broker.metadata.controller_quorum import ControllerQuorum
 
         return ControllerQuorum(
@@ -143,7 +143,7 @@ class Controller:
     def register_broker(self, listeners: Sequence[Endpoint]) -> None:
         """Register this node with its bound addresses and its log directories; part of the start.
 
-        Waits for the sync of this and of what `open` has written.
+        Waits for the sync of these records and of those that `open` has written.
         """
         advertised = self._config.advertised_listeners
         endpoints = [advertised.get(listener.name, listener) for listener in listeners]
@@ -205,7 +205,7 @@ class Controller:
         self.commit(lambda: validate(self, message, version), answer)
 
     def at(self) -> Moment:
-        """This moment, on both clocks."""
+        """The current time, on both clocks."""
         from barnabas.coord.machine import Moment
 
         return Moment(self._loop.now(), self._loop.now_ms())
@@ -226,7 +226,7 @@ class Controller:
         self._plan_snapshot()
 
     def _plan_snapshot(self, at_least: float = 0.0) -> None:
-        """Have a timer look whether a snapshot is due by the time that has passed, unless one does already."""
+        """Set a timer that checks whether enough time has passed for a snapshot, unless one is set already."""
         deadline = self._log.snapshot_deadline
         if self._snapshot_timer is None and deadline is not None and not self._is_snapshot_queued:
             self._snapshot_timer = self._loop.timers.at(max(deadline, at_least), self._look_for_snapshot)
@@ -255,7 +255,7 @@ class Controller:
         return outcome.response
 
     def _check_room(self, records: Sequence[Message]) -> None:
-        """KafkaError(POLICY_VIOLATION), with a line in the log, if there would be more than may be of anything."""
+        """KafkaError(POLICY_VIOLATION), with a line in the log, if these records would exceed a metadata limit."""
         from barnabas.broker.metadata.limits import metadata_limits
         from barnabas.coord.cluster.changes.metadata_limits import check_room
 
@@ -265,7 +265,7 @@ class Controller:
             self._refusals.line("", "A change of the metadata was refused: %s", error)
             raise
 
-    # What the broker itself requests
+    # Requests of the broker itself
 
     def topic_defaults(self) -> TopicDefaults:
         """The defaults for topics whose creation leaves partitions or replicas to the broker."""

@@ -23,4 +23,4 @@ class ControllerChannel(Protocol):
         """
 
     def close(self) -> None:
-        """Fail everything that waits, with NETWORK_EXCEPTION, and what is sent later."""
+        """Fail all requests that wait, and all later ones, with NETWORK_EXCEPTION."""

@@ -1,8 +1,9 @@
-"""What a quorum of one answers to those who read the metadata log: leader and epochs, positions, observers, voters.
+"""The answers of a quorum of one to readers of the metadata log: leader, epochs, positions, observers, voters.
 
-Kafka's checks of a leader, for a leader that is never deposed: its epoch changes only with a start, its end is its
-high watermark, and only what is synced is below that. A reader whose log cannot be continued is sent to a snapshot or
-told where its log diverges. Source: Kafka 4.4 `KafkaRaftClient`, `RaftLog.validateOffsetAndEpoch`. KIP-595, KIP-630.
+Kafka's checks of a leader, for a leader that is never deposed: its epoch changes only with a start, its end is its high
+watermark, and only synced records are below that. A reader whose log cannot be continued gets the id of a snapshot, or
+the offset at which its log diverges. Source: Kafka 4.4 `KafkaRaftClient`, `RaftLog.validateOffsetAndEpoch`. KIP-595,
+KIP-630.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
 OBSERVER_SESSION_S: Final = 300.0
 """How long a reader that no longer fetches is shown as an observer, seconds; as in Kafka."""
 MAX_OBSERVERS: Final = 10_000
-"""Readers that are remembered; those that fetched longest ago are forgotten first."""
+"""The most readers that are kept; the reader that fetched least recently is dropped first."""
 
 SnapshotId = tuple[int, int]
 """End offset and epoch of a snapshot."""
 
 
 class Position(NamedTuple):
-    """Where a reader's log stands to the controller's: valid when both are None."""
+    """How a reader's log differs from the controller's: it does not when both are None."""
 
     diverging: SnapshotId | None = None
     """The last epoch that both logs have, or one before it, and its end: (end offset, epoch)."""
@@ -53,7 +54,7 @@ class Observer:
 
 
 class ControllerQuorum:
-    """The quorum that this node is alone: who reads its log, and who waits for more of it."""
+    """The quorum whose only voter is this node: its observers, and the fetches that wait for records."""
 
     def __init__(self, loop: Loop, log: MetadataLog, node_id: int, cluster_id: str, directory_id: Uuid) -> None:
         self._loop = loop
@@ -75,7 +76,7 @@ class ControllerQuorum:
 
     @property
     def high_watermark(self) -> int:
-        """The end of what is committed."""
+        """The end of the committed records."""
         return self._log.high_watermark
 
     @property
@@ -84,7 +85,7 @@ class ControllerQuorum:
         return self._log.log.log_start_offset
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """The address of this node for those who use `listener`."""
+        """The address of this node on `listener`."""
         return next((one for one in self.endpoints if one.name == listener), None)
 
     def is_cluster(self, cluster_id: str | None) -> bool:
@@ -92,13 +93,13 @@ class ControllerQuorum:
         return cluster_id is None or cluster_id == self.cluster_id
 
     def epoch_error(self, epoch: int) -> ErrorCode:
-        """The error for a reader that believes in the leader of `epoch`."""
+        """The error for a reader whose current leader epoch is `epoch`."""
         if epoch == self.epoch:
             return ErrorCode.NONE
         return ErrorCode.FENCED_LEADER_EPOCH if epoch < self.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def position(self, offset: int, epoch: int) -> Position:
-        """Where a reader stands whose log ends at `offset` with a record of `epoch`."""
+        """The position of a reader whose log ends at `offset` with a record of `epoch`."""
         log, snapshots = self._log.log, self._log.snapshots
         if offset == 0:
             if snapshots:  # quicker than the records of the log from its beginning
@@ -119,7 +120,7 @@ class ControllerQuorum:
         return Position()
 
     def read(self, offset: int, max_bytes: int) -> LogRead | None:
-        """Committed batches from `offset` on; None when there are none yet. Raises what reading the log raises."""
+        """Committed batches from `offset` on; None when there are none yet. Raises the errors of reading the log."""
         if offset >= self.high_watermark:
             return None
         return self._log.log.read(offset, max_bytes, limit_offset=self.high_watermark, min_one_batch=True)
@@ -146,7 +147,7 @@ class ControllerQuorum:
         self._waiting[key] = more
 
     def forget(self, key: object) -> None:
-        """Do not call what waits with this key."""
+        """Remove the callback with this key."""
         self._waiting.pop(key, None)
 
     def _wake(self) -> None:
@@ -170,7 +171,7 @@ class ControllerQuorum:
             observer.caught_up_ms = observer.fetched_ms
 
     def observers(self) -> list[tuple[int, Uuid, Observer]]:
-        """(node id, directory id, state) of those who have fetched lately, by node id."""
+        """(node id, directory id, state) of the nodes that have fetched lately, by node id."""
         oldest = self._loop.now() - OBSERVER_SESSION_S
         self._observers = {key: one for key, one in self._observers.items() if one.fetched_at >= oldest}
         return sorted(

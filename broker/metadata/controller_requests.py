@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Leader(Protocol):
-    """What the validations use of the controller."""
+    """The part of the controller that validations use."""
 
     @property
     def cluster(self) -> ClusterController:
@@ -45,7 +45,7 @@ class Leader(Protocol):
         """The offset that the next record of the metadata log will have."""
 
     def at(self) -> Moment:
-        """This moment, on both clocks."""
+        """The current time, on both clocks."""
 
     def topic_defaults(self) -> TopicDefaults:
         """The defaults for topics whose creation leaves partitions or replicas to the brokers."""

@@ -2,16 +2,16 @@
 
 The controller assigns replicas itself while a broker has one directory. With several, the broker chooses; and an empty
 disk in the place of a lost one is another directory. Each replica whose directory the image does not have is reported,
-since the controller lets none lead in a directory that it does not know to be online. One request is in flight, with
-`BATCH` replicas at most; what it does not settle is looked at again after a pause, which doubles while nothing is
-settled, and so is what the controller has taken, if the metadata does not say so within `CHECK_S`. Source: Kafka's
-`AssignmentsManager`, which does not look whether the metadata comes.
+since the controller elects no leader in a directory that it does not know to be online. One request is in flight, with
+`BATCH` replicas at most; replicas that it does not settle are checked again after a pause, which doubles while nothing
+is settled. Replicas that the controller has accepted are checked again, too, if the metadata does not have them within
+`CHECK_S`. Source: Kafka's `AssignmentsManager`, which does not check the metadata.
 
 A replica that cannot serve is reported as lost, in the reserved directory that is never online, if another replica in
-sync can lead: the controller takes it out of the ISR and elects that one (R28). When it can serve again its directory
-is reported. But if its log is new and it is in the ELR, only when it is in the ISR again: what the ELR has may be
-elected, and the leader does not look at directories when it finds a replica in sync. After a start nobody knows whether
-a lost replica's log was new: then the broker claims no epoch, and the controller takes it out of the ELRs.
+sync can lead: the controller takes it out of the ISR and elects the other one (R28). When it can serve again its
+directory is reported. But if its log is new and it is in the ELR, only when it is in the ISR again: replicas in the ELR
+may be elected, and the leader does not check directories when it finds a replica in sync. After a start it is not known
+whether a lost replica's log was new: then the broker claims no epoch, and the controller takes it out of the ELRs.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ BATCH: Final = 2000
 RETRY_S: Final = 0.5
 MAX_RETRY_S: Final = 8.0
 CHECK_S: Final = 5.0
-"""How long the metadata may take to have a directory that the controller has taken, seconds."""
+"""How long the metadata may take to have an assignment that the controller has accepted, seconds."""
 LOST_AGAIN_S: Final = 5.0
 """When a replica is reported as lost again that is in the ISR nevertheless, seconds."""
 PARTITIONS_PER_STEP: Final = 500
@@ -89,17 +89,17 @@ class DirectoryAssignments:
         self._is_new = is_new
         self._to_report: dict[_Replica, None] = {}
         self._told: dict[_Replica, float] = {}
-        """What the controller has taken, and when the metadata is to have it; the first is due first."""
+        """The accepted assignments, and when the metadata must have them; the first is due first."""
         self._is_busy = False
         self._lost_again_at: dict[_Replica, float] = {}
         self._timer: Timer | None = None
         self._is_checking = False
         self._pause_s = RETRY_S
         self._reported: frozenset[ErrorCode] = frozenset()
-        """The errors of the last answer, which the log has."""
+        """The errors of the last answer, which were logged."""
 
     def apply(self, delta: ClusterDelta) -> Steps[None] | None:
-        """Look at the replicas that have changed; after the partitions have been opened."""
+        """Check the replicas that have changed; called after the partitions have been opened."""
         if not (delta.new_partitions or delta.changed_partitions):
             if FEATURES in delta.other_changes:
                 self._report()
@@ -107,12 +107,12 @@ class DirectoryAssignments:
         return self._look({**delta.new_partitions, **delta.changed_partitions})
 
     def look_at_all(self) -> Steps[None]:
-        """Look at all replicas of this broker, after a start."""
+        """Check all replicas of this broker, after a start."""
         topics = list(self._image().topics.values())
         yield from self._look({(topic.topic_id, index): topic for topic in topics for index in topic.partitions})
 
     def look_at(self, replicas: Sequence[_Replica]) -> Steps[None]:
-        """Look at these replicas: whether they can serve has changed."""
+        """Check these replicas, which can serve now or cannot any more."""
         topics = self._image().topics_by_id
         yield from self._look({replica: topics[replica[0]] for replica in replicas if replica[0] in topics})
 
@@ -131,7 +131,7 @@ class DirectoryAssignments:
             return None
         log_dir = self._log_dirs.dir_to_tell(topic.name, replica[1])
         if log_dir is not None and log_dir.failure is not None:
-            return None  # heartbeats tell it
+            return None  # heartbeats report it
         assigned = partition.directories[partition.replicas.index(self._node_id)]
         is_lost = assigned == LOST_DIRECTORY
         is_counted_on = self._node_id in partition.isr
@@ -143,7 +143,7 @@ class DirectoryAssignments:
         if log_dir is None:
             return None
         if assigned in _TAKEN_FOR_ONLINE and len(self._log_dirs.dirs) == 1:
-            return None  # the controller takes it for online
+            return None  # the controller considers it online
         directory = uuid_from_text(log_dir.directory_id)
         return None if assigned == directory else directory
 
@@ -189,7 +189,7 @@ class DirectoryAssignments:
             self._report_at(again_at)
 
     def _not_before(self, replica: _Replica, directory: Uuid | None, now: float) -> float:
-        """When this may be reported: that a replica is lost only every `LOST_AGAIN_S`."""
+        """When this may be reported: the loss of a replica only every `LOST_AGAIN_S`."""
         if directory != LOST_DIRECTORY:
             self._lost_again_at.pop(replica, None)
             return now
@@ -246,7 +246,7 @@ class DirectoryAssignments:
             self._report_later()
 
     def _settle(self, response: AssignReplicasToDirsResponse) -> set[ErrorCode]:
-        """Take over what the controller has taken; the errors of the rest."""
+        """Record the assignments that the controller has accepted; return the errors of the others."""
         refused: set[ErrorCode] = set()
         due = self._loop.now() + CHECK_S
         for directory in response.directories:
@@ -265,7 +265,7 @@ class DirectoryAssignments:
         self._report_at(self._loop.now() + self._pause_s)
 
     def _report_at(self, when: float) -> None:
-        """Report then, or earlier if that is to happen already: there is one timer."""
+        """Report at `when`, or earlier if the timer is already set to an earlier time."""
         if self._timer is not None:
             if self._timer.deadline <= when:
                 return
@@ -276,7 +276,7 @@ class DirectoryAssignments:
         self._timer = None
         self._report()
 
-    # -- what the controller has taken
+    # -- accepted assignments
 
     def _check_later(self) -> None:
         if self._told and not self._is_checking:
@@ -284,7 +284,7 @@ class DirectoryAssignments:
             self._loop.timers.at(max(next(iter(self._told.values())), self._loop.now()), self._check)
 
     def _check(self) -> None:
-        """Report again what the metadata does not have, though the controller has taken it long ago."""
+        """Report again the assignments that the controller accepted long ago and the metadata does not have."""
         self._is_checking = False
         now, image, missing = self._loop.now(), self._image(), 0
         for replica, due in list(islice(self._told.items(), BATCH)):
@@ -311,7 +311,7 @@ class DirectoryAssignments:
 def assign_directory(
     node_id: int, broker_epoch: int, directory: Uuid, topic_id: Uuid, index: int, then: Callable[[ErrorCode], None]
 ) -> tuple[AssignReplicasToDirsRequest, Callable[[AssignReplicasToDirsResponse | KafkaError], None]]:
-    """The request that assigns one replica, and what takes its answer."""
+    """The request that assigns one replica, and the callback for its answer."""
     partition = AssignReplicasToDirsRequestPartitionData(partition_index=index)
     topic = AssignReplicasToDirsRequestTopicData(topic_id=topic_id, partitions=[partition])
     request = AssignReplicasToDirsRequest(

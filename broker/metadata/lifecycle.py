@@ -2,8 +2,8 @@
 
 STARTING: registered, waits until the controller has seen it read the metadata up to its own registration. RECOVERY:
 caught up, fenced until its logs are open. RUNNING: serves clients. PENDING_CONTROLLED_SHUTDOWN: the controller moves
-its leaders away, then lets it stop. A heartbeat tells the controller the state and how far the metadata is applied; one
-is in flight at a time, and a broker that was not heard for its session's time is fenced until it is heard again.
+its leaders away, then lets it stop. A heartbeat has the state and the offset up to which the metadata is applied; one
+is in flight at a time, and a broker that sends none for the time of its session is fenced until it sends one again.
 
 An earlier incarnation whose session has not ended (DUPLICATE_BROKER_REGISTRATION, after kill -9) is waited for. A
 broker epoch that the controller does not know any longer (STALE_BROKER_EPOCH) is renewed by registering again. Source:
@@ -76,9 +76,9 @@ class BrokerLifecycle:
         persist_epoch: Callable[[int, Callable[[], None]], None],
         halt: Callable[[str], None],
     ) -> None:
-        """`registration` makes the request, given the epoch before (-1: none); `applied_offset` is of the metadata.
+        """`registration` makes the request, given the previous epoch (-1: none); `applied_offset` is of the metadata.
 
-        `persist_epoch` gets each new broker epoch; the broker is not unfenced before it has called back. `halt` ends
+        `persist_epoch` gets each new broker epoch; the broker is not unfenced before it has called back. `halt` stops
         the broker.
         """
         self._loop = loop
@@ -119,7 +119,7 @@ class BrokerLifecycle:
         self.heartbeat_now()
 
     def heartbeat_now(self) -> None:
-        """Tell the controller at once, for example that a log directory has failed."""
+        """Send a heartbeat at once, for example because a log directory has failed."""
         if self.state in {BrokerLifecycleState.NOT_RUNNING, BrokerLifecycleState.SHUTTING_DOWN}:
             return
         if self._is_in_flight:
@@ -128,7 +128,7 @@ class BrokerLifecycle:
             self._communicate()
 
     def begin_controlled_shutdown(self, stopped: Callable[[bool], None]) -> None:
-        """Have the controller move this broker's leaders away; then `stopped` is called, once: whether it was done."""
+        """Have the controller move this broker's leaders away; then call `stopped` once, with whether that was done."""
         if self.broker_epoch == NO_EPOCH or self.state not in {
             BrokerLifecycleState.RECOVERY,
             BrokerLifecycleState.RUNNING,
@@ -217,7 +217,7 @@ class BrokerLifecycle:
         self._persist_epoch(epoch, lambda: self._later(0.0))
 
     def _refused(self, code: ErrorCode, text: str | None) -> None:
-        """The controller did not register this broker: say why, once, and try again for the time that is configured."""
+        """The controller did not register this broker: log the reason, once, and try again for the configured time."""
         if code == ErrorCode.INCONSISTENT_CLUSTER_ID:
             self._halt("the controllers belong to another cluster than this broker's data")
             return

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def metadata_limits(config: ServerConfig) -> MetadataLimits:
-    """The most there may be of each kind."""
+    """The largest number of each kind of object."""
     return MetadataLimits(
         partitions=config[own.PARTITIONS_MAX],
         acls=config[own.ACLS_MAX],

@@ -28,18 +28,18 @@ T = TypeVar("T")
 logger = logging.getLogger("kafka.server.MetadataLoader")
 
 CONFIGS_PER_STEP: Final = 200
-"""The number of resources whose changed configs are looked at in one step."""
+"""The number of resources whose changed configs are checked in one step."""
 
 
 class MetadataLoader:
-    """The image, and those who follow its changes."""
+    """The image, and the subscribers to its changes."""
 
     def __init__(self, config: ServerConfig) -> None:
         self._config = config
         self._replayed: ClusterDelta | None = None
         self._warned: set[tuple[int, str]] = set()
         self.image = ClusterImage()
-        """The cluster's metadata as of now."""
+        """The cluster's current metadata."""
         self.on_change: list[Callable[[ClusterDelta], Steps[None] | None]] = []
         """Called in order with every change of the image, before the request that caused it is answered.
 
@@ -85,12 +85,12 @@ class MetadataLoader:
                 call_guarded("Applying changed configs of groups", follower, delta)
 
     def apply_dynamic_configs(self) -> set[str]:
-        """Make the dynamic configs of the image effective; the names of those whose value has changed."""
+        """Make the dynamic configs of the image effective; return the names of the keys whose values have changed."""
         own = self.image.config(BROKER, str(self._config.node_id))
         return self._config.set_dynamic(own, self.image.config(BROKER, ""))
 
     def _warn_unused(self, kind: int, name: str) -> None:
-        """Warn once about every config that was set and is not acted on."""
+        """Warn once about every config that was set and has no effect."""
         keys = TOPIC_KEYS if kind == TOPIC else BROKER_KEYS
         for config, value in self.image.config(kind, name).items():
             key = keys.get(config)

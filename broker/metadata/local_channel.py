@@ -1,6 +1,6 @@
 """The channel of a broker to the controller in its own process (`ControllerChannel`).
 
-A request takes the same functions as one over the controller listener; only the network is left out.
+A request is handled by the same functions as one over the controller listener, without the network.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class LocalChannel:
         self._loop.timers.at(self._loop.now(), partial(self._ask, request, then))
 
     def close(self) -> None:
-        """Fail what is sent later, with NETWORK_EXCEPTION."""
+        """Fail all later requests with NETWORK_EXCEPTION."""
         self._is_closed = True
 
     def _ask(self, request: Message, then: Callable[[Any], None]) -> None:
@@ -43,7 +43,7 @@ class LocalChannel:
 
 
 def _answered(request: Message, then: Callable[[Any], None], outcome: Message | KafkaError) -> None:
-    """As over the network, the error of a whole request is in its response where that has a place for it."""
+    """As over the network, the error of a whole request is in its response if that has a field for it."""
     if isinstance(outcome, KafkaError):
         response = message_for(request.api_key)[1]()
         if hasattr(response, "error_code"):

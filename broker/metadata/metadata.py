@@ -1,4 +1,4 @@
-"""What every broker has of the cluster's metadata, wherever its controller is: `broker.metadata`.
+"""The cluster's metadata as every broker has it, wherever its controller is: `broker.metadata`.
 
 A single node's `Controller` changes the image itself; a broker without a controller in its process follows the
 controllers' metadata log (`remote_metadata`). Handlers and coordinators use only this.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Metadata(Protocol):
-    """The cluster's metadata, changes of it, and what a broker itself requests of the controller."""
+    """The cluster's metadata, its changes, and the broker's own requests to the controller."""
 
     supported_features: Mapping[str, tuple[int, int]]
     """Feature levels this broker can work with, lowest and highest."""
@@ -37,7 +37,7 @@ class Metadata(Protocol):
 
     @property
     def image(self) -> ClusterImage:
-        """The cluster's metadata as of now."""
+        """The cluster's current metadata."""
 
     def has_topic(self, name: str) -> bool:
         """Whether a topic exists and its creation is in effect: this broker's partitions of it are open."""

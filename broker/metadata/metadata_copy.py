@@ -1,15 +1,16 @@
-"""A broker's own copy of the controllers' metadata log, and the image that its committed records give.
+"""A broker's own copy of the controllers' metadata log, and the image made of its committed records.
 
 The copy is Kafka's `__cluster_metadata-0` with its snapshots, so that a restart goes on from it, and Kafka can take it
-over. What was fetched stays in memory until the controller's high watermark has passed it: so the copy has committed
-records only, and nothing that was applied is ever undone (R25). A copy that Kafka has written may end with records that
-were never committed: they are not applied before a controller has confirmed them, and truncated if it denies them.
+over. Fetched records stay in memory until the controller's high watermark has passed them: so the copy has committed
+records only, and applied records are never undone (R25). A copy that Kafka has written may end with records that were
+never committed: they are not applied before a controller has confirmed them, and truncated if it denies them.
 
-A disk without space does not keep the broker from following: what cannot be written is applied from memory, up to
+A broker whose disk has no space goes on following: records that cannot be written are applied from memory, up to
 `MAX_UNWRITTEN_BYTES`, and written when there is space.
 
-Records are applied in whole batches, those of a metadata transaction when it has ended. An unknown record or version is
-an UnknownMetadataError. The copy is not synced: what a crash takes is fetched again. KIP-595, KIP-630.
+Records are applied in whole batches; the records of a metadata transaction are applied when it has ended. An unknown
+record or version is an UnknownMetadataError. The copy is not synced: records lost in a crash are fetched again.
+KIP-595, KIP-630.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ logger = logging.getLogger("kafka.server.MetadataLog")
 
 READ_BYTES: Final = 1 << 20
 MAX_UNWRITTEN_BYTES: Final = 64 << 20
-"""How much that is committed may wait in memory for space on the disk; the broker stops when it is more."""
+"""The most committed bytes that may wait in memory for space on the disk; above it the broker stops."""
 
 
 class _Fetched(NamedTuple):
@@ -61,7 +62,7 @@ class _Fetched(NamedTuple):
 
 
 class MetadataCopy:
-    """The copy on disk, what was fetched beyond it, and the image."""
+    """The copy on disk, the fetched batches after its end, and the image."""
 
     def __init__(self, loop: Loop, config: ServerConfig, log_dirs: LogDirs, failures: LogDirFailures) -> None:
         self._loop = loop
@@ -73,12 +74,12 @@ class MetadataCopy:
         self._schedule = SnapshotSchedule(config, loop.now())
         self.image = ClusterImage()
         self.high_watermark = 0
-        """The end of what the controllers have committed, as far as it is known; never lowered."""
+        """The end of the records that the controllers have committed, as far as it is known; never lowered."""
 
     def open(self) -> None:
         """Open the log and load the newest snapshot; records are applied when a controller has confirmed them.
 
-        UnknownMetadataError for an invalid snapshot; what opening a log raises.
+        UnknownMetadataError for an invalid snapshot; the errors of opening a log.
         """
         self.log = open_metadata_log(self._loop, self._config, self._log_dirs)
         loaded = load_newest(self.log)
@@ -112,7 +113,7 @@ class MetadataCopy:
         return uuid_from_text(log_dir.directory_id)
 
     def add(self, records: Records) -> None:
-        """Take what was fetched from `end_offset` on; the bytes are copied, an incomplete last batch is left out.
+        """Add records fetched from `end_offset` on; the bytes are copied, an incomplete last batch is left out.
 
         UnknownMetadataError for batches that are damaged or do not follow.
         """
@@ -133,7 +134,7 @@ class MetadataCopy:
             ) from error
 
     def forget_uncommitted(self) -> bool:
-        """Drop what was fetched and is not committed: another controller may have other records there. Whether any."""
+        """Drop fetched records that are not committed, since another controller may have others; whether any were."""
         return self._drop(lambda _: True)
 
     def _drop(self, is_unwanted: Callable[[_Fetched], bool]) -> bool:
@@ -146,10 +147,10 @@ class MetadataCopy:
     def truncate(self, epoch: int, end_offset: int) -> Steps[None]:
         """A controller says that its newest epoch up to this copy's is `epoch`, which ends at `end_offset` there.
 
-        What follows the end of that epoch, on either side, is dropped. UnknownMetadataError when it was applied.
+        Records after the end of that epoch, here or there, are dropped. UnknownMetadataError when they were applied.
         """
         if self._drop(lambda one: one.epoch > epoch or one.last_offset >= end_offset):
-            return  # what is left may differ as well: the next fetch says so
+            return  # the remaining records may differ as well: the next fetch shows it
         own_end = self.log.end_offset_for_epoch(epoch)[1]
         target = end_offset if own_end < 0 else min(end_offset, own_end)
         if target >= self.log.log_end_offset:
@@ -193,11 +194,11 @@ class MetadataCopy:
         self.log.high_watermark = min(self.high_watermark, self.log.log_end_offset)
 
     def _committed(self) -> list[_Fetched]:
-        """What is committed and in memory."""
+        """The committed batches in memory."""
         return list(takewhile(lambda one: one.last_offset < self.high_watermark, self._fetched))
 
     def _not_written(self, error: KafkaError | OSError, committed: list[_Fetched]) -> None:
-        """The disk has refused what is committed: go on if it may have space later."""
+        """Committed records could not be written: go on if the disk may have space later."""
         cause = error if isinstance(error, OSError) else error.__cause__
         if not isinstance(cause, OSError) or not is_transient(cause):
             raise error
@@ -234,7 +235,7 @@ class MetadataCopy:
             raise UnknownMetadataError(f"The metadata log cannot be read at offset {before + 1}")
 
     def replace(self, image: ClusterImage, end_offset: int) -> Steps[None]:
-        """A fetched snapshot, which is in its place already, takes the place of image and log."""
+        """Replace image and log by a fetched snapshot, whose file is in its place already."""
         self._fetched.clear()
         yield from self._truncate(end_offset, fully=True)
         self._snapshot_end, self._snapshot_epoch = end_offset, image.epoch
@@ -245,7 +246,7 @@ class MetadataCopy:
     def snapshot_if_due(self) -> Steps[None]:
         """Write a snapshot of the image when it is due (R31), and delete the segments that it covers.
 
-        Called after every answer of the controller, so the time is looked at without a timer.
+        Called after every answer of the controller, so no timer is needed.
         """
         image = self.image
         has_more = image.offset + 1 > self._snapshot_end and not image.is_in_transaction
@@ -263,6 +264,6 @@ class MetadataCopy:
 
 
 def records_in_memory(records: Records | None) -> bytes:
-    """A copy of the record bytes of a received response, which are memory that is used again."""
+    """A copy of the record bytes of a received response, whose memory is reused."""
     assert records is None or isinstance(records, (bytes, bytearray, memoryview))
     return bytes(records or b"")

@@ -32,7 +32,7 @@ logger = logging.getLogger("kafka.server.MetadataLog")
 
 
 def open_metadata_log(loop: Loop, config: ServerConfig, log_dirs: LogDirs) -> Log:
-    """Open `__cluster_metadata-0`, or make it. Raises what opening a log raises, ConfigError for metadata.log.dir."""
+    """Open `__cluster_metadata-0`, or make it. Raises the errors of opening a log; ConfigError for metadata.log.dir."""
     log_config = LogConfig()
     log_config.segment_bytes = config[METADATA_LOG_SEGMENT_BYTES]
     log_config.segment_ms = config[METADATA_LOG_SEGMENT_MS]
@@ -69,7 +69,7 @@ def write_snapshot(
 ) -> Steps[None]:
     """Write the image as a snapshot, then delete the segments it covers; the image must not change meanwhile.
 
-    `kept` is (end offset, epoch) of an older snapshot that is kept, with the records after it, for those who read them.
+    `kept` is (end offset, epoch) of an older snapshot that is kept, with the records after it, for other brokers.
     """
     start = image.offset + 1 if kept is None else kept[0]
     snapshot = NewSnapshot(log, image, kept)

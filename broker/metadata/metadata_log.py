@@ -54,7 +54,7 @@ READ_BYTES: Final = 1 << 20
 
 
 class MetadataLog:
-    """The metadata log, and the image that replaying its records gives."""
+    """The metadata log, and the image made by replaying its records."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class MetadataLog:
         return not self.image.features
 
     def bootstrap_records(self) -> list[Message]:
-        """The first records of a new log: those that `kafka-storage format` wrote to a snapshot at offset 0, if it did.
+        """The first records of a new log: those of `kafka-storage format` in a snapshot at offset 0, if there is one.
 
         Kafka reads that snapshot only once, so its records must be in the log.
         """
@@ -189,7 +189,7 @@ class MetadataLog:
             run_in_place(self.write([AbortTransactionRecord(reason="The controller that began it has stopped")], False))
 
     def write(self, records: Sequence[Message], sync: bool = True) -> Steps[ClusterDelta]:
-        """Append records as one batch, sync and replay them; returns what they changed.
+        """Append records as one batch, sync and replay them; returns their changes.
 
         KafkaError(KAFKA_STORAGE_ERROR) when the disk fails: nothing has changed then. `sync=False` leaves the sync to
         the next write, for records that no response depends on.
@@ -251,7 +251,7 @@ class MetadataLog:
         return log_dir
 
     def sync(self) -> None:
-        """Sync what was written without; part of a start. KafkaError(KAFKA_STORAGE_ERROR) when the disk fails."""
+        """Sync records written without a sync; part of a start. KafkaError(KAFKA_STORAGE_ERROR) when the disk fails."""
         run_in_place(self._sync())
 
     def _load_snapshot(self) -> None:

@@ -1,16 +1,16 @@
-"""Follows the controllers' metadata log as an observer: fetches, applies what is committed, and tells the broker.
+"""Follows the controllers' metadata log as an observer: fetches, applies committed records, publishes the changes.
 
-One thing at a time: a fetch, or the application of what it brought, in steps. So a broker that is slow to apply fetches
-less, and nothing of the log piles up. A fetch waits at the controller until there is something new.
+It fetches or applies the fetched records, in steps, never both. So a broker that is slow to apply fetches less, and no
+fetched records accumulate. A fetch waits at the controller until there is something new.
 
 Rules (KIP-595, each from a trial with Kafka's controllers):
 - LastFetchedEpoch and CurrentLeaderEpoch begin at 0, and the first is never above the second: else INVALID_REQUEST;
 - the leader epoch is never lowered; answers of an older epoch are not used;
 - `CurrentLeader` is followed whatever the error; without one, another controller is asked;
-- only records below the high watermark that the leader tells are applied (`metadata_copy`);
+- only records below the leader's high watermark are applied (`metadata_copy`);
 - a log that starts later than this copy ends is replaced by the snapshot that the leader names (`snapshot_fetch`).
 
-What this broker does not understand stops it, with one sentence: its image would differ from the cluster's.
+Records that this broker does not understand stop it, with one sentence: its image would differ from the cluster's.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ MAX_WAIT_MS: Final = 500
 MAX_BACKOFF_S: Final = 0.2
 """The longest pause between two attempts: a failover of the controllers takes about a second."""
 FAILURES_TOLD: Final = 5
-"""After so many failures in a row they are logged: nodes that start together wait for each other."""
+"""The number of failures in a row after which they are logged: nodes that start together wait for each other."""
 REPEAT_S: Final = 10.0
-"""A failure is logged once in so many seconds."""
+"""The shortest time between two log lines about a failure, seconds."""
 
 
 class MetadataObserver:
@@ -127,7 +127,7 @@ class MetadataObserver:
         self._fetch()
 
     def publish_from(self, open_logs: Callable[[], None]) -> None:
-        """Call `open_logs` between two changes: it takes the image as it is then, the broker follows from there on."""
+        """Call `open_logs` between two changes: it uses the image as it is then, and later changes are published."""
         self._to_open = open_logs
         if not self._is_applying:
             self._open()
@@ -145,7 +145,7 @@ class MetadataObserver:
         return self._copy.image.offset
 
     def close(self) -> None:
-        """Fetch no more; what is being applied is applied."""
+        """Fetch no more; records that are being applied are still applied."""
         self._is_closed = True
         if self._retry is not None:
             self._retry.cancel()
@@ -201,7 +201,7 @@ class MetadataObserver:
         is_current = leader.leader_epoch < 0 or quorum.learned(leader.leader_id, leader.leader_epoch, endpoints)
         if data.error_code or not is_current:
             if (quorum.epoch, quorum.leader_id) == (epoch, old_leader) or quorum.leader_address() is None:
-                self._failed(data.error_code)  # it says nothing new: ask another one
+                self._failed(data.error_code)  # it names no newer leader: ask another one
             else:
                 self._fetch()
             return
@@ -244,7 +244,7 @@ class MetadataObserver:
     # -- applying
 
     def _take(self, high_watermark: int, diverging: FetchResponseEpochEndOffset) -> Steps[None]:
-        """Truncate what the leader does not have, or commit and apply what it has confirmed."""
+        """Truncate records that the leader does not have, or commit and apply those it has confirmed."""
         copy = self._copy
         if diverging.epoch >= 0:
             yield from copy.truncate(diverging.epoch, diverging.end_offset)
@@ -268,7 +268,7 @@ class MetadataObserver:
         self._applied(None)
 
     def _applied(self, _: None) -> None:
-        """Tell that the image has changed, and fetch what follows."""
+        """Report that the image has changed, and fetch the next records."""
         self._is_busy = self._is_applying = False
         self._open()
         for follower in self.on_applied:
@@ -282,7 +282,7 @@ class MetadataObserver:
                 call_guarded("What follows the load of the metadata", follower)
 
     def _cannot_apply(self, error: Exception) -> None:
-        """What cannot be understood, or written to the copy, would leave this broker with other metadata."""
+        """Stop: without records that it cannot understand or write, this broker would have other metadata."""
         if isinstance(error, UnknownMetadataError):
             self._halt(str(error))
         elif isinstance(error, (OSError, KafkaError)):
@@ -325,7 +325,7 @@ class MetadataObserver:
             self._cannot_apply(outcome)
 
     def _replace(self, image: ClusterImage) -> Steps[None]:
-        """The snapshot's image takes the place of the old one; the broker is told the difference."""
+        """Replace the image by the snapshot's, and publish the difference to the broker."""
         from barnabas.coord.cluster.metadata_log.image_diff import image_diff_steps
 
         delta = yield from image_diff_steps(self._copy.image, image)

@@ -1,4 +1,4 @@
-"""What this broker says of itself when it registers: listeners, features, directories, rack.
+"""The content of this broker's registration: listeners, features, directories, rack.
 
 KIP-584, KIP-631, KIP-858.
 """
@@ -38,7 +38,7 @@ def registration_request(
     log_dirs: LogDirs,
     previous_epoch: int,
 ) -> BrokerRegistrationRequest:
-    """The registration; `listeners` are the bound ones, of which those that are advertised elsewhere say so.
+    """The registration; `listeners` are the bound ones; advertised addresses replace theirs where configured.
 
     A listener on all interfaces is advertised by the name of this machine, as in Kafka.
     """

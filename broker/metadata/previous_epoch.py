@@ -1,13 +1,13 @@
 """Which broker epoch a start may claim to continue (PreviousBrokerEpoch, KIP-966).
 
-A broker that claims the epoch it had keeps its place among the eligible leader replicas: it promises that it has
-everything that it had then. After a clean stop the marker of the stop has that epoch, as in Kafka. After a crash Kafka
-claims nothing. With `barnabas.log.sync=always` this broker has on disk whatever it has acknowledged, reported to a
-leader or counted for a high watermark, so it claims its epoch also then, if
+A broker that claims its previous epoch keeps its place among the eligible leader replicas: it promises that it still
+has all records of that time. After a clean stop the marker of the stop has that epoch, as in Kafka. After a crash Kafka
+claims nothing. With `barnabas.log.sync=always` this broker has on disk all records that it has acknowledged, reported
+to a leader or counted for a high watermark, so it claims its epoch also then, if
 
 - the epoch was written to every log directory before the broker was unfenced, and
-- each directory is the one that it was (its id), none is missing, and
-- no log was found damaged below what had been synced.
+- each directory has the same id as then, none is missing, and
+- no log was found damaged below its synced end.
 
 Otherwise, and with every other flush policy, the claim is -1.
 """
@@ -48,7 +48,7 @@ def claimed_epoch(config: ServerConfig, files: Files, log_dirs: LogDirs, *, is_d
 def write_epoch(config: ServerConfig, files: Files, log_dirs: LogDirs, epoch: int) -> None:
     """Write the epoch of this registration to every log directory; may be called in a thread.
 
-    With a flush policy that does not sync before it acknowledges, an epoch of before is removed instead: a later start
+    With a flush policy that does not sync before it acknowledges, an earlier epoch is removed instead: a later start
     must not claim it. OSError when a disk refuses it.
     """
     if config[LOG_SYNC] != ALWAYS:

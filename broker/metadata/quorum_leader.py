@@ -1,9 +1,9 @@
-"""Who leads the metadata quorum, as far as this node knows, and where its controllers are reached.
+"""The leader of the metadata quorum, as far as this node knows, and the addresses of its controllers.
 
 The observer learns the leader from `CurrentLeader` in the answers of the controllers; the channel to the controller
-follows it. The epoch is never lowered (R25). While no leader is known, the addresses of
-controller.quorum.bootstrap.servers and controller.quorum.voters, and those of the voters in the metadata, are asked one
-after the other. Source: Kafka's `KafkaRaftClient`, `RaftControllerNodeProvider`.
+follows it. The epoch is never lowered (R25). While no leader is known, the addresses in
+controller.quorum.bootstrap.servers, in controller.quorum.voters and of the voters in the metadata are asked one after
+the other. Source: Kafka's `KafkaRaftClient`, `RaftControllerNodeProvider`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class QuorumLeader:
     """The leader of the metadata quorum and its epoch."""
 
     def __init__(self, bootstrap: Sequence[Address], voters: Mapping[int, Address]) -> None:
-        """`bootstrap` are addresses of unknown controllers, `voters` those of known ones."""
+        """`bootstrap` are addresses of controllers with unknown ids, `voters` addresses by id."""
         self.epoch = 0
-        """The newest epoch of a leader that was heard of."""
+        """The newest known epoch of a leader."""
         self.leader_id = NO_LEADER
         """The node that leads the epoch, `NO_LEADER` while it is not known."""
         self.on_change: list[Callable[[], None]] = []
@@ -40,11 +40,11 @@ class QuorumLeader:
         self._next = 0
 
     def leader_address(self) -> Address | None:
-        """Where the leader is reached, None while that is not known."""
+        """The address of the leader, None while it is not known."""
         return self._endpoints.get(self.leader_id)
 
     def address(self) -> Address | None:
-        """Where to ask for metadata: the leader, else one of the others, a different one after each `failed`."""
+        """The address to ask for metadata: the leader's, else another controller's, changed by each `failed`."""
         leader = self.leader_address()
         if leader is not None:
             return leader
@@ -67,7 +67,7 @@ class QuorumLeader:
             self._set(NO_LEADER, epoch)
 
     def learned(self, leader_id: int, epoch: int, endpoints: Iterable[tuple[int, str, int]] = ()) -> bool:
-        """A controller says who leads, and where nodes are; False if what it says is older than what is known."""
+        """A controller reports the leader and addresses of nodes; False if that is older than the known state."""
         for node_id, host, port in endpoints:
             if host and port:
                 self._endpoints[node_id] = (host, port)

@@ -58,9 +58,9 @@ def new_quorum(config: ServerConfig, directory_id: str, bound: VotersRecordEndpo
 def check_servable(
     image: ClusterImage, node_id: int, configured_voters: frozenset[int], *, is_of_cluster: bool = False
 ) -> None:
-    """UnknownMetadataError for metadata that others have to serve, or of a version that is not supported.
+    """UnknownMetadataError for metadata that other nodes have to serve, or of a version that is not supported.
 
-    That is the metadata of a quorum with other voters, and without `is_of_cluster` of a cluster with other brokers.
+    Other nodes have to serve a quorum with other voters and, without `is_of_cluster`, a cluster with other brokers.
     """
     voters = (configured_voters | image.quorum.voter_ids) - {node_id}
     if voters and is_of_cluster:

@@ -3,8 +3,8 @@
 Each purpose has a connection with one request in flight, so that a heartbeat does not wait for a large creation. A
 request is sent to the leader that is known; while none is, it waits. NOT_CONTROLLER, NOT_LEADER_OR_FOLLOWER, network
 errors and a leader that has changed repeat it, after a pause that grows from controller.quorum.retry.backoff.ms to a
-second, until its time is up: then it fails with REQUEST_TIMED_OUT. Responses that cannot be decoded fail at once: to
-repeat such a request would make its effect twice. Source: Kafka's `NodeToControllerChannelManagerImpl`.
+second, until its time is up: then it fails with REQUEST_TIMED_OUT. Responses that cannot be decoded fail at once:
+repeating such a request would repeat its effect. Source: Kafka's `NodeToControllerChannelManagerImpl`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class RemoteChannel:
         software_version: str = "unknown",
         login: Callable[[], Login] | None = None,
     ) -> None:
-        """`timeout_s` is the time of a request that has none of its own, `backoff_s` the first pause.
+        """`timeout_s` is the default time of a request, `backoff_s` the first pause.
 
         `login` makes the log-in of each connection; None: they need none.
         """
@@ -84,7 +84,7 @@ class RemoteChannel:
         start(self._ask(request, deadline), self._loop.slices, answered)
 
     def close(self) -> None:
-        """Fail everything that waits, with NETWORK_EXCEPTION, and what is sent later."""
+        """Fail all requests that wait, and all later ones, with NETWORK_EXCEPTION."""
         self._is_closed = True
         for outcome in list(self._pending):
             outcome.complete(_closed())
@@ -114,7 +114,7 @@ class RemoteChannel:
         return response
 
     async def _attempts(self, request: Message, deadline: float) -> Any:
-        """Send a request to the leader of the moment until one answers."""
+        """Send a request to the current leader until one answers."""
         loop = self._loop
         count = 0
         while True:
@@ -158,7 +158,7 @@ class RemoteChannel:
         return client
 
     def _leader_changed(self) -> None:
-        """Requests to the old leader are repeated at the new one, others that waited for a leader are sent."""
+        """Repeat requests to the old leader at the new one, and send those that waited for a leader."""
         if self._quorum.leader_address() is None:
             return
         for client in self._clients.values():

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 EFFECT_S: Final = 1.0
-"""How long the response to a forwarded change waits at most until the change is here."""
+"""How long the response to a forwarded change waits at most until this broker's image has the change."""
 
 
 class RemoteMetadata:
@@ -63,7 +63,7 @@ class RemoteMetadata:
 
     @property
     def image(self) -> ClusterImage:
-        """The cluster's metadata as of now."""
+        """The cluster's current metadata."""
         return self.loader.image
 
     def auto_create(self, names: Iterable[str], then: Callable[[Mapping[str, KafkaError]], None]) -> None:
@@ -97,7 +97,7 @@ class RemoteMetadata:
         self._channel.send(request, answered)
 
     async def wait_for(self, holds: Callable[[], bool]) -> None:
-        """Wait until something holds in this broker's image, or `EFFECT_S` have passed.
+        """Wait until `holds`, a condition on this broker's image, is true, or `EFFECT_S` have passed.
 
         So a client that changes the metadata here finds the change here, as on a single node. Kafka does not wait.
         """
@@ -117,7 +117,7 @@ class RemoteMetadata:
             if holds():
                 call_guarded("Answering a change of the metadata", future.complete)
 
-    # What is described from the image
+    # Descriptions of the image
 
     def describe_configs(self, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
         """DescribeConfigs (32) of all resource types but broker loggers."""

@@ -53,7 +53,7 @@ class SnapshotFetch:
     ) -> None:
         """`snapshot_id` is (end offset, epoch), `identity` (cluster id, this node's id, directory id).
 
-        `then` gets the image of the snapshot, whose file is in its place, or what has failed: KafkaError, OSError, or
+        `then` gets the image of the snapshot, whose file is in its place, or the error: KafkaError, OSError, or
         UnknownMetadataError for a snapshot that this broker does not understand.
         """
         self._client = client

@@ -25,7 +25,7 @@ RETRY_S: Final = 60.0
 
 
 class SnapshotSchedule:
-    """What was written since the newest snapshot. Times are monotonic seconds."""
+    """Counts the bytes written since the newest snapshot. Times are monotonic seconds."""
 
     def __init__(self, config: ServerConfig, now: float) -> None:
         self._max_bytes: int = config[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS]
@@ -36,7 +36,7 @@ class SnapshotSchedule:
         self._not_before = now
 
     def wrote(self, size: int) -> None:
-        """The log has got so many bytes of records."""
+        """Count `size` bytes of records that were written to the log."""
         self.bytes += size
 
     def has_snapshot(self, now: float) -> None:
@@ -50,7 +50,7 @@ class SnapshotSchedule:
 
     @property
     def deadline(self) -> float | None:
-        """From when on a snapshot is due as things are; None if it depends on further records."""
+        """When a snapshot is due if nothing more is written; None if it depends on further records."""
         if self.bytes >= self._max_bytes:
             return self._not_before
         if not self.bytes or not self._interval_s:

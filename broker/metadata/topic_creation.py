@@ -1,7 +1,7 @@
-"""Topics that a broker creates by itself, at a controller elsewhere: for clients that use them, and internal ones.
+"""Topics that a broker creates by itself, at a controller in another process: for its clients, and internal ones.
 
-The request goes to the controller, and the one who needs the topic is answered when this broker's own image has it:
-with the error of the controller, or REQUEST_TIMED_OUT. A name is requested once however many wait for it. Source:
+The request goes to the controller, and the caller gets its answer when this broker's own image has the topic, or with
+the error of the controller, or REQUEST_TIMED_OUT. A name is requested once, however many callers wait for it. Source:
 Kafka's `DefaultAutoTopicCreationManager`.
 """
 
@@ -31,7 +31,7 @@ _BROKER_DEFAULT: Final = -1
 
 
 class _Waiting:
-    """One who waits for topics."""
+    """A callback that waits for topics."""
 
     __slots__ = ("errors", "missing", "then", "timer")
 
@@ -43,7 +43,7 @@ class _Waiting:
 
 
 class TopicCreation:
-    """Requests topics of the controller, and waits until they are here."""
+    """Requests topics from the controller, and waits until they are in this broker's image."""
 
     def __init__(self, loop: Loop, config: ServerConfig, channel: ControllerChannel, loader: MetadataLoader) -> None:
         self._loop = loop
@@ -64,7 +64,7 @@ class TopicCreation:
         self._create(missing, lambda errors: then(errors.get(name)))
 
     def create(self, topics: list[CreatableTopic], then: Callable[[CreateTopicsResponse | KafkaError], None]) -> None:
-        """Create topics; `then` gets the controller's answer when those that it has created are in effect."""
+        """Create topics; `then` gets the controller's answer when the created topics are in effect."""
 
         def answered(response: CreateTopicsResponse | KafkaError) -> None:
             if isinstance(response, KafkaError):
@@ -90,7 +90,7 @@ class TopicCreation:
         self._send([self._with_defaults(topic) for topic in new], answered)
 
     def _with_defaults(self, topic: CreatableTopic) -> CreatableTopic:
-        """The broker's own defaults in place of those of the controller, as in Kafka."""
+        """The topic with this broker's defaults in place of the controller's, as in Kafka."""
         if topic.num_partitions == _BROKER_DEFAULT:
             topic.num_partitions = self._config[NUM_PARTITIONS]
         if topic.replication_factor == _BROKER_DEFAULT:
@@ -104,7 +104,7 @@ class TopicCreation:
         self._channel.send(request, answered, timeout_s=TIMEOUT_S)
 
     def _when_here(self, names: set[str], then: Callable[[dict[str, KafkaError]], None]) -> _Waiting | None:
-        """Call `then` when the topics are in effect, at once if they are; else the one who waits."""
+        """Call `then` when the topics are in effect: at once, and return None, or later, and return the wait."""
         waiting = _Waiting({name for name in names if not self._loader.has_topic(name)}, then)
         if not waiting.missing:
             then({})
@@ -114,7 +114,7 @@ class TopicCreation:
         return waiting
 
     def applied(self) -> None:
-        """The image has changed: answer those whose topics are here now."""
+        """The image has changed: call the callbacks whose topics are in effect now."""
         for waiting in list(self._waiting):
             waiting.missing = {name for name in waiting.missing if not self._loader.has_topic(name)}
             self._end_if_done(waiting)
@@ -143,7 +143,7 @@ class TopicCreation:
         call_guarded("What follows the creation of a topic", waiting.then, waiting.errors)
 
     def close(self) -> None:
-        """Fail those who wait."""
+        """Fail all callbacks that wait."""
         text = "The broker is shutting down."
         for waiting in list(self._waiting):
             self._fail({name: KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, text) for name in waiting.missing})

@@ -34,7 +34,7 @@ WARNING_INTERVAL_S = 10.0
 """Minimum interval between warnings about connections that are not accepted, seconds."""
 CONNECTIONS_SHARE = 0.9
 RESERVED_DESCRIPTORS = 16
-"""Connections are accepted up to `CONNECTIONS_SHARE` of the file descriptors in use; at least so many are left then."""
+"""Connections may take `CONNECTIONS_SHARE` of the file descriptors, and leave at least this number free."""
 
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _INHERITS_OPTIONS: Final = sys.platform == "linux"
@@ -43,7 +43,7 @@ _ANY_ADDRESS: Final = ("0.0.0.0", "::")
 
 
 class Listener:
-    """A listening socket, the name of its listener, and who serves its connections."""
+    """A listening socket, the name of its listener, and the `dispatch` of its connections."""
 
     __slots__ = (
         "_kind",
@@ -68,7 +68,7 @@ class Listener:
         protocol: str = "PLAINTEXT",
         tls: TlsListener | None = None,
     ) -> None:
-        """`dispatch` serves one request frame of a connection; None: as of the other listeners (`Reactor`).
+        """`dispatch` serves one request frame of a connection; None: the reactor's own (`Reactor`).
 
         `protocol` is the security protocol: one of `config.listeners.SECURITY_PROTOCOLS`. `tls` makes the channels if
         that is SSL or SASL_SSL.
@@ -86,7 +86,7 @@ class Listener:
         self.is_held = False  # by a limit
         self.is_polled = False
         self.has_accepted = False
-        """Whether anybody has ever connected."""
+        """Whether any client has ever connected."""
 
     @property
     def authenticates(self) -> bool:
@@ -94,7 +94,7 @@ class Listener:
         return self.prepare is not None or self.tls is not None
 
     def begin(self) -> None:
-        """Prepare the socket, which is bound and listens, and learn the address that its connections have here."""
+        """Prepare the socket, which is bound and listens, and read the local address of its connections."""
         self.socket.setblocking(False)
         if _INHERITS_OPTIONS:
             _set_options(self.socket)
@@ -104,13 +104,13 @@ class Listener:
     def accept(self) -> tuple[SocketType, tuple[str, int]]:
         """The next connection and its peer. OSError if there is none, or it could not be accepted.
 
-        It has no methods of Python: a `socket.socket` costs twice the system call.
+        The connection is a `_socket.socket`: a `socket.socket` costs twice the system call.
         """
-        fd, peer = self.socket._accept()  # type: ignore[attr-defined]  # what `socket.accept` calls
+        fd, peer = self.socket._accept()  # type: ignore[attr-defined]  # `socket.accept` calls it
         return SocketType(*self._kind, fd), peer
 
     def local_address(self, accepted: SocketType) -> tuple[str, int]:
-        """The address that a client has connected to."""
+        """The local address that a client has connected to."""
         local = self._local
         if local is None:  # one of many
             local = accepted.getsockname()
@@ -118,7 +118,7 @@ class Listener:
 
     @property
     def log_ins(self) -> LogIns:
-        """What is counted of log-ins, if the listener is secured."""
+        """The counts of log-ins, if the listener is secured."""
         if self._log_ins is None:
             from barnabas.broker.net.log_ins import LogIns
 
@@ -158,7 +158,7 @@ class Acceptor:
         self._poll(listener)
 
     def accept(self, listener: Listener) -> None:
-        """Accept what is waiting on a listener, at most `ACCEPT_BATCH` connections and for `ACCEPT_S`."""
+        """Accept the connections that wait on a listener, at most `ACCEPT_BATCH` and for `ACCEPT_S`."""
         if self.is_paused or listener.is_held:
             return
         now = self._loop.now()
@@ -227,9 +227,9 @@ class Acceptor:
         listener.is_polled = wanted
 
     def _take_spare(self, most: float) -> None:
-        """Hold a descriptor that a connection may have: so none is looked for before each of them is accepted.
+        """Reserve a spare descriptor for a connection, so that none has to be searched before each accept.
 
-        OSError when the next one is kept for the logs: the connection waits in the backlog.
+        OSError when the next descriptor is reserved for the logs: the connection waits in the backlog.
         """
         following = os.dup(self._poller.fileno())
         if following >= most:
@@ -238,7 +238,7 @@ class Acceptor:
         self._spare = following
 
     def _moved_to_spare(self, accepted: SocketType) -> SocketType:
-        """A connection that has got one of the descriptors that are kept: it takes the spare one instead."""
+        """Move a connection from a descriptor that is reserved for the logs to the spare one."""
         spare, self._spare = self._spare, None
         assert spare is not None
         family, kind, protocol = accepted.family, accepted.type, accepted.proto
@@ -279,7 +279,7 @@ class Acceptor:
 
 
 def _usable_descriptors() -> float:
-    """The first descriptor that no connection may have."""
+    """The first descriptor that is reserved for the logs."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
         return inf
@@ -287,7 +287,7 @@ def _usable_descriptors() -> float:
 
 
 def _set_options(of: SocketType) -> None:
-    """The options of a connection: nothing waits to be sent together, and a peer that is gone is noticed."""
+    """Set the options of a connection: no delay of small packets, and keep-alive, which detects a lost peer."""
     of.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     of.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 

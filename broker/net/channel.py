@@ -1,8 +1,8 @@
 """One accepted socket with its connection, and how responses are sent through it.
 
 Chunks in memory are sent together by `sendmsg`, a file slice by `sendfile`, and the chunks before it with MSG_MORE; at
-most about a megabyte per turn, so that one large response does not delay the other connections. What is not in the page
-cache is read by a thread before it is sent (`page_cache`).
+most about a megabyte per turn, so that one large response does not delay the other connections. Pieces that are not in
+the page cache are read by a thread before they are sent (`page_cache`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def drop_sent(out: deque[Any], chunks: Sequence[bytes | memoryview], sent: int) 
 
 
 class Channel:
-    """A socket, its connection, and what the poller was asked to watch it for."""
+    """A socket, its connection, and the events that the poller watches it for."""
 
     __slots__ = (
         "_in_cache_to",
@@ -67,12 +67,12 @@ class Channel:
         self.connection = connection
         self.interest = READ
         self.is_queued = False  # for sending
-        self.is_waiting = False  # in the rotation of the connections that have used up their share of a turn
-        self.is_reading = False  # whether a thread reads what is to be sent next
+        self.is_waiting = False  # among the connections in the reactor's rotation
+        self.is_reading = False  # whether a thread reads the next piece to be sent
         self._read_ahead = read_ahead
         self.is_heavy = True  # whether it used up its share of CPU time when it was last served; true before
-        self.busy_visits = 0  # how often it is still served in the rotation since it had too many requests in a crowd
-        self.is_suspect = False  # whether more time passed when it was last served, perhaps for another process
+        self.busy_visits = 0  # how often it is still served in the rotation: it was busy while many were ready
+        self.is_suspect = False  # whether it exceeded its share of time when last served, maybe for another process
         self._slice_sent = 0  # bytes of the file slice at the head of `out` that were sent
         self._in_cache_to = 0  # the end, in the file, of the piece of the slice that may be sent now
 

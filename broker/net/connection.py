@@ -1,8 +1,9 @@
 """One client's connection, without its socket: cuts the received bytes into frames and dispatches them in order.
 
-The transport asks `space()` where to read to (None: its own shared buffer), passes what it has read to `receive` or
-`filled`, and sends the chunks in `out`. A connection owns memory only while it holds a partial frame or bytes that
-wait behind a request that waits. A frame is valid only while it is dispatched: a handler copies what it keeps.
+The transport asks `space()` where to read to (None: its own shared buffer), passes the bytes that it has read to
+`receive` or `filled`, and sends the chunks in `out`. A connection owns memory only while it holds a partial frame or
+bytes that wait behind a request that waits. A frame is valid only while it is dispatched: a handler copies what it
+keeps.
 
 Invariants: requests are handled one at a time and in order (one that waits holds back the following frames, as
 Kafka's mute does); a frame's buffer grows with the bytes that arrive, never with the announced size; the requests of
@@ -41,22 +42,22 @@ _SIZE = Struct(">i")
 
 
 class Authenticator(Protocol):
-    """What decides about the requests of a connection: of `broker.security`, which the dispatcher asks."""
+    """Decides which requests of a connection are served (in `broker.security`); the dispatcher calls it."""
 
     def versions_answered(self) -> None:
         """ApiVersions was answered."""
 
 
 class Waiting(Protocol):
-    """What the dispatched request waits for: a coroutine of its handler, or the end of a throttle time."""
+    """The wait of the dispatched request: for a coroutine of its handler, or the end of a throttle time."""
 
     has_paused: bool
-    """Whether it was long, and so is its response."""
+    """Whether the request was long, and so is its response."""
     send_before_close: bool
     """Whether a broker that stops sends the response before it closes the connection."""
 
     def cancel(self) -> None:
-        """Release what the request waits for: the client has disconnected."""
+        """End the wait: the client has disconnected."""
 
 
 class Connection:
@@ -142,10 +143,10 @@ class Connection:
         self._frame_end = 0  # in the buffer; 0 while the size is not known
         self._reserved = 0
         self._is_admitted = True  # whether the frame that has begun fits into queued.max.request.bytes
-        self.delayed: Waiting | None = None  # that the dispatched request waits for
+        self.delayed: Waiting | None = None  # the wait of the dispatched request
 
     def refuse(self, error: ProtocolError) -> None:
-        """Close the connection, outside of `dispatch`, because of what its peer has sent."""
+        """Close the connection, outside of `dispatch`, because its peer has sent something invalid."""
         self.is_closing = True
         if self.on_refused is not None:
             self.on_refused(self, error)
@@ -156,7 +157,7 @@ class Connection:
 
     @property
     def principal(self) -> KafkaPrincipal:
-        """Who the peer is."""
+        """The principal of the peer."""
         return self._principal
 
     @principal.setter
@@ -166,7 +167,7 @@ class Connection:
         """By operation, topics that the authorizer is known to allow; it belongs to `broker.apis.access`."""
 
     def authenticated(self) -> None:
-        """The client has shown who it is, as far as it has to."""
+        """The client has authenticated, as far as its listener requires."""
         called, self.on_authenticated = self.on_authenticated, None
         if called is not None:
             called(self)
@@ -273,7 +274,7 @@ class Connection:
         self.on_output(self)
 
     def close(self) -> None:
-        """Release everything: the socket is closed or about to be. Calls `on_close`; a second call does nothing."""
+        """Free everything: the socket is closed or about to be. Calls `on_close`; a second call does nothing."""
         if self.is_closed:
             return
         self.is_closed = self.is_closing = True

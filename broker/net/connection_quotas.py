@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Rate:
-    """A number of events per second, as a bucket that holds what a window allows (Kafka measures over a window too)."""
+    """Limits events per second with a bucket that holds the events of a window (Kafka measures over a window too)."""
 
     __slots__ = ("_at", "_available", "_capacity", "_limit")
 
@@ -35,7 +35,7 @@ class _Rate:
         return self._limit != UNLIMITED
 
     def set_limit(self, limit: int, window_s: float, now: float) -> None:
-        """Allow `limit` events per second, and at once those of `window_s` seconds."""
+        """Allow `limit` events per second, and those of `window_s` seconds at once."""
         if limit == self._limit:
             return
         self._limit = limit
@@ -59,7 +59,7 @@ class _Rate:
 
 
 class ConnectionQuotas:
-    """Counts connections, and says what the limits allow."""
+    """Counts connections and checks them against the limits."""
 
     def __init__(self, limits: Limits, now: float) -> None:
         self._of_listener: Counter[str] = Counter()
@@ -132,7 +132,7 @@ class ConnectionQuotas:
         return self._total > self._limits.max_connections
 
     def closed(self, listener: str, host: str) -> None:
-        """Count a connection no longer."""
+        """Stop counting a connection."""
         self._total -= 1
         self._of_listener[listener] -= 1
         self._of_ip[host] -= 1

@@ -17,4 +17,4 @@ class EncodedResponse(Message):
 
     chunks: list[Chunk]
     throttle_time_ms: int
-    """What the response tells its client, if that was known when it was encoded."""
+    """The throttle time in the response, if it was known when the response was encoded."""

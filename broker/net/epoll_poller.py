@@ -32,7 +32,7 @@ class EpollPoller:
         self._targets[fd] = target
 
     def modify(self, fd: int, interest: int, target: object) -> None:
-        """Change what a descriptor is watched for."""
+        """Change the events that a descriptor is watched for."""
         self._epoll.modify(fd, _EPOLL_OF[interest])
         self._targets[fd] = target
 
@@ -44,7 +44,7 @@ class EpollPoller:
         self._epoll.unregister(fd)
 
     def poll(self, timeout_s: float) -> list[tuple[object, int]]:
-        """What is ready."""
+        """The ready (target, events) pairs."""
         targets = self._targets
         return [(targets[fd], _READY_OF.get(mask) or _ready_of(mask)) for fd, mask in self._epoll.poll(timeout_s)]
 

@@ -56,7 +56,7 @@ class FrameBuffers:
         self._admit_waiting()
 
     def leave(self, reader: Reader) -> None:
-        """`reader` does not wait any longer: its connection is closed, or its frame is complete."""
+        """Remove a `reader` that waits: its connection is closed, or its frame is complete."""
         self._waiting.remove(reader)
         self._admit_waiting()
 

@@ -1,7 +1,7 @@
 """A connection of HTTP/1.1 with a client, over a stream of trio: events of h11 in, events out.
 
-The control channel of tests and the metrics listener are served with it. What a request may be is decided by its users;
-h11 bounds the head of a request.
+The control channel of tests and the metrics listener are served with it. Its users decide which requests are valid; h11
+bounds the head of a request.
 """
 
 from __future__ import annotations

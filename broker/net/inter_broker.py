@@ -1,9 +1,9 @@
 """The connections of this broker to the other nodes of the cluster: one client for each node and purpose.
 
 Purposes have connections of their own, so that a fetch that waits for records does not delay anything else. The address
-of a node is asked for with every request, so a node that was registered with another one is found there.
+of a node is looked up with every request, so a node that was registered with another address is found there.
 
-Invariant: a client is good for as long as this broker runs. Only its connections end, also when its node is not
+Invariant: a client can be used as long as this broker runs. Only its connections end, also when its node is not
 registered any longer: fetchers and others keep clients, and the node may come back under the same id.
 """
 
@@ -33,7 +33,7 @@ class InterBroker:
         software_version: str = "unknown",
         login: Callable[[], Login] | None = None,
     ) -> None:
-        """`endpoint` gives host and port of a node's inter-broker listener, None while the node has none.
+        """`endpoint` returns host and port of a node's inter-broker listener, None while the node has none.
 
         `login` makes the log-in of each connection; None: they need none.
         """
@@ -61,9 +61,9 @@ class InterBroker:
         return client
 
     def registration_changed(self, node_id: int) -> None:
-        """Close the connections to where a node was, if it is registered elsewhere now or no longer.
+        """Close the connections to a node's former address, if it is registered with another one now, or no longer.
 
-        Its clients stay: those who hold one reach the node again once it is registered again.
+        Its clients stay, and reach the node again once it is registered again.
         """
         address = self._endpoint(node_id)
         for (client_of, _), client in self._clients.items():
@@ -71,6 +71,6 @@ class InterBroker:
                 client.disconnect_unless(address)
 
     def close(self) -> None:
-        """Close all clients: what waits fails with NETWORK_EXCEPTION."""
+        """Close all clients: requests that wait fail with NETWORK_EXCEPTION."""
         for client in list(self._clients.values()):
             client.close()

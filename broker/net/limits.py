@@ -17,7 +17,7 @@ class ListenerLimits(NamedTuple):
 
 
 class Limits:
-    """What connections may use; the defaults are those of the keys."""
+    """The limits of connections; the defaults are the keys' defaults."""
 
     __slots__ = (
         "authentication_s",

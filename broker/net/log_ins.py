@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class LogIns:
-    """Counts since the start: of SASL, and of the handshakes where a certificate says who a client is."""
+    """Counts since the start: of SASL, and of handshakes in which clients authenticate with a certificate."""
 
     successful_authentications: int = 0
     failed_authentications: int = 0
@@ -15,4 +15,4 @@ class LogIns:
     successful_reauthentications: int = 0
     failed_reauthentications: int = 0
     expired_connections_killed: int = 0
-    """Connections whose client asked for something after the end of its session."""
+    """Connections whose client sent another request after the end of its session."""

@@ -45,7 +45,7 @@ RECONNECT_BACKOFF_S: Final = 0.05
 """Kafka's reconnect.backoff.ms between nodes."""
 BUFFER_BYTES: Final = 16 * 1024
 GROWTH_BYTES: Final = 4 * 1024 * 1024
-"""A response's buffer grows by so much at most before its bytes have arrived."""
+"""The most bytes by which a response's buffer grows before they have arrived."""
 MAX_FRAME_BYTES: Final = 256 * 1024 * 1024
 MAX_CORRELATION_ID: Final = 2**31 - 1
 SOFTWARE_NAME: Final = "barnabas"
@@ -71,7 +71,7 @@ class _Request:
 
 
 class NetworkClient:
-    """Sends requests to one node, wherever `address` says that it is."""
+    """Sends requests to one node, at its current `address`."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class NetworkClient:
         max_frame_bytes: int = MAX_FRAME_BYTES,
         login: Callable[[], Login] | None = None,
     ) -> None:
-        """`address` gives host and port, None while they are unknown; another one makes a new connection.
+        """`address` returns host and port, None while they are unknown; a different result makes a new connection.
 
         `login` makes the log-in of each connection; None: they need none.
         """
@@ -141,7 +141,7 @@ class NetworkClient:
             self.disconnect()
 
     def close(self) -> None:
-        """Close for good: everything fails with NETWORK_EXCEPTION, also what is sent later."""
+        """Close for good: all requests fail with NETWORK_EXCEPTION, also later ones."""
         self._is_closed = True
         self._lost("this node closes its connections")
         self._fail_waiting("this node closes its connections")
@@ -149,7 +149,7 @@ class NetworkClient:
     # -- progress
 
     def _wake_at(self, when: float) -> None:
-        """Go on at a time, never within the call of a user."""
+        """Call `_go_on` at a time, never within the call of a user."""
         wake = self._wake
         if wake is not None and wake.callback is not None and wake.deadline <= when:
             return
@@ -158,7 +158,7 @@ class NetworkClient:
         self._wake = self._loop.timers.at(when, self._go_on)
 
     def _go_on(self) -> None:
-        """Connect, or send the next request, whatever is due."""
+        """Connect, or send the next request."""
         while self._waiting and self._waiting[0].then is None:
             self._waiting.popleft()
         if not self._waiting or self._in_flight is not None:
@@ -240,7 +240,7 @@ class NetworkClient:
             self._begin_with(ask, HANDSHAKE_VERSION, lambda answer: self._agreed(login, answer))
 
     def _begin_with(self, message: Message, version: int, then: Then) -> None:
-        """Send what comes before the requests."""
+        """Send a message that comes before the requests."""
         self._negotiation = _Request(message, then, None)
         self._transmit(self._negotiation, version)
 
@@ -311,7 +311,7 @@ class NetworkClient:
         return memoryview(buffer)[received:]
 
     def filled(self, count: int) -> None:
-        """Handle the response when it is complete. What a peer sends unasked closes the connection."""
+        """Handle the response when it is complete. Bytes that answer no request close the connection."""
         self._received += count
         while self._received >= SIZE.size and self._transport is not None:
             (size,) = SIZE.unpack_from(self._buffer)
@@ -358,7 +358,7 @@ class NetworkClient:
         self._failed(f"it does not speak the protocol: {error}")
 
     def ended(self, error: OSError | None) -> None:
-        """The connection is lost, or could not be opened: then everything that waits fails."""
+        """The connection is lost, or could not be opened: then all requests that wait fail."""
         reason = str(error.strerror or error) if error is not None else "the connection was closed"
         self._transport = None
         self._failed(reason)

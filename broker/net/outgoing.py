@@ -1,9 +1,9 @@
 """Connections that this broker opens to other nodes: sockets of the reactor, without a task or a thread for each.
 
-`Outgoing.connect` starts to connect and returns at once; the `Peer` is told when the connection is open, what has been
-received, and once when it has ended. A call that would block waits for the reactor's poller. Names are looked up in a
-thread, addresses are not looked up. What a peer sends in one turn is bounded, as it is for clients. `outgoing_tls` does
-the same with TLS.
+`Outgoing.connect` starts to connect and returns at once; the `Peer` is called when the connection is open, when bytes
+have been received, and once when it has ended. A call that would block waits for the reactor's poller. Names are looked
+up in a thread, addresses are not looked up. The bytes received from a peer in one turn are bounded, as they are for
+clients. `outgoing_tls` does the same with TLS.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ MAX_CHUNKS = 64
 
 
 class Peer(Protocol):
-    """Whoever uses a connection."""
+    """The user of a connection."""
 
     def opened(self) -> None:
-        """The connection is open: what is sent from now on reaches the other node."""
+        """The connection is open: `Transport.send` may be called."""
 
     def space(self) -> memoryview:
         """Where the next bytes are received to; not empty."""
 
     def filled(self, count: int) -> None:
-        """So many bytes of `space` have been received."""
+        """`count` bytes have been received into `space`."""
 
     def ended(self, error: OSError | None) -> None:
         """The connection could not be opened, or has ended; never called after `Transport.close`."""
@@ -107,7 +107,7 @@ class Outgoing:
         self._open.discard(closed)
 
     def close(self) -> None:
-        """Close all connections; their users are not told."""
+        """Close all connections, without calling their users."""
         for opened in list(self._open):
             opened.close()
 
@@ -151,9 +151,9 @@ class OutgoingSocket:
         self._poller.register(made.fileno(), WRITE, self._ready)
 
     def _ready(self) -> None:
-        """The poller's event: go on with whatever is possible."""
+        """Handle the poller's event: connect, receive or send."""
         if self._socket is None:
-            return  # an event of before
+            return  # an event from before the socket was closed
         try:
             if not self._is_open and not self._finish_connect(self._socket):
                 return
@@ -168,7 +168,7 @@ class OutgoingSocket:
         self._watch()
 
     def _finish_connect(self, connecting: socket.socket) -> bool:
-        """The system has connected, or failed to: whether the connection is open and still wanted."""
+        """Handle the result of connecting: whether the connection is open and still wanted."""
         self._check_connected(connecting)
         return self._tell_opened()
 
@@ -182,7 +182,7 @@ class OutgoingSocket:
             raise OSError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 
     def _tell_opened(self) -> bool:
-        """Tell the user that the connection is open; whether it still is."""
+        """Call the user's `opened`; whether the connection is still open after that."""
         self._is_open = True
         peer = self._peer
         assert peer is not None
@@ -203,7 +203,7 @@ class OutgoingSocket:
     def send(self, chunks: Sequence[bytes | memoryview]) -> None:
         """Send chunks (`Transport`)."""
         if self._socket is None:
-            return  # its user learns that it has ended
+            return  # its user is called when it has ended
         was_empty = not self._out
         self._out.extend(chunks)
         if was_empty:
@@ -217,7 +217,7 @@ class OutgoingSocket:
 
     @property
     def _has_output(self) -> bool:
-        """Whether something waits to be sent."""
+        """Whether there are bytes that wait to be sent."""
         return bool(self._out)
 
     def _flush(self) -> None:
@@ -227,7 +227,7 @@ class OutgoingSocket:
             drop_sent(out, chunks, self._socket.sendmsg(chunks))
 
     def _watch(self) -> None:
-        """Have the poller watch for what is needed now."""
+        """Have the poller watch for the events that are needed now."""
         if self._socket is None or not self._is_open:
             return
         interest = READ | WRITE if self._has_output else READ
@@ -244,7 +244,7 @@ class OutgoingSocket:
         self.fail(error)
 
     def fail(self, error: OSError) -> None:
-        """End the connection and tell its user."""
+        """End the connection and call its user."""
         peer = self._peer
         self.close()
         if peer is not None:

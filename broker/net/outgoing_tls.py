@@ -22,7 +22,7 @@ PIECE_BYTES: Final = 64 * 1024
 
 
 class ClientIdentity(Protocol):
-    """How this node speaks TLS to others, as of now."""
+    """The current TLS settings of this node towards other nodes."""
 
     @property
     def client_context(self) -> ssl.SSLContext:
@@ -111,7 +111,7 @@ class OutgoingTls(OutgoingSocket):
 
 
 def tls_connect(outgoing: Outgoing, identity: ClientIdentity) -> Connect:
-    """What starts to connect with TLS (`outgoing.Connect`)."""
+    """Return a function that starts to connect with TLS (`outgoing.Connect`)."""
     scratch = memoryview(bytearray(CIPHER_BYTES))
 
     def connect(host: str, port: int, peer: Peer) -> Transport:

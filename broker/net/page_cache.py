@@ -1,9 +1,10 @@
 """Sending from files that are not in the page cache, without waiting for the disk in the event loop.
 
-`sendfile` reads what is missing from the disk, and everybody waits for it. So before a piece of a file is sent, it is
-asked whether it is in the page cache. If not, a thread reads it first, and the connection's output waits; the other
-connections are served meanwhile. A piece that was read is sent without another question, so every piece makes progress.
-Where the system or the file system cannot answer (RWF_NOWAIT: Linux 4.14), pieces are sent as they are.
+`sendfile` reads missing pages from the disk, which blocks the event loop. So before a piece of a file is sent, the
+system is asked whether the piece is in the page cache. If not, a thread reads it first, and the connection's output
+waits; the other connections are served meanwhile. A piece that was read is sent without another question, so every
+piece makes progress. Where the system or the file system cannot answer (RWF_NOWAIT: Linux 4.14), pieces are sent as
+they are.
 
 Measured with 2 GB that one consumer reads from a cold log: without this `sendfile` blocked the loop for up to 63 ms,
 with it 1 ms; reads from the page cache cost the same.
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 MAX_READS = 8
 """How many pieces are read at a time; further ones wait."""
 STEP_BYTES = 256 * 1024
-"""One byte of each step is asked for, the last: the system reads ahead in similar steps, and evicts whole ranges."""
+"""The last byte of each step is checked: the system reads ahead in similar steps, and evicts whole ranges."""
 NEXT_BYTES = 2 * 1024 * 1024
-"""How much behind a piece the disk is asked to read while it is sent."""
+"""The bytes after a piece that the system is asked to read while the piece is sent."""
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", None)
 _BYTE = [bytearray(1)]
@@ -50,7 +51,7 @@ def is_cached(fd: int, offset: int, end: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        return True  # the file system cannot say, or the disk fails, which sendfile will say
+        return True  # the file system cannot tell, or the disk fails: sendfile then raises the error
     return True
 
 

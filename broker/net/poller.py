@@ -1,7 +1,7 @@
-"""What polls sockets: the interface, and its constants.
+"""The interface of pollers of sockets, and its constants.
 
 A poller returns (target, ready) pairs, where the target is the object registered with the descriptor. With kqueue there
-may be two pairs of one target, and what was served for the first may have closed its connection.
+may be two pairs of one target, and serving the first may have closed its connection.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Protocol
 READ = 1
 WRITE = 2
 CLOSED = 4
-"""The connection is reset or closed in both directions: whatever is sent is lost. Reported whatever the interest."""
+"""The connection is reset or closed in both directions: all bytes sent are lost. Reported with any interest."""
 
 
 class Poller(Protocol):
@@ -24,13 +24,13 @@ class Poller(Protocol):
         """Watch a descriptor."""
 
     def modify(self, fd: int, interest: int, target: object) -> None:
-        """Change what a descriptor is watched for; with the interest 0, only for CLOSED."""
+        """Change the events that a descriptor is watched for; with the interest 0, only CLOSED."""
 
     def unregister(self, fd: int) -> None:
         """Stop watching a descriptor."""
 
     def poll(self, timeout_s: float) -> list[tuple[object, int]]:
-        """What is ready, after waiting up to `timeout_s` seconds; READ includes errors and hang-ups."""
+        """The ready pairs, after waiting up to `timeout_s` seconds; READ includes errors and hang-ups."""
 
     def close(self) -> None:
         """Release all resources."""

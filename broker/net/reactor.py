@@ -1,16 +1,16 @@
 """The reactor: one trio task that owns every socket of the broker.
 
 The task waits (through trio) until the poller's descriptor is readable, then serves everything that is ready without
-awaiting: it reads into one shared buffer, passes the bytes to the connection, and at the end of the turn sends what
-was produced. That gives about twice the requests per second of a task per connection, and no checkpoint per request.
-While there is traffic the task polls for the next event itself for up to a millisecond, since a round through trio's
+awaiting: it reads into one shared buffer, passes the bytes to the connection, and at the end of the turn sends the
+output. That gives about twice the requests per second of a task per connection, and no checkpoint per request. While
+there is traffic the task polls for the next event itself for up to a millisecond, since a round through trio's
 scheduler costs more than most requests. Connections are isolated: an exception closes only the connection it came from.
 
-A turn is bounded by time, and one request more. What is left is served in the next turns, before the poller is asked
-again. A connection that has used up its share (`SHARE_S`, less in a crowd) goes on in a rotation with the others of its
-kind: after the responses to the connections that have not were sent, one connection at least in each turn, and the
-poller is asked again between the rotation and other tasks. So pipelined and expensive requests delay those who send
-them, and a request of anybody else waits for one piece of such work.
+A turn is bounded by time, and one request more. The remaining events are served in the next turns, before the next
+poll. A connection that has used up its share (`SHARE_S`, less when many connections are ready) is served in a rotation
+with others like it: after the responses to all other connections were sent, at least one connection in each turn; and
+the reactor polls again between the rotation and other tasks. So pipelined and expensive requests delay their senders,
+and a request of any other client waits for one piece of such work.
 
 Why not a task of trio per connection: on 2 cores, with 50 connections that send requests with one small message, tasks
 serve 23,000 to 39,000 requests a second, the reactor 52,000 to 61,000.
@@ -56,12 +56,12 @@ SCRATCH_BYTES = 256 * 1024
 LINGER_S = 0.001
 """How long the reactor polls for the next event before it lets trio run other tasks, seconds."""
 TURN_S = 0.001
-"""How long requests are handled in a turn, seconds; then what they have produced is sent."""
+"""How long requests are handled in a turn, seconds; then their output is sent."""
 FEW = 4
-"""Of more connections that are ready, each has so many parts of `SHARE_S`: with 50, those that send more than a request
-or two at a time go on in the rotation, and the others do not wait for them."""
+"""When more connections are ready, they divide this number of `SHARE_S` equally: with 50, connections that send more
+than a request or two at a time go on in the rotation, and the others do not wait for them."""
 BUSY_VISITS = 4
-"""How often a connection is served in the rotation after it had more requests in a crowd than its share."""
+"""How often a connection is served in the rotation after it exceeded its share while many were ready."""
 ROTATION_S = 0.0005
 """How long the rotation is served after that in a turn, seconds, and one request more."""
 SEND_S = 0.0005
@@ -85,9 +85,9 @@ class Reactor:
         disk: DiskExecutor | None = None,
         cpu_time: Callable[[], float] = time.thread_time,
     ) -> None:
-        """`dispatch` serves one request frame of a connection; `disk` reads what is to be sent and is not in memory.
+        """`dispatch` serves one request frame of a connection; `disk` reads pieces to be sent that are not in memory.
 
-        `cpu_time` is what the thread has used, seconds.
+        `cpu_time` returns the CPU time of the thread, seconds.
         """
         self._cpu_time = cpu_time
         self._loop = loop
@@ -108,7 +108,7 @@ class Reactor:
         self._to_flush: deque[Channel] = deque()
         self._rotation: deque[Channel] = deque()
         self._unserved: list[tuple[object, int]] = []  # events that the last turn had no time for
-        self._ready = 0  # how many connections the poller has told of
+        self._ready = 0  # how many connections the poller has reported
         self._is_crowded = False  # whether more than `FEW` connections are ready
         self._share_s = SHARE_S  # how long the requests of a connection are served in this turn
         self._in_turn = False
@@ -126,11 +126,11 @@ class Reactor:
 
     @property
     def poller(self) -> Poller:
-        """What watches the sockets; `Outgoing` adds its own."""
+        """The poller of the sockets; `Outgoing` adds its own."""
         return self._poller
 
     def set_limits(self, limits: Limits) -> None:
-        """Replace the limits of connections; those that are open stay open. The others are of the start."""
+        """Replace the limits of connections; open ones stay open. All other limits are fixed at the start."""
         self._limits = limits
         self._quotas.set_limits(limits, self._loop.now())
         self._unauthenticated.set_limits(limits)
@@ -182,14 +182,14 @@ class Reactor:
         self._sleep = None
 
     def _wake(self) -> None:
-        """End the wait of `run`: there is work that the poller does not know of."""
+        """End the wait of `run`: there is work that the poller does not report."""
         if self._sleep is not None:
             self._sleep.cancel()
 
     def turn(self, linger_s: float = 0.0, *, rotates: bool = True) -> bool:
-        """Serve what is ready, for `TURN_S` and one request more, then the rotation; False if nothing was ready.
+        """Serve ready sockets, for `TURN_S` and one request more, then the rotation; False if nothing was ready.
 
-        `linger_s` is how long to wait until something is, seconds. `rotates` tells whether the rotation is served.
+        `linger_s` is how long to wait for a ready socket, seconds. `rotates`: whether the rotation is served.
         """
         events = self._unserved
         if events:
@@ -263,8 +263,8 @@ class Reactor:
     def _serve_rotation(self) -> None:
         """Serve the channels in the rotation for `ROTATION_S`, each once at most and one at least.
 
-        Those whose clients have not authenticated are always in it: handshakes of TLS and large tokens cost more than
-        most requests, and come from whoever likes to connect.
+        Connections that have not authenticated are always in it: handshakes of TLS and large tokens cost more than most
+        requests, and any host can send them.
         """
         clock = self._loop.now
         now = clock()
@@ -297,7 +297,7 @@ class Reactor:
         channel.is_suspect = channel.is_heavy = self._cpu_time() - before >= EXPENSIVE_S
 
     def send_outside_turn(self) -> None:
-        """Send what was produced outside of a turn."""
+        """Send the output produced outside of a turn."""
         if self._in_turn:
             return
         self._in_turn = True
@@ -362,7 +362,7 @@ class Reactor:
         self.acceptor.release_held()
 
     def _close_later(self, accepted: SocketType, wait_s: float) -> None:
-        """Close a connection of an address that connects too fast, in so many seconds."""
+        """Close a connection of an address that connects too fast, in `wait_s` seconds."""
         if self._refused is None:
             from barnabas.broker.net.refused_sockets import RefusedSockets
 
@@ -398,10 +398,10 @@ class Reactor:
 
     def _read(self, channel: Channel, now: float) -> None:
         """Read and handle requests. The end of the stream is read behind the last one, as in Kafka: a peer that has
-        closed its side only is answered; a request that waits is given up unless it has taken effect."""
+        closed only its side gets its responses; a request that waits is cancelled unless it has taken effect."""
         connection = channel.connection
         if not connection.wants_data:
-            return  # an event of before
+            return  # an event from before it stopped reading
         budget = TURN_BYTES
         try:
             while budget > 0:
@@ -440,7 +440,7 @@ class Reactor:
         self._close(channel)
 
     def _on_refused(self, connection: Connection, error: ProtocolError) -> None:
-        """A connection is to be closed because of what its peer has sent."""
+        """Close a connection because its peer has sent something invalid."""
         channel = self._channels.get(connection)
         if channel is not None:
             self._refuse(channel, error)
@@ -497,7 +497,7 @@ class Reactor:
                     break
 
     def _settle(self, channel: Channel) -> None:
-        """Have the poller watch the channel for what it needs now; close the channel if it is finished."""
+        """Have the poller watch the channel for the events it needs now; close the channel if it is finished."""
         connection = channel.connection
         if connection.wants_data:
             interest = READ

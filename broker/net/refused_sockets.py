@@ -1,4 +1,4 @@
-"""Accepted sockets that are closed without being served, but not at once: whoever connects again too fast waits.
+"""Accepted sockets that are closed without being served, after a delay: it slows clients that reconnect too fast.
 
 They are neither read nor written. There are never more than `MOST`: further ones are closed at once.
 """
@@ -31,7 +31,7 @@ class RefusedSockets:
         return len(self._sockets)
 
     def close_later(self, accepted: socket.SocketType, wait_s: float) -> None:
-        """Close a socket in so many seconds."""
+        """Close a socket in `wait_s` seconds."""
         if len(self._sockets) >= MOST:
             accepted.close()
             return

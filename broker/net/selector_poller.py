@@ -34,7 +34,7 @@ class SelectorPoller:
         self._selector.register(fd, _SELECT_OF[interest], target)
 
     def modify(self, fd: int, interest: int, target: object) -> None:
-        """Change what a descriptor is watched for."""
+        """Change the events that a descriptor is watched for."""
         if not interest:
             self.unregister(fd)
             self._silent.add(fd)
@@ -54,7 +54,7 @@ class SelectorPoller:
             self._selector.unregister(fd)
 
     def poll(self, timeout_s: float) -> list[tuple[object, int]]:
-        """What is ready."""
+        """The ready (target, events) pairs."""
         return [
             (
                 key.data,

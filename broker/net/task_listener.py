@@ -1,7 +1,7 @@
-"""Connections that a task of trio serves each, beside the reactor: those of the two HTTP servers, and of cassettes.
+"""Connections that are each served by a task of trio, beside the reactor: of the two HTTP servers, and of cassettes.
 
-There are at most so many at a time; further ones wait in the system's queue. So they do while no descriptor is left,
-which is said in the log. What goes wrong in one connection concerns no other.
+Their number is limited; further ones wait in the system's queue, also while no descriptor is left, which is logged. An
+error in one connection does not affect the others.
 """
 
 from __future__ import annotations

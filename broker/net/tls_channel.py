@@ -1,12 +1,12 @@
-"""A channel with TLS: what the reactor reads is decrypted, what a connection sends is encrypted.
+"""A channel with TLS: received bytes are decrypted, sent bytes are encrypted.
 
 Pieces of `PIECE_BYTES` are encrypted when the socket takes them, so that a slow reader costs one piece. File slices are
-read into memory for that, after the same question to the page cache as without TLS (`page_cache`). While encrypted
-bytes wait for the socket, an empty chunk at the head of `out` stands for them.
+read into memory for that, after the same check of the page cache as without TLS (`page_cache`). While encrypted bytes
+wait for the socket, an empty chunk at the head of `out` stands for them.
 
 A handshake costs about a millisecond of CPU (RSA, 2,048 bits), more than most requests: a channel is served in the
-reactor's rotation until its handshake is done, one of them at least in a turn, so a flood of handshakes delays those
-who begin one, and others by about a turn. `unauthenticated` ends those that are not done in time.
+reactor's rotation until its handshake is done, one of them at least in a turn, so a flood of handshakes delays new
+handshakes, and other connections by about a turn. `unauthenticated` closes connections whose handshake takes too long.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _MARK: Final = b""
 
 
 class Identity(Protocol):
-    """What decides how a listener speaks TLS, as of now: new connections use what has been changed."""
+    """The current TLS settings of a listener: new connections use changed ones."""
 
     @property
     def context(self) -> ssl.SSLContext:
         """Certificates, versions and cipher suites."""
 
     def principal(self, certificate: bytes | None) -> KafkaPrincipal:
-        """Who a client is, by its certificate (DER), if it has sent one. PermissionError if it may not connect."""
+        """The principal for a client's certificate (DER), None: it sent none. PermissionError if it may not connect."""
 
 
 class TlsListener:
@@ -73,7 +73,7 @@ class TlsListener:
 
 
 class IncomingTls:
-    """What the reactor uses in place of the socket of an accepted connection."""
+    """Replaces the socket of an accepted connection for the reactor."""
 
     __slots__ = ("_connection", "_has_begun", "_listener", "_scratch", "_socket", "stream")
 
@@ -110,7 +110,7 @@ class IncomingTls:
             self._authenticate()
 
     def _look_at_first_byte(self) -> None:
-        """An OSError for a client that sends no handshake; who sends nothing, as health checks do, is not logged."""
+        """Raise an OSError for a client that sends no handshake; it is logged unless the client sends nothing."""
         first = self._socket.recv(1, socket.MSG_PEEK)
         if not first:
             raise ConnectionResetError(errno.ECONNRESET, "the peer has sent nothing")
@@ -162,7 +162,7 @@ class TlsChannel(Channel):
         """`plain_scratch` holds the bytes to encrypt during a call; it is shared."""
         self._stream = incoming.stream
         self._is_heavy = True
-        super().__init__(incoming, connection, read_ahead)  # type: ignore[arg-type]  # what is used of a socket
+        super().__init__(incoming, connection, read_ahead)  # type: ignore[arg-type]  # has the used methods of a socket
         self._plain = plain_scratch
         self._rotate = rotate
         self._has_mark = False
@@ -199,7 +199,7 @@ class TlsChannel(Channel):
         return total
 
     def _seal_some(self) -> int:
-        """Encrypt the next piece of `out`: short chunks and what follows them together."""
+        """Encrypt the next piece of `out`: short chunks together with the following bytes."""
         connection, plain = self.connection, self._plain
         out = connection.out
         filled = 0

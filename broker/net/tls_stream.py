@@ -1,4 +1,4 @@
-"""TLS over one non-blocking socket, without waiting: what has arrived is decrypted, what is encrypted waits to be sent.
+"""TLS over one non-blocking socket, without waiting: it decrypts received bytes, and encrypted ones wait to be sent.
 
 The records pass through memory (`ssl.MemoryBIO`), not through OpenSSL's own use of the socket. Measured on one core of
 a 2-core machine with AES-256-GCM: OpenSSL on the socket 0.70 s of CPU per GB received (it makes two system calls per
@@ -23,14 +23,14 @@ FILLS: Final = 8
 SUSPECT_BYTES: Final = 1024
 """Encrypted bytes that are received at a time before there was data, and after a change of keys until there is some."""
 ANSWER_BYTES: Final = 512
-"""The most that a peer may have answered, outside of requests, to what is received at a time: 18 changes of keys."""
+"""The most bytes sent in answer to one receive, outside of requests: 18 changes of keys."""
 UNREAD_BYTES: Final = 256 * 1024
 """A peer that leaves more encrypted bytes than this unread may not change its keys."""
 _NOTHING: Final = memoryview(b"")
 
 
 class TlsStream:
-    """The TLS side of a socket; the handshake is done step by step by whoever owns the stream."""
+    """The TLS side of a socket; its owner calls `handshake` until that is done."""
 
     __slots__ = (
         "_has_ended",
@@ -52,7 +52,7 @@ class TlsStream:
         server_side: bool,
         server_hostname: str | None = None,
     ) -> None:
-        """`server_hostname` is whom a client wants to reach; it is checked if the context checks names."""
+        """`server_hostname` is the server that a client wants to reach; it is checked if the context checks names."""
         self._socket = plain
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
@@ -60,7 +60,7 @@ class TlsStream:
         self.is_open = False
         """Whether the handshake is done."""
         self.has_unread = False
-        """Whether received bytes may be left that the poller does not know of."""
+        """Whether received bytes may be left that the poller does not report."""
         self._has_ended = False
         self._is_suspect = True  # whether there was no data yet, or none after a change of keys
         self._sealed = _NOTHING
@@ -158,22 +158,22 @@ class TlsStream:
         self._take_outgoing()
 
     def send(self) -> None:
-        """Send what is encrypted. BlockingIOError when the socket's buffer is full."""
+        """Send encrypted bytes. BlockingIOError when the socket's buffer is full."""
         while self._sealed:
             self._sealed = self._sealed[self._socket.send(self._sealed) :]
 
     def close(self) -> None:
-        """Close the socket; the peer is told first if that is possible at once."""
+        """Close the socket, after a close_notify if it can be sent at once."""
         self.tell_end()
         self._socket.close()
 
     def tell_end(self) -> None:
-        """Tell the peer that nothing follows, if that is possible at once."""
+        """Send a close_notify to the peer, if that is possible at once."""
         if self.is_open and not self._sealed:
             try:
                 self.tls.unwrap()
             except (ssl.SSLError, OSError, ValueError):
-                pass  # it has written what tells the peer, and would wait for the same of it
+                pass  # it has written the close_notify, and would wait for the peer's
             try:
                 self._send_pending()
             except OSError:

@@ -3,9 +3,9 @@
 Kafka has no limits of this kind but connections.max.idle.ms, so these keys are Barnabas' own. A connection has
 `barnabas.authentication.timeout.ms` for its TLS handshake and its log-in together. While there are
 `barnabas.unauthenticated.connections.max`, a listener on which clients authenticate accepts another one only in place
-of the oldest, and of that only once it has had `GRACE_S`: clients that all connect at once after a restart of the
-broker wait in the system's queue, and those that begin and do not go on make room. Requests of more than 64 KB that are
-being received share `barnabas.unauthenticated.requests.max.bytes`.
+of the oldest, and only if the oldest has had `GRACE_S`: clients that all connect at once after a restart of the broker
+wait in the system's queue, and connections that stop in the middle of authenticating are closed. Requests of more than
+64 KB that are being received share `barnabas.unauthenticated.requests.max.bytes`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Unauthenticated:
         self._expire()
 
     def add(self, connection: Connection) -> None:
-        """A connection was accepted, whose time begins; the oldest makes room for it if it must."""
+        """Add an accepted connection, whose time begins now; if there are too many, the oldest is closed."""
         self._since[connection] = self._loop.now()
         most = self._limits.max_unauthenticated
         if len(self._since) > most:
@@ -70,7 +70,7 @@ class Unauthenticated:
         self._since.pop(connection, None)
 
     def hold(self, now: float) -> tuple[float, str] | None:
-        """In how many seconds one more connection may be accepted, and by which limit; None if it may be now."""
+        """In how many seconds one more connection may be accepted, and because of which limit; None if now."""
         most = self._limits.max_unauthenticated
         if len(self._since) < most:
             return None
@@ -78,7 +78,7 @@ class Unauthenticated:
         return None if now >= room_at else (room_at - now, _limit(most))
 
     def _watch(self) -> None:
-        """Have one timer for the oldest connection: the others have more time."""
+        """Set one timer, for the oldest connection: the others have more time."""
         if self._timer is None and self._since:
             oldest = next(iter(self._since.values()))
             self._timer = self._loop.timers.at(oldest + self._limits.authentication_s, self._expire)

@@ -1,8 +1,8 @@
 """How many bytes of a replicated partition lie below its high watermark, for readers that wait for a number of bytes.
 
-Appends are counted when they are made and become readable later. What is told is an upper bound: an append that the
-high watermark divides counts whole, and so does what was in the log before. A reader that is woken early looks, and
-waits on.
+Appends are counted when they are made and become readable later. The count is an upper bound: an append that the high
+watermark divides counts as a whole, and so do the records that were in the log before. A reader that is woken too early
+checks, and waits again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ MAX_ENTRIES = 1000
 """Appends above the high watermark that are kept apart; later ones are joined."""
 
 UNKNOWN_SIZE = 1 << 20
-"""Counted for what was in the log above the high watermark before."""
+"""Counted for the records that were in the log above the high watermark before."""
 
 
 class CommittedBytes:
@@ -38,7 +38,7 @@ class CommittedBytes:
             self._entries.append((log_end, self.total))
 
     def below(self, high_watermark: int) -> int:
-        """The bytes below a high watermark, which never goes back, except by truncation."""
+        """The bytes below a high watermark, which never decreases, except by truncation."""
         entries = self._entries
         while entries and self._end < high_watermark:
             self._end, self._committed = entries.popleft()

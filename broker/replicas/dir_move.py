@@ -1,9 +1,9 @@
 """Copies one replica to another log directory, in steps, and puts the copy in its place (KIP-113).
 
 The copy has the batches as they are, and follows truncations, by leader epochs, and the log start. It reads up to the
-log end. When it has everything, the controller is told of its directory (KIP-858); then it takes over, within one turn:
-after a flush of the copy, whose checkpoints are written, and while everything that is durable in the current log is
-durable in the copy (L15). Flushes of the current log are held back until then, so acknowledgements wait for that.
+log end. When it has everything, its directory is reported to the controller (KIP-858); then it takes over, within one
+turn: after a flush of the copy, whose checkpoints are written, and while everything that is durable in the current log
+is durable in the copy (L15). Flushes of the current log are held back until then, so acknowledgements wait for that.
 Source: Kafka's `ReplicaAlterLogDirsThread` and `Partition.maybeReplaceCurrentWithFutureReplica`.
 """
 
@@ -66,9 +66,9 @@ class DirMove:
         self.is_running = False
         """Whether a round is in progress, which may use the files in a thread."""
         self.is_telling = False
-        """Whether the controller is being told of the directory."""
+        """Whether the directory is being reported to the controller."""
         self.not_before = 0.0
-        """When the controller may be told again."""
+        """When the directory may be reported again."""
         self.timer: Timer | None = None
         """Begins the next round."""
         self._loop = loop
@@ -92,7 +92,7 @@ class DirMove:
     # --- copying
 
     def begin(self) -> Steps[bool]:
-        """Remove the offsets of an earlier copy from the checkpoints: not so much of this one is durable."""
+        """Remove the offsets of an earlier copy from the checkpoints: less of this copy is durable."""
         stale = self.future.stale_checkpoints
         while stale:
             if not (yield from self._failures.write_checkpoint(stale[-1])):
@@ -101,7 +101,7 @@ class DirMove:
         return self.is_live()
 
     def copy(self) -> Steps[bool]:
-        """Copy for a while; whether the copy ends where the log ends. Unreadable, and what `append` raises."""
+        """Copy for a while; whether the copy ends where the log ends. Raises Unreadable, and the errors of `append`."""
         for _ in range(CHUNKS_OF_A_ROUND):
             yield from self._follow()
             if not self.is_live():
@@ -233,7 +233,7 @@ class DirMove:
         return is_done
 
     def _prepare(self) -> Steps[bool]:
-        """Have a start find the copy whole, and prefer it, once it has the name; whether that was done."""
+        """Make the copy complete on disk, and preferred by a start once it is renamed; whether that was done."""
         log, copy = self.partition.log, self.future.log
         home = self._log_dirs.dir_of(*self.key)
         if home is None or not (yield from self._retire_former(home)):
@@ -259,7 +259,7 @@ class DirMove:
         return (yield from self._work_in(former, former.sync_names))
 
     def _work_in(self, log_dir: LogDir, work: Callable[[], None]) -> Steps[bool]:
-        """Do work in another directory than the target, whose failure it is; whether the move goes on."""
+        """Do work in a directory other than the target; an error fails that directory. Whether the move goes on."""
         try:
             yield work
         except OSError as error:
@@ -275,7 +275,7 @@ class DirMove:
             copy.finish_flush(job)
 
     def _replace(self) -> bool:
-        """In one turn: copy what is left and replace the log; False if the log is not ready for that."""
+        """In one turn: copy the remaining records and replace the log; False if the log is not ready for that."""
         partition = self.partition
         log, copy = partition.log, self.future.log
         if log.is_cleaning or log.recovery_limit is not None or not self._is_compared:

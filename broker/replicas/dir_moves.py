@@ -2,8 +2,8 @@
 
 `num.replica.alter.log.dirs.threads` replicas are copied at a time, each in rounds (`dir_move`); the others wait in
 order. `replica.alter.log.dirs.io.max.bytes.per.second` limits them together. A move whose disk has no space goes on
-later; one whose target directory fails is given up. Future replicas that a start finds are copied on.
-Source: Kafka's `ReplicaManager.alterReplicaLogDirs` and `ReplicaAlterLogDirsManager`.
+later; one whose target directory fails is cancelled. Future replicas that a start finds are copied on. Source: Kafka's
+`ReplicaManager.alterReplicaLogDirs` and `ReplicaAlterLogDirsManager`.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.server.ReplicaAlterLogDirsManager")
 
 PAUSE_S: Final = 0.1
-"""Between two rounds of a move that waits for its quota, or for the controller, seconds."""
+"""The pause between two rounds of a move that waits for its quota, or for the controller, seconds."""
 RETRY_S: Final = 1.0
-"""Before a move goes on after an error, seconds."""
+"""The pause before a move goes on after an error, seconds."""
 
 TELL_AGAIN_S: Final = 10.0
-"""Before the controller is told again that a replica stays where it is, seconds."""
+"""The pause before it is reported again to the controller that a replica stays in its directory, seconds."""
 
 Assign = Callable[["Uuid", int, "Uuid", Callable[[ErrorCode], None]], None]
-"""Tells the controller that the replica of a partition (topic id, index) is in a directory."""
+"""Reports to the controller that the replica of a partition (topic id, index) is in a directory."""
 
 
 class DirMoves:
@@ -123,7 +123,7 @@ class DirMoves:
             except KafkaError as error:
                 if error.code != ErrorCode.INCONSISTENT_TOPIC_ID:
                     raise
-                is_wanted = False  # it is that of a deleted topic of the same name
+                is_wanted = False  # it belongs to a deleted topic of the same name
         self._log_dirs.deletions.schedule([self._log_dirs.futures.delete_found(key)], self._loop.now())
         if partition is not None and is_wanted:
             self._begin(partition, log_dir)
@@ -184,7 +184,7 @@ class DirMoves:
             yield from move.settle()
             return None
         if move.partition.log.is_cleaning:
-            return PAUSE_S  # what is copied before the cleaning has ended would count as clean; no other begins
+            return PAUSE_S  # records copied before the cleaning has ended would count as clean; no other begins
         if not (yield from move.begin()):
             return RETRY_S
         if not (yield from move.copy()):
@@ -269,7 +269,7 @@ class DirMoves:
         self._loop.call_after_turn(self._start_next)
 
     def _cancel(self, move: DirMove) -> None:
-        """Give a move up; its files are removed when no thread uses them."""
+        """Cancel a move; its files are removed when no thread uses them."""
         self._ended(move)
         if move.has_taken_over:
             return
@@ -298,7 +298,7 @@ class DirMoves:
         return True
 
     def _forget_former(self, move: DirMove) -> None:
-        """Remove the former directory, then what says that it does not count."""
+        """Remove the former directory, then the mark that makes a start ignore it."""
         former, log = self._log_dirs.futures.retired_from(move.key), move.future.log
         if former is None or log is not move.partition.log or move.partition.is_closed:
             return

@@ -1,10 +1,10 @@
-"""Fetch sessions (KIP-227): the broker remembers what a client reads, the client sends only changes. R20.
+"""Fetch sessions (KIP-227): the broker remembers a client's partitions, the client sends only changes. R20.
 
-A session has the client's partitions, in order, with what was last reported of each. An incremental response has only
+A session has the client's partitions, in order, with the last reported state of each. An incremental response has only
 partitions with changes; those with records move to the end, so that a busy partition does not starve the others. The
 number of sessions is limited (max.incremental.fetch.session.cache.slots): a new session may evict one that has been
-idle for two minutes, or one that is older than that and smaller. A session is that of one reader: of consumers, or of
-one follower, which says more of each partition.
+idle for two minutes, or one that is older than that and smaller. A session belongs to one reader: a consumer, or a
+follower, which sends more fields of each partition.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PartitionKey = tuple[bytes | str, int]
 
 
 class FetchPartition:
-    """One partition that a client reads, and what was last reported to it."""
+    """One partition that a client reads, and its last reported state."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -81,7 +81,7 @@ class FetchPartition:
 
 
 class FollowerPartition(FetchPartition):
-    """One partition that a follower reads, and what it says of its replica."""
+    """One partition that a follower reads, and what the follower reports about its replica."""
 
     __slots__ = ("follower_high_watermark", "follower_log_start_offset")
 
@@ -181,7 +181,7 @@ class FetchSessions:
         self._slots = slots
         self._new_id = new_id
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
-        """By id; the one that was used least recently is the first."""
+        """By id; the least recently used session is the first."""
         self._ranking = SessionRanking(self._sessions)
 
     def __len__(self) -> int:

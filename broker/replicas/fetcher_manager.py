@@ -1,8 +1,9 @@
 """Decides which fetcher follows which partition: `num.replica.fetchers` of them for each leader (R4).
 
 A partition is followed from the moment at which the metadata names another broker as its leader, until it has another
-leader or epoch, none, or is removed. A change of the epoch alone begins anew as well: a fetch carries the epoch, and
-what was sent in the old one is ignored. Source: Kafka's `AbstractFetcherManager` and `ReplicaManager.applyDelta`.
+leader or epoch, none, or is removed. A change of the epoch alone starts the fetches again as well: a fetch carries the
+epoch, and responses to the old epoch are ignored. Source: Kafka's `AbstractFetcherManager` and
+`ReplicaManager.applyDelta`.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class FetcherManager:
         image: Callable[[], ClusterImage],
         broker_epoch: Callable[[], int],
     ) -> None:
-        """`client` is `InterBroker.client`; `broker_epoch` gives the epoch of this broker's registration (KIP-903).
+        """`client` is `InterBroker.client`; `broker_epoch` returns the epoch of this broker's registration (KIP-903).
 
         Subscribes to the changes of partitions; those that are open already are followed at once.
         """

@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 
 class FlushedPartition(Protocol):
-    """What a flush policy needs of its partition."""
+    """The part of a partition that a flush policy uses."""
 
     log: Log
     is_closed: bool
     bytes_appended: int
 
     def advance_own_end(self, offset: int, bytes_appended: int) -> None:
-        """What this replica has ends at `offset`; without followers it is committed."""
+        """This replica's records end at `offset`; without followers they are committed."""
 
     def fail(self, reason: str) -> None:
         """Take the partition offline."""
 
 
 class FlushPolicy:
-    """The flush limits of one partition, and what it has written and not flushed yet."""
+    """The flush limits of one partition, and its records that are not flushed yet."""
 
     __slots__ = (
         "_bytes_in_job",
@@ -62,7 +62,7 @@ class FlushPolicy:
         self._timer: Timer | None = None
 
     def applied(self) -> None:
-        """The policy is new or has changed: what the log has already is flushed too, even if nothing is appended.
+        """The policy is new or has changed: existing records are flushed too, even if nothing is appended.
 
         A follower does not fetch before its flush: it would wait for ever.
         """
@@ -101,13 +101,13 @@ class FlushPolicy:
             partition.advance_own_end(min(job.offset, log.synced_offset), self._bytes_in_job)
 
     def hold(self) -> None:
-        """Begin no flush before `release`: what is appended meanwhile waits for its acknowledgement."""
+        """Begin no flush before `release`: records appended meanwhile wait for their acknowledgement."""
         self.is_held = True
 
     def release(self, request_flush: Callable[[FlushPolicy], None]) -> None:
         """Request flushes again, with `request_flush`: the log may be in another directory now.
 
-        One is requested at once, even if the log is flushed: what was flushed meanwhile is not acknowledged yet.
+        One is requested at once, even if the log is flushed: records flushed meanwhile are not acknowledged yet.
         """
         self.is_held = False
         self._request_flush = request_flush

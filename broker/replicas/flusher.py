@@ -2,8 +2,8 @@
 
 A log directory has one `Flusher`. Partitions request a flush of it; at the end of the loop's turn it takes every log
 that has requested one, and syncs them together in a thread. Requests that arrive meanwhile are part of the next flush,
-so an acknowledgement waits for one to two flushes, however many there are. Then the high watermarks advance, which
-releases everything that waits for them. When a partition requests a flush is its `FlushPolicy`.
+so an acknowledgement waits for one to two flushes, however many there are. Then the high watermarks advance, and the
+waits for them end. A partition's `FlushPolicy` decides when it requests a flush.
 
 A failed sync is never retried: the kernel may have dropped the pages that could not be written.
 """

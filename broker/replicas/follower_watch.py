@@ -1,12 +1,13 @@
-"""Which partitions of a follower's fetch session have something to tell, so that a fetch costs only these.
+"""Which partitions of a follower's fetch session are not idle, so that a fetch handles only these.
 
-A follower names only what has changed for it, and has every partition of its leader in one session: most are idle, with
-nothing to send and nothing to learn from its fetch but that the follower is still at the end. A watch stays with its
-session and is told by the partitions when that ends: an append, a new high watermark, another leader, ISR or log start.
-When a partition was idle, the session's last fetch was the follower's last fetch of it (R9).
+A follower names only the partitions that have changed for it, and has every partition of its leader in one session.
+Most are idle: there is nothing to send, and the fetch only shows that the follower is still at the end. A watch stays
+with its session, and the partitions notify it when they are not idle any more: after an append, a new high watermark,
+another leader, ISR or log start. When a partition was idle, the session's last fetch was the follower's last fetch of
+it (R9).
 
-Invariant: partition and watch know each other or neither does. A session that is closed or forgets a partition, and a
-partition that is closed, leave nothing of themselves at the other.
+Invariant: partition and watch refer to each other or neither does. When a session is closed or forgets a partition, or
+a partition is closed, both references are removed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PartitionKey = tuple[bytes | str, int]
 
 
 class WatchedPartition(Protocol):
-    """What is needed of a partition."""
+    """The part of a partition that a watch uses."""
 
     is_closed: bool
     leading: Leading | None
@@ -29,7 +30,7 @@ class WatchedPartition(Protocol):
 
 
 class WatchedSession(Protocol):
-    """What is needed of a fetch session."""
+    """The part of a fetch session that a watch uses."""
 
     is_closed: bool
 
@@ -51,13 +52,13 @@ class FollowerWatch:
         """Called when a partition has records or a new leader, while a fetch waits."""
 
     def watch(self, partition: WatchedPartition, key: PartitionKey) -> None:
-        """Be told when a partition changes, as long as the session is open."""
+        """Register for changes of a partition, as long as the session is open."""
         if not self._session.is_closed:
             self._watched[key] = partition
             partition.watches[self] = key
 
     def forget(self, key: PartitionKey) -> None:
-        """The session has a partition no longer."""
+        """The partition was removed from the session."""
         self.changed.pop(key, None)
         partition = self._watched.pop(key, None)
         if partition is not None:
@@ -70,7 +71,7 @@ class FollowerWatch:
         self._watched.clear()
 
     def mark(self, partition: WatchedPartition, key: PartitionKey) -> None:
-        """A partition is not idle any more; what waits goes on waiting."""
+        """A partition is not idle any more; a fetch that waits is not woken."""
         if partition.is_closed and self._watched.get(key) is partition:
             self.forget(key)
         if key not in self.changed:
@@ -87,5 +88,5 @@ class FollowerWatch:
             self.on_woken()
 
     def settle(self, key: PartitionKey) -> None:
-        """The follower knows everything of a partition: it is idle until the partition says otherwise."""
+        """The follower knows the partition's state: the partition is idle until its next change."""
         self.changed.pop(key, None)

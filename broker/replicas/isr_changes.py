@@ -1,12 +1,12 @@
 """Asks the controller for changes of ISRs (AlterPartition), for all partitions that this broker leads (R11).
 
-One request is in flight at a time; what is proposed meanwhile is part of the next one, so a proposal costs no request
-of its own when many partitions change together. A proposal stays until it is answered or the partition has moved on.
-After an error of the whole request everything is sent again: the broker epoch may have been stale (77, the broker
-registers again), or the controller was not reached. The pause before that doubles from failure to failure, and the log
-has one line for a reason that stays. A proposal that waits for the metadata is sent again as well, with a line in the
-log, when nothing has come for `ASK_AGAIN_S`: what the answer was about may never be committed. Source: Kafka 4.4
-`DefaultAlterPartitionManager`, which waits without end.
+One request is in flight at a time; proposals made meanwhile are part of the next one, so a proposal costs no request of
+its own when many partitions change together. A proposal stays until it is answered or the partition has moved on. After
+an error of the whole request everything is sent again: the broker epoch may have been stale (77, the broker registers
+again), or the controller was not reached. The pause before that doubles from failure to failure, and the log has one
+line for a reason that stays. A proposal that waits for the metadata is sent again as well, with a line in the log, when
+nothing has come for `ASK_AGAIN_S`: the change that the controller has accepted may never be committed. Source: Kafka
+4.4 `DefaultAlterPartitionManager`, which waits without end.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ ASK_AGAIN_S = 5.0
 """How long a proposal waits for metadata until it is sent again for the first time, seconds; then twice as long."""
 
 MAX_ASK_AGAIN_S = 60.0
-"""The longest time between two of them, seconds."""
+"""The longest time until it is sent again, seconds."""
 
 NAMED_PARTITIONS = 5
 """The most partitions that a line in the log names."""
 
 LOOKED_AT = 500
-"""The most waiting proposals that are looked at in a turn."""
+"""The most waiting proposals that are checked in a turn."""
 
 PARTITIONS_OF_A_REQUEST = 200
 """The most proposals of one request, so that neither it nor its answer holds up a turn."""
@@ -61,7 +61,7 @@ Send: TypeAlias = "Callable[[AlterPartitionRequest, Callable[[Any], None]], None
 
 
 class Outcome(Enum):
-    """What becomes of a proposal that was answered."""
+    """What happens to a proposal that was answered."""
 
     SETTLED = "it is over"
     AGAIN = "it is to be sent again soon"
@@ -76,7 +76,7 @@ class Proposer(Protocol):
     index: int
 
     def open_proposal(self) -> Proposal | None:
-        """The change that it wants now, if any."""
+        """The change that the partition proposes now, if any."""
 
     def answered(self, proposal: Proposal, answer: AlterPartitionResponsePartitionData) -> Outcome:
         """The controller's answer."""
@@ -94,7 +94,7 @@ class _Late:
         """The controller's last answer."""
         self.pause_s = ASK_AGAIN_S / 2
         self.due: float | None = None
-        """When it is sent again; None while it is."""
+        """When it is sent again; None while it is being sent."""
 
     @property
     def is_open(self) -> bool:
@@ -106,7 +106,7 @@ class IsrChanges:
     """The proposals of one broker that the controller has not answered."""
 
     def __init__(self, loop: Loop, node_id: int, broker_epoch: Callable[[], int], send: Send) -> None:
-        """`broker_epoch` gives the epoch of this broker's registration."""
+        """`broker_epoch` returns the epoch of this broker's registration."""
         self._loop = loop
         self._node_id = node_id
         self._broker_epoch = broker_epoch
@@ -220,7 +220,7 @@ class IsrChanges:
         self._late_timer = self._loop.timers.at(at, self._look)
 
     def _look(self) -> None:
-        """Send what has waited long enough, and forget what the metadata has overtaken."""
+        """Send the proposals that have waited long enough, and forget those that newer metadata has replaced."""
         self._late_timer = None
         now = self._loop.now()
         again: list[_Late] = []
@@ -240,7 +240,7 @@ class IsrChanges:
             self._look_later(max(min(dues), now))
 
     def _say(self, again: list[_Late]) -> None:
-        """An operator should know: nothing is wrong with a controller whose answer arrives before the metadata."""
+        """Warn the operator; an answer that only arrives a little before its metadata is normal."""
         names = [f"{late.partition.topic}-{late.partition.index} ({late.code.name})" for late in again]
         more = f" and {len(names) - NAMED_PARTITIONS} more" if len(names) > NAMED_PARTITIONS else ""
         logger.warning(

@@ -1,7 +1,7 @@
-"""What the leader of a partition knows of its followers, and what follows from it: ISR and high watermark (R6-R11).
+"""What the leader of a partition knows of its followers, and the resulting ISR and high watermark (R6-R11).
 
-Pure: the time and what the metadata says of brokers are arguments. Offsets of followers come from their fetches only: a
-fetch at an offset says that the follower has everything below it (R4). Source: Kafka 4.4 `Partition`, `Replica`.
+Pure: the time and the metadata of brokers are arguments. Offsets of followers come from their fetches only: a fetch at
+an offset says that the follower has everything below it (R4). Source: Kafka 4.4 `Partition`, `Replica`.
 
 Invariants: the maximal ISR is the ISR and a proposed one together, so a replica that may be in the ISR is always waited
 for: an expansion counts at once, a shrink only when the controller has confirmed it. One proposal is open at a time.
@@ -17,7 +17,7 @@ UNKNOWN_OFFSET = -1
 
 
 class RegisteredBroker(Protocol):
-    """What the metadata says of a broker."""
+    """A broker in the metadata."""
 
     @property
     def epoch(self) -> int:
@@ -25,11 +25,11 @@ class RegisteredBroker(Protocol):
 
     @property
     def fenced(self) -> bool:
-        """Whether it may serve nobody."""
+        """Whether the broker is fenced."""
 
     @property
     def in_controlled_shutdown(self) -> bool:
-        """Whether it is about to stop."""
+        """Whether the broker is about to stop."""
 
 
 class Follower:
@@ -50,13 +50,13 @@ class Follower:
         self.reset()
 
     def reset(self) -> None:
-        """Know nothing: this broker has just become the leader."""
+        """Forget the follower's state: this broker has just become the leader."""
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
         self.broker_epoch: int | None = None
-        """Of its last fetch; -1 from a broker that sends none."""
+        """The broker epoch of its last fetch; -1 from a broker that sends none."""
         self.caught_up_at = -inf
-        """When it had everything for the last time, in seconds."""
+        """When it had all records for the last time, in seconds."""
         self._fetched_at = -inf
         self._leader_end_at_fetch = UNKNOWN_OFFSET
 
@@ -103,8 +103,8 @@ class Proposal(NamedTuple):
     leader_epoch: int
     partition_epoch: int
     broker_epochs: tuple[int, ...]
-    """Of the brokers in `isr`, by their fetches up to now, -1 if not known. A request that is repeated says them again:
-    a broker that has started anew meanwhile may have lost what it had (KIP-903)."""
+    """The epochs of the brokers in `isr`, from their fetches up to now, -1 if not known. A repeated request has the
+    same epochs: a broker that has restarted meanwhile may have lost records (KIP-903)."""
 
 
 class LeaderState:
@@ -118,10 +118,10 @@ class LeaderState:
         self.isr: Sequence[int] = ()
         self.proposal: Proposal | None = None
         self.epoch_start_offset = 0
-        """Where the current leader epoch begins in the leader's log."""
+        """The offset at which the current leader epoch begins in the leader's log."""
 
     def set_replicas(self, replicas: Iterable[int]) -> None:
-        """Follow these replicas; what is known of those that stay is kept."""
+        """Set the replicas; the state of replicas that stay is kept."""
         known = self.followers
         self.followers = {
             broker_id: known.get(broker_id) or Follower(broker_id)

@@ -1,9 +1,9 @@
 """Leading a partition that has followers: their fetches move its high watermark, its ISR follows them (R6-R12).
 
-The high watermark is the least end of the maximal ISR, the leader's own included: what it has flushed, if a flush
-policy asks for that, so that an acknowledged record is on the disks of the whole ISR. It does not move while the ISR is
-smaller than min.insync.replicas (KIP-966), and never goes back. A partition with a single replica has no `Leading`.
-Source: Kafka 4.4 `Partition`.
+The high watermark is the least end of the maximal ISR, the leader's own included: the end of its flushed records, if a
+flush policy asks for that, so that an acknowledged record is on the disks of the whole ISR. It does not move while the
+ISR is smaller than min.insync.replicas (KIP-966), and never goes back. A partition with a single replica has no
+`Leading`. Source: Kafka 4.4 `Partition`.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _OVERTAKEN = frozenset(
         ErrorCode.NEW_LEADER_ELECTED,
     }
 )
-"""The partition has changed, or the proposal was applied already: the metadata will say, until then it stays open: the
-new members may be in the ISR, so they are waited for. `IsrChanges` asks again if no metadata comes."""
+"""The partition has changed, or the proposal was applied already: the metadata will show which. Until then the proposal
+stays open: the new members may be in the ISR, so they are waited for. `IsrChanges` asks again if no metadata comes."""
 
 
 class LedPartition(Protocol):
-    """What is needed of the partition."""
+    """The part of the partition that `Leading` uses."""
 
     topic: str
     index: int
@@ -67,7 +67,7 @@ class LedPartition(Protocol):
 
     @property
     def own_end(self) -> int:
-        """The end of what this replica has."""
+        """The end of this replica's records."""
 
     @property
     def min_in_sync(self) -> int:
@@ -79,11 +79,11 @@ class LedPartition(Protocol):
         """Commit everything below `offset`."""
 
     def mark_followers(self) -> None:
-        """The next fetches of followers look at the partition."""
+        """The next fetches of followers include the partition."""
 
 
 class SharedParts(Protocol):
-    """What all partitions with followers share (`broker.replicas.replication`)."""
+    """The shared part of all partitions with followers (`broker.replicas.replication`)."""
 
     loop: Loop
     node_id: int
@@ -95,7 +95,7 @@ class SharedParts(Protocol):
         """How long a replica of the ISR may lag, seconds."""
 
     def broker(self, broker_id: int) -> BrokerImage | None:
-        """What the metadata says of a broker."""
+        """A broker in the metadata."""
 
 
 class Leading:
@@ -126,13 +126,13 @@ class Leading:
         self.topic_id = partition.topic_id
         self.index = partition.index
         self.own_end = partition.own_end
-        """The end of what this replica has: of what it has flushed if a flush policy asks for that."""
+        """The end of this replica's records: of its flushed records if a flush policy asks for that."""
         self.state = LeaderState(replication.node_id)
 
     # -- roles
 
     def update(self, assigned: PartitionImage, *, is_new_epoch: bool, is_new_leader: bool) -> None:
-        """Take over replicas and ISR of the metadata, and begin a leader epoch if there is a new one."""
+        """Use the replicas and the ISR of the metadata, and begin a leader epoch if there is a new one."""
         state, partition = self.state, self._partition
         state.set_replicas(assigned.replicas)
         state.commit_isr(assigned.isr)
@@ -151,9 +151,9 @@ class Leading:
         self.advance()
 
     def stop(self, error: ErrorCode) -> None:
-        """This broker leads no longer: what waits is answered with `error`, since nobody here knows what becomes of it.
+        """This broker leads no longer: waits fail with `error`, since their outcome is not known here.
 
-        A proposal that is in flight is forgotten; the metadata says what became of it.
+        A proposal that is in flight is forgotten; the metadata has its result.
         """
         self.state.proposal = None
         self._awaiting_own.fail(error)
@@ -171,7 +171,7 @@ class Leading:
             self.own_end_advanced(partition.log.log_end_offset)
 
     def own_end_advanced(self, offset: int) -> None:
-        """What this replica has ends at `offset` now."""
+        """This replica's records end at `offset` now."""
         self.own_end = offset
         if self._awaiting_own.queue:
             self._awaiting_own.reached(offset)
@@ -206,7 +206,7 @@ class Leading:
             partition.commit(least)
 
     def _is_about_to_join(self, follower: Follower, log_end: int) -> bool:
-        """Whether a follower outside of the ISR has caught up: the high watermark waits for it, so that it can join."""
+        """Whether a follower outside of the ISR has caught up: the high watermark waits so that it can join."""
         replication = self._replication
         return follower.is_caught_up(log_end, replication.now(), replication.max_lag_s) and follower.may_be_in_sync(
             replication.broker(follower.broker_id)
@@ -214,7 +214,7 @@ class Leading:
 
     @property
     def is_short_of_replicas(self) -> bool:
-        """Whether fewer replicas than min.insync.replicas are in the maximal ISR: code 20 for what was committed."""
+        """Whether fewer replicas than min.insync.replicas are in the maximal ISR: code 20 for committed records."""
         return self.state.maximal_isr_size < self._partition.min_in_sync
 
     # -- followers
@@ -244,7 +244,7 @@ class Leading:
     def check_in_sync(self, now: float) -> None:
         """Propose an ISR without the replicas that lag for longer than replica.lag.time.max.ms (R9)."""
         if self._partition.is_waking_followers:
-            return  # idle followers are not told of the append yet
+            return  # idle followers are not notified of the append yet
         state = self.state
         log_end = self._partition.log.log_end_offset
         lagging = state.out_of_sync(log_end, now, self._replication.max_lag_s)
@@ -334,7 +334,7 @@ class Leading:
             self._awaiting_starts.add(offset, then)
 
     def check_log_starts(self) -> None:
-        """Answer those that wait for log starts which all replicas have reached."""
+        """Call the waits for log starts that all replicas have reached."""
         if self._awaiting_starts.queue:
             self._awaiting_starts.reached(self.low_watermark + 1)
 

@@ -1,7 +1,8 @@
 """The load of this broker, for `barnabas cluster status` and load-aware producers (`wire/clients/broker_load.py`).
 
-Nothing is counted for it: rates come from two looks at counters that exist anyway. While somebody asks, a look is taken
-each second; rates are over the last five seconds, or since the start for who asks first. Disks are asked in a thread.
+Nothing is counted for it: rates come from two samples of counters that exist anyway. While there are requests, a sample
+is taken each second; rates are over the last five seconds, or since the start for the first request. Disks are read in
+a thread.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
 LOOK_S: Final = 1.0
 WINDOW: Final = 5
-"""Looks that rates are over."""
+"""The number of samples over which rates are computed."""
 IDLE_S: Final = 30.0
-"""How long after the last question looks are taken, seconds."""
+"""How long samples are taken after the last request, seconds."""
 
 
 class Look(NamedTuple):
@@ -37,7 +38,7 @@ class Look(NamedTuple):
 
 
 class Load:
-    """Answers what this broker does."""
+    """Computes the load of this broker."""
 
     def __init__(
         self, loop: Loop, started_at: float, partitions: Partitions, log_dirs: LogDirs, runner: StepRunner

@@ -1,11 +1,12 @@
-"""Replicas of this broker that cannot serve for a reason of its own disk, and what becomes of each (R28).
+"""Replicas of this broker that cannot serve because of its own disk, and what happens to each (R28).
 
     SERVES --a batch is damaged, or cannot be read--> DAMAGED --another leads, without it in the ISR--> filled again
     SERVES --no space, no descriptors--> EXHAUSTED --there is some again--> SERVES
     OFFLINE: its log is not open; it is opened again, filled again, or waits for an operator.
 
-One that does not serve is reported as being in no online directory (`DirectoryAssignments`), if another can lead; the
-controller then elects that one. Else it goes on as far as it can: a damaged log fails the reads that cross the damage.
+A replica that does not serve is reported as being in no online directory (`DirectoryAssignments`), if another can lead;
+the controller then elects that one. Else it goes on as far as it can: a damaged log fails the reads that cross the
+damage.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class ReplicaState(Enum):
 
 
 class LocalFailures:
-    """What is wrong with the replicas of this broker."""
+    """The local failures of the replicas of this broker."""
 
     def __init__(
         self, node_id: int, log_dirs: LogDirs, exhausted: ExhaustedDirs, offline: Mapping[tuple[str, int], str]
@@ -67,8 +68,8 @@ class LocalFailures:
         self._exhausted = exhausted
         self._offline = offline
         self.damaged: dict[ReplicaKey, str] = {}
-        """Those whose logs another replica's have to replace -> why."""
-        self._new: set[ReplicaKey] = set()  # since they were given up they were not in the ISR
+        """Replicas whose logs have to be replaced by another replica's -> why."""
+        self._new: set[ReplicaKey] = set()  # they have not been in the ISR since they were set aside
         self.on_change: list[Callable[[Sequence[ReplicaKey]], None]] = []
         """Called with replicas whose state has changed."""
 
@@ -111,14 +112,14 @@ class LocalFailures:
         return concerned
 
     def changed(self, replicas: Sequence[ReplicaKey]) -> None:
-        """The states of these replicas have changed: the controller is told."""
+        """Report to the controller that the states of these replicas have changed."""
         for follower in self.on_change:
             call_guarded("Reporting replicas that cannot serve", follower, replicas)
 
     def updated(self, partition: Partition, assigned: PartitionImage) -> str | None:
-        """The metadata of a partition that is served has changed: why its log may be given up now, None if it may not.
+        """The metadata of a partition that is served has changed: why its log may be set aside now, None if it may not.
 
-        One that is in the ISR has everything.
+        A replica in the ISR has all records.
         """
         key = (partition.topic_id, partition.index)
         if self._node_id in assigned.isr:
@@ -127,23 +128,23 @@ class LocalFailures:
         return reason if reason is not None and self.may_refill(assigned) else None
 
     def given_up(self, topic_id: bytes, index: int) -> None:
-        """A damaged log was set aside: the replica is made anew."""
+        """A damaged log was set aside: the replica is created again, empty."""
         self.damaged.pop((topic_id, index), None)
         self._new.add((topic_id, index))
 
     def forget(self, topic_id: bytes, index: int) -> None:
-        """This broker has no replica of the partition any longer; one that comes back is another (R29)."""
+        """This broker has no replica of the partition any longer; a later one is a different replica (R29)."""
         self.damaged.pop((topic_id, index), None)
         self._new.discard((topic_id, index))
 
     def is_new(self, topic_id: bytes, index: int) -> bool:
-        """Whether the replica was made anew by this process, and may lack what others count on it for."""
+        """Whether the replica was created again by this process, and may lack records that others expect it to have."""
         return (topic_id, index) in self._new
 
     def may_refill(self, assigned: PartitionImage) -> bool:
-        """Whether a damaged log may be given up: another broker leads, and nobody counts on this replica (L2).
+        """Whether a damaged log may be set aside: another broker leads, and no election needs this replica (L2).
 
-        One in the ELR could be elected with what it has then, unless the controller has it as lost.
+        A replica in the ELR could be elected with the records it has then, unless the controller knows it as lost.
         """
         node_id = self._node_id
         if not self._log_dirs.are_replicas or assigned.leader in {NO_LEADER, node_id} or node_id in assigned.isr:

@@ -72,7 +72,7 @@ class LogStarts:
         is_written = yield from self._failures.write_checkpoint(layout.LOG_START_CHECKPOINT)
         for partition, start in starts:
             if partition.watches:
-                partition.mark_followers()  # they are told where the log starts now
+                partition.mark_followers()  # their responses have the new log start
             if partition.is_closed or len(partition.log.segments) == 1:
                 continue
             self._delete_below(partition, start)

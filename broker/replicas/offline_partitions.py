@@ -1,4 +1,4 @@
-"""The partitions that cannot be served: their reasons, and those that are opened again once a resource is available."""
+"""The partitions that cannot be served: the reasons, and which are opened again once a resource is available."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Who waits until an offset of a partition is reached: acknowledgements, coordinators, reads of what is committed.
+"""Callbacks that wait until an offset of a partition is reached: acknowledgements, coordinators, committed reads.
 
     waits.add(offset, then)      # then(ErrorCode.NONE) once an offset above it is reached, then(error) if it never is
     waits.reached(end)
 
-They are called in the order of their offsets, for `PIECE_S` at once and the rest at the ends of the following turns,
-so that a commit for which thousands wait keeps nobody else from being served. Invariants: each is called once, unless
-it is forgotten before; what was reached is never told an error; while some that are reached are still to be called,
-one that is added behind them is called after them. (R12, R13)
+They are called in the order of their offsets, for `PIECE_S` at once and the rest at the ends of the following turns, so
+that a commit for which thousands wait does not delay other requests. Invariants: each is called once, unless it is
+forgotten before; a callback whose offset was reached never gets an error; while callbacks of reached offsets are still
+to be called, one that is added behind them is called after them. (R12, R13)
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ _OFFSET: Final = itemgetter(0)
 
 
 class OffsetWaits:
-    """The waits of one partition for one kind of end."""
+    """The waits of one partition for one kind of offset."""
 
     __slots__ = ("_loop", "_reached", "_waits", "_what", "is_calling", "queue")
 
     def __init__(self, loop: Loop, what: str) -> None:
-        """`what` names what is called, for the log line about a callback that fails."""
+        """`what` names the callbacks, for the log line about one that fails."""
         self._loop = loop
         self._what = what
         self.queue: deque[_Wait] = deque()
-        """Those who wait, by offset; empty: nobody does."""
+        """The waits, by offset."""
         self._waits: dict[int, _Wait] = {}  # by the id of the callback, which the wait keeps alive
         self._reached = -1
         self.is_calling = False
-        """Whether some that are reached are still to be called."""
+        """Whether callbacks of reached offsets are still to be called."""
 
     def add(self, offset: int, then: Then) -> None:
         """Wait until an offset above `offset` is reached."""
@@ -75,7 +75,7 @@ class OffsetWaits:
             self._go_on()
 
     def fail(self, error: ErrorCode) -> None:
-        """Tell all others `error`: what they wait for is never reached. Those that are reached already are told so."""
+        """Call all others with `error`: their offsets are never reached. Callbacks of reached offsets get no error."""
         if not self.queue:
             self._reached = -1
             return
@@ -94,7 +94,7 @@ class OffsetWaits:
         return taken
 
     def _go_on(self, error: ErrorCode | None = None) -> None:
-        """Call those that are reached, with an error the others too, for `PIECE_S`."""
+        """Call the callbacks of reached offsets, with an error the others too, for `PIECE_S`."""
         queue, waits, loop = self.queue, self._waits, self._loop
         left, end = FEW, 0.0
         while queue and (error is not None or queue[0][0] < self._reached):

@@ -1,11 +1,11 @@
-"""One replica of a partition: its log, who leads it, its high watermark and the waits for it.
+"""One replica of a partition: its log, its leader, its high watermark and the waits for it.
 
-A `Partition` exists for every replica that this broker has; what it may do follows from the metadata: it leads, it
-follows another broker, or it has no leader (`update`). A partition with one replica has no `leading`: its high
-watermark is the log end offset, or less while a flush policy asks for a flush first (`flush_policy`). Otherwise its
-followers take part (`leading`), or its leader tells it (`follow_high_watermark`). When it advances, waiting readers
-are woken once, at the end of the loop's turn, so a burst of produce requests costs a reader one response; callbacks of
-`when_committed` are called immediately (R12, R13, G2).
+A `Partition` exists for every replica that this broker has; its role comes from the metadata: it leads, it follows
+another broker, or it has no leader (`update`). A partition with one replica has no `leading`: its high watermark is the
+log end offset, or less while a flush policy asks for a flush first (`flush_policy`). Otherwise its followers take part
+(`leading`), or its leader sends it (`follow_high_watermark`). When it advances, waiting readers are woken once, at the
+end of the loop's turn, so a burst of produce requests costs a reader one response; callbacks of `when_committed` are
+called immediately (R12, R13, G2).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Partition:
         on_damage: Callable[[Partition, str], None],
         lead: Callable[[Partition], Leading],
     ) -> None:
-        """`on_failure` takes the partition offline, `on_damage` is told of damage; their second argument is the reason.
+        """`on_failure` takes the partition offline, `on_damage` records damage; their second argument is the reason.
 
         `lead` makes the leader's side when this broker begins to lead the partition with followers.
         """
@@ -110,7 +110,7 @@ class Partition:
         self.log = log
         self.is_leader = False
         self.has_peers = False
-        """Whether it has other replicas; without any, all that readers and writers need is here."""
+        """Whether it has other replicas; without any, the `Partition` has all that readers and writers need."""
         self.leading: Leading | None = None
         """The leader's side while this broker leads the partition with followers."""
         self.committed_bytes: CommittedBytes | None = None
@@ -128,7 +128,7 @@ class Partition:
         self.flush_policy: FlushPolicy | None = None  # None: records are acknowledged without a flush
         self.is_closed = False  # deleted, moved to other brokers or offline
         self.on_own_end: Callable[[Partition], None] | None = None
-        """A follower's: called when `own_end` has advanced, which is what its next fetch may say it has."""
+        """Of a follower: called when `own_end` has advanced, up to which its next fetch may report records."""
         self._awaiting = OffsetWaits(loop, "A callback for committed records")
         self._is_waking = self.is_waking_followers = False
         self._waking: Waking[Callable[[Partition], None]] | None = None  # while many are called
@@ -137,7 +137,7 @@ class Partition:
     # -- roles
 
     def update(self, assigned: PartitionImage, node_id: int) -> bool:
-        """Take over what the metadata says of the partition; whether its leader or its leader epoch has changed.
+        """Take over the metadata of the partition; whether its leader or its leader epoch has changed.
 
         A state that is older than the one known is ignored: the controller's answer may be ahead of the metadata (R11).
         """
@@ -171,7 +171,7 @@ class Partition:
         leading, self.leading = self.leading, None
         self.has_peers = False
         if counted is None:
-            self.log.high_watermark = self.log.log_end_offset  # what a start has found is flushed
+            self.log.high_watermark = self.log.log_end_offset  # the records that a start has found are flushed
         else:
             self.advance_high_watermark(self.own_end, counted.total)
         if leading is not None:
@@ -196,21 +196,21 @@ class Partition:
             self.leading.update(assigned, is_new_epoch=is_new_epoch, is_new_leader=is_new_leader)
 
     def _resign(self) -> None:
-        """This broker leads no longer: nobody here can say whether what waits will be committed (R14)."""
+        """This broker leads no longer, and does not know whether the records waited for will be committed (R14)."""
         leading, self.leading = self.leading, None
         if leading is not None:
             leading.stop(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._awaiting.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _wake_all(self) -> None:
-        """Readers look again at the end of the turn: who leads the partition has changed."""
+        """Wake all readers at the end of the turn: the partition's leader has changed."""
         if self.waiters:
             self._loop.call_after_turn(self.wake)
         self.wake_followers()
 
     @property
     def own_end(self) -> int:
-        """The end of what this replica has: of what it has flushed if a flush policy asks for that."""
+        """The end of this replica's records: of its flushed records if a flush policy asks for that."""
         policy = self.flush_policy
         if policy is None or self.log.unflushed < policy.messages:
             return self.log.log_end_offset
@@ -256,7 +256,7 @@ class Partition:
         return follower
 
     def wake_followers(self) -> None:
-        """Wake the fetches of followers at the end of the turn: the log has grown, or who leads it has changed."""
+        """Wake the fetches of followers at the end of the turn: the log has grown, or its leader has changed."""
         if not self.is_waking_followers and (self.end_waiters or self.watches):
             self.is_waking_followers = True
             self._loop.call_after_turn(self._wake_followers)
@@ -268,7 +268,7 @@ class Partition:
             watch.woken(self, key)
 
     def mark_followers(self) -> None:
-        """The next fetches of followers look at the partition: they may be told, or join the ISR."""
+        """The next fetches of followers include the partition: they may get news of it, or join the ISR."""
         for watch, key in list(self.watches.items()):
             watch.mark(self, key)
 
@@ -281,7 +281,7 @@ class Partition:
     def append_produced(
         self, records: memoryview, now: float, budget: Budget, *, is_validated: bool = False
     ) -> AppendInfo | UnfinishedCheck:
-        """Append the batch of a Produce, as `append`; or return what is left of its validation.
+        """Append the batch of a Produce, as `append`; or return the rest of its validation.
 
         That is done if validating the records takes more than `budget`: call this again with `is_validated` when the
         rest of the validation has been done.
@@ -361,7 +361,7 @@ class Partition:
     # -- commitment
 
     def advance_own_end(self, offset: int, bytes_appended: int) -> None:
-        """What this replica has ends at `offset` now, `bytes_appended` bytes since the broker started (flushes)."""
+        """This replica's records end at `offset` now, `bytes_appended` bytes since the broker started (flushes)."""
         if self.leading is not None:
             self.leading.own_end_advanced(offset)
         elif self.is_leader:
@@ -434,7 +434,7 @@ class Partition:
             self.advance_own_end(self.log.log_end_offset, policy.bytes_written)
 
     def fail(self, reason: str) -> None:
-        """Take the partition offline; `reason` is a sentence about what happened to its log."""
+        """Take the partition offline; `reason` is a sentence about the failure of its log."""
         if not self.is_closed:
             self._on_failure(self, reason)
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.server.ReplicaManager")
 
 NOBODY = -2
-"""No broker has this id, nor is it that of a partition without a leader."""
+"""No broker has this id, and it is not the leader id of a partition without a leader."""
 
 DELETED = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -114,7 +114,7 @@ class Partitions:
 
     @cached_property
     def replication(self) -> Replication:
-        """What partitions with followers share; made when this broker leads the first one."""
+        """The shared part of partitions with followers; made when this broker leads the first one."""
         from barnabas.broker.replicas.replication import Replication
 
         return Replication(
@@ -210,7 +210,7 @@ class Partitions:
         self._log_dirs.forget_missing()
 
     def _flush_loaded(self) -> None:
-        """Flush what a crash has left in the page cache before it can be read, for partitions with a flush policy."""
+        """Flush records that a crash has left in the page cache before they can be read, if there is a flush policy."""
         dir_of = self._log_dirs.dir_of
         for log_dir in self._log_dirs.dirs:
             logs = [one.log for one in self if one.flush_policy is not None and dir_of(one.topic, one.index) is log_dir]
@@ -247,7 +247,7 @@ class Partitions:
             yield from self.replication.brokers_changed()
 
     def _make_directories(self, batch: Sequence[tuple[TopicImage, int]]) -> Steps[NewDirectories]:
-        """Make the directories of those of these partitions that are new, in a thread."""
+        """Make the directories of the new ones among these partitions, in a thread."""
         log_dirs = self._log_dirs
         directories = log_dirs.new_directories()
         stale: dict[tuple[LogDir, str], None] = {}
@@ -258,7 +258,7 @@ class Partitions:
             for _, write in (yield from log_dirs.plan_checkpoint_in_steps(name, log_dir)):
                 try:
                     yield write
-                except OSError as error:  # a start would take the offsets in the file for those of the new logs
+                except OSError as error:  # a start would use the offsets in the file for the new logs
                     self._failures.report(log_dir, f"checkpoint {name}", error)
                     directories.failures.update({(topic.name, index): error for topic, index in batch})
         if directories and not directories.failures:
@@ -297,11 +297,11 @@ class Partitions:
             self._tell(self.on_role_change, partition)
 
     def _is_replaced(self, partition: Partition, wanted: TopicImage) -> bool:
-        """Stop serving a damaged replica whose log may be given up now; it is opened again, empty."""
+        """Stop serving a damaged replica whose log may be set aside now; it is opened again, empty."""
         assigned = wanted.partitions[partition.index]
         if (reason := self.local_failures.updated(partition, assigned)) is None:
             return False
-        partition.update(assigned, NOBODY)  # who waits for commits hears of another leader
+        partition.update(assigned, NOBODY)  # waits for commits fail, since another broker leads
         self._stop_serving(partition)
         self._offline.add_quietly(partition.topic, partition.index, reason)
         return True
@@ -370,7 +370,7 @@ class Partitions:
         return partition
 
     def _open_damaged(self, topic: TopicImage, index: int, config: LogConfig, reason: str) -> Partition | None:
-        """A damaged log is offline, unless its leader can fill it again: then nobody has to look at it."""
+        """A damaged log is offline, unless its leader can fill it again: then no operator is needed."""
         self.local_failures.damaged[topic.topic_id, index] = reason
         if self.local_failures.may_refill(topic.partitions[index]):
             self._offline.add_quietly(topic.name, index, reason)
@@ -390,7 +390,7 @@ class Partitions:
         self.local_failures.changed([(topic.topic_id, index)])
 
     def _give_up(self, topic: TopicImage, index: int, reason: str) -> bool:
-        """Set a damaged log aside, so that it is made anew and filled by its leader; whether the disk has done that."""
+        """Set a damaged log aside, so that it is created again and filled by its leader; whether that was done."""
         try:
             path = self._log_dirs.give_up(topic.name, index)
         except OSError as error:
@@ -500,7 +500,7 @@ class Partitions:
         self._tell(self.on_removed, partition)
 
     def _forget_topic(self, deleted: TopicImage) -> _Topic | None:
-        """Find the partitions of a topic no longer, by its name or id."""
+        """Remove a topic's partitions from the maps by name and id."""
         topic = self._by_id.pop(deleted.topic_id, None)
         if topic is not None and self._by_name.get(topic.name) is topic:
             del self._by_name[topic.name]

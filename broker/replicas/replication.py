@@ -1,4 +1,4 @@
-"""What all partitions with followers share: the metadata of brokers, changes of ISRs, and the check for laggards (R9).
+"""The shared part of all partitions with followers: brokers' metadata, ISR changes, the check for laggards (R9).
 
 Made with the first partition that has followers; a broker without such partitions never imports it.
 """
@@ -60,7 +60,7 @@ class Replication:
         return lag_ms / 1000
 
     def is_throttled(self, partition: Partition) -> bool:
-        """Whether what this leader sends to followers of a partition counts for the quota."""
+        """Whether the bytes that this leader sends to followers of a partition count for the quota."""
         rate = self._config[LEADER_REPLICATION_THROTTLED_RATE]
         if rate is None or rate == LONG_MAX:
             return False
@@ -73,7 +73,7 @@ class Replication:
         return self.quota.is_exceeded(self._config[LEADER_REPLICATION_THROTTLED_RATE], self.now())
 
     def broker(self, broker_id: int) -> BrokerImage | None:
-        """What the metadata says of a broker, None if it is not registered."""
+        """A broker in the metadata, None if it is not registered."""
         return self._image().brokers.get(broker_id)
 
     def _own_epoch(self) -> int:
@@ -91,7 +91,7 @@ class Replication:
         self._runner.start(self._check_in_steps(), lambda _: self._check_later(), lambda _: self._check_later())
 
     def _check_in_steps(self) -> Steps[None]:
-        """Look for replicas that lag in all partitions that this broker leads."""
+        """Check all partitions that this broker leads for replicas that lag."""
         now = self.loop.now()
         for number, partition in enumerate(list(self._partitions()), 1):
             leading = partition.leading
@@ -102,7 +102,7 @@ class Replication:
                 yield None
 
     def brokers_changed(self) -> Steps[None]:
-        """Brokers were registered, fenced or unfenced: what waits for their replicas is looked at again."""
+        """Brokers were registered, fenced or unfenced: the waits for their replicas are checked again."""
         for number, partition in enumerate(list(self._partitions()), 1):
             if partition.leading is not None:
                 partition.leading.advance()

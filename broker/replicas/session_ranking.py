@@ -1,9 +1,9 @@
-"""Which fetch session has the lowest priority among those that may be evicted: of consumers, with few partitions (R20).
+"""Which fetch session is evicted first, of those that may be: one of a consumer, with few partitions (R20).
 
 A session may be evicted once it is older than two minutes. Sessions wait in the order in which they were made, then
-they are in a heap. Their sizes change and they are closed without a word: what is found at the top of the heap is
-compared with the session, and put right. A smaller size is put right only when `least` meets the session, so that a
-request that is resumed costs nothing; Kafka keeps a sorted map up to date instead.
+they are in a heap. Their sizes change and they are closed without a call: the entry at the top of the heap is compared
+with the session, and corrected. A smaller size is corrected only when `least` finds the session, so that a request that
+is resumed costs nothing; Kafka keeps a sorted map up to date instead.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from heapq import heapify, heappop, heappush, heapreplace
 from typing import Final, Generic, Protocol, TypeVar
 
 MOVES: Final = 100
-"""How many sessions become old, and how many are put right, in one call."""
+"""How many sessions become old, and how many heap entries are corrected, in one call."""
 
 SPARE: Final = 64
 """How many closed sessions are kept in any case."""
 
 
 class RankedSession(Protocol):
-    """What is needed of a session."""
+    """The part of a session that the ranking uses."""
 
     session_id: int
     created: float

@@ -1,1 +1,1 @@
-"""Who a connection belongs to and what it may do: TLS, SASL, authorization and quotas, over `coord.security`."""
+"""The principals of connections and their permissions: TLS, SASL, authorization and quotas, over `coord.security`."""

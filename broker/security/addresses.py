@@ -1,4 +1,4 @@
-"""Addresses and names of hosts, as settings name them."""
+"""Addresses and names of hosts in settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def is_address(text: str) -> bool:
 
 
 def addresses_of(host: str) -> tuple[str, ...]:
-    """The addresses of a host, none if nobody knows it. A name service may be asked: not for the event loop."""
+    """The addresses of a host, none if the name does not resolve. May wait for a name service, so not for the loop."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):

@@ -1,9 +1,9 @@
-"""What the principals of requests may do: the rules of `coord.security`, decisions that are remembered, the audit log.
+"""Authorization of requests: the rules of `coord.security`, a cache of decisions, the audit log.
 
 A decision stays the same until an ACL changes, so each is made once for a principal, its host, an operation and a
-resource; any change of ACLs forgets all of them. Topics that are allowed are in sets that connections keep
-(`granted_topics`), so that the next request is one look into a set; to forget is to empty them. The audit log has
-Kafka's logger, levels and form: what is denied at INFO, what is allowed at DEBUG. Source: Kafka 4.4 `AuthHelper`,
+resource; any change of ACLs drops all of them. Topics that are allowed are in sets that connections keep
+(`granted_topics`), so that the next request is one look into a set; a change of ACLs empties the sets. The audit log
+has Kafka's logger, levels and form: denials at INFO, permissions at DEBUG. Source: Kafka 4.4 `AuthHelper`,
 `StandardAuthorizerData.logAuditMessage`.
 """
 
@@ -34,23 +34,23 @@ if TYPE_CHECKING:
 audit_logger = logging.getLogger("kafka.authorizer.logger")
 
 TRACE: Final = 5
-"""The level below DEBUG, for decisions that Kafka asks for without an entry in the audit log."""
+"""The level below DEBUG, for decisions that Kafka makes without an entry in the audit log."""
 MOST_REMEMBERED: Final = 20_000
-"""Decisions that are remembered; with one more, all are forgotten. Ids of topics are as many at most."""
+"""The most cached decisions; one more empties the cache. The same limit holds for ids of topics."""
 
 _NOBODY: Final[frozenset[str]] = frozenset()
 
 
 class Requester(Protocol):
-    """Who asks for something: the context of a request."""
+    """The sender of a request: the part of its context that is needed here."""
 
     @property
     def api_key(self) -> ApiKey:
-        """What the request is."""
+        """The API of the request."""
 
     @property
     def principal(self) -> KafkaPrincipal:
-        """Who has sent the request."""
+        """The principal that has sent the request."""
 
     @property
     def peer_host(self) -> str:
@@ -58,7 +58,7 @@ class Requester(Protocol):
 
 
 class _Requester(NamedTuple):
-    """Who has sent a request that is over."""
+    """The sender of a request that has ended."""
 
     api_key: ApiKey
     principal: KafkaPrincipal
@@ -72,7 +72,7 @@ def authorizer_of(config: ServerConfig) -> Authorizer:
 
 
 class Authorizer:
-    """Answers whether a request may do what it asks for."""
+    """Decides whether a request is allowed."""
 
     def __init__(self, rules: StandardAuthorizer) -> None:
         self.rules = rules
@@ -108,13 +108,13 @@ class Authorizer:
             self.rules.index.add(acl)
         self.forget()
 
-    # What connections keep
+    # Sets that connections keep
 
     def granted_topics(self, who: Requester, operation: Operation) -> set[str | bytes]:
-        """The topics, by name or by id, that a principal is known to be allowed to do something to from its host.
+        """The topics, by name or by id, on which a principal is known to be allowed an operation from its host.
 
-        Later decisions add to the set. `forget` empties it, and nothing is added to it any more. It is empty, too,
-        while each permission is an entry of the audit log, and so has to be asked for again.
+        Later decisions add to the set. `forget` empties it, and nothing is added to it any more. It stays empty while
+        permissions are logged in the audit log, since each of them then needs a new decision.
         """
         if audit_logger.isEnabledFor(logging.DEBUG):
             return set()
@@ -131,7 +131,7 @@ class Authorizer:
         granted |= new
 
     def forget(self) -> None:
-        """Forget all decisions. Whoever changes the level of the audit log calls it, too."""
+        """Forget all decisions. Also called when the level of the audit log changes."""
         self._decisions.clear()
         for names in self._allowed.values():
             names.clear()  # connections may have it
@@ -152,7 +152,7 @@ class Authorizer:
         logs_denied: bool = True,
         count: int = 1,
     ) -> bool:
-        """Whether a request may do something to a resource, which it names `count` times."""
+        """Whether a request is allowed an operation on a resource, which it names `count` times."""
         key = (who.principal, who.peer_host, operation, resource_type, name)
         decision = self._decisions.get(key)
         if decision is None:
@@ -168,7 +168,7 @@ class Authorizer:
     def is_allowed_on_cluster(
         self, who: Requester, operation: Operation, *, logs_allowed: bool = True, logs_denied: bool = True
     ) -> bool:
-        """Whether a request may do something to the cluster."""
+        """Whether a request is allowed an operation on the cluster."""
         return self.is_allowed(
             who, operation, ResourceType.CLUSTER, CLUSTER_NAME, logs_allowed=logs_allowed, logs_denied=logs_denied
         )
@@ -183,7 +183,7 @@ class Authorizer:
         logs_allowed: bool = True,
         logs_denied: bool = True,
     ) -> Collection[str]:
-        """Those of the resources that a request may not do something to; each is asked for once."""
+        """The resources on which a request is denied an operation; each is decided once."""
         if not audit_logger.isEnabledFor(logging.DEBUG):  # nearly always all are known to be allowed
             known = self._allowed.get((who.principal, who.peer_host, operation, resource_type), _NOBODY)
             names = [name for name in names if name not in known]
@@ -197,7 +197,7 @@ class Authorizer:
         }
 
     def is_any_allowed(self, who: Requester, operation: Operation, resource_type: ResourceType) -> bool:
-        """Whether there may be a resource of a type that the request may do something to."""
+        """Whether there may be a resource of this type on which the request is allowed the operation."""
         key = (who.principal, who.peer_host, operation, resource_type)
         found = self._of_types.get(key)
         if found is None:
@@ -209,7 +209,7 @@ class Authorizer:
         return found
 
     def operations(self, who: Requester, resource_type: ResourceType, name: str) -> int:
-        """The operations on a resource that the request may do, bit n for the operation n (KIP-430)."""
+        """The operations on a resource that the request is allowed, bit n for the operation n (KIP-430)."""
         return sum(
             1 << operation
             for operation in SUPPORTED_OPERATIONS[resource_type]
@@ -217,7 +217,7 @@ class Authorizer:
         )
 
     def topics_seen_by(self, who: Requester) -> Callable[[str], bool]:
-        """Answers whether a client may describe a topic, also when its request is over."""
+        """Return a function that tells whether a client may describe a topic, also after its request has ended."""
         requester = _Requester(who.api_key, who.principal, who.peer_host)
 
         def may_describe(name: str) -> bool:

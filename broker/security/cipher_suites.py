@@ -1,7 +1,7 @@
-"""`ssl.cipher.suites`: the names of Java and IANA, and those of OpenSSL for them.
+"""`ssl.cipher.suites`: translates the names of Java and IANA to OpenSSL's names.
 
-Those of TLS 1.3 cannot be chosen one by one through Python's ssl module: all three are allowed, or TLS 1.3 is not.
-A list with only some of them is refused, since it would allow what it does not name.
+The suites of TLS 1.3 cannot be chosen one by one through Python's ssl module: all three are allowed, or TLS 1.3 is not.
+A list with only some of them is refused, since it would allow suites that it does not name.
 """
 
 from __future__ import annotations

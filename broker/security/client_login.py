@@ -27,9 +27,9 @@ def logins(
     random_bytes: Callable[[int], bytes] = os.urandom,
     tokens: Callable[[str], Callable[[], str]] | None = None,
 ) -> Callable[[], Login] | None:
-    """What makes the log-in of each connection; None if connections need none.
+    """Return a function that makes the log-in of each connection; None if connections need none.
 
-    `tokens` makes what has the token of a file.
+    `tokens` returns, for a path, a function that returns the current token of that file.
     """
     if credentials is None:
         return None
@@ -69,7 +69,7 @@ class PlainLogin:
 
 
 class BearerLogin:
-    """A token, whose refusal is acknowledged before the server says so (RFC 7628)."""
+    """A token; its refusal is acknowledged before the server ends the exchange (RFC 7628)."""
 
     mechanism = OAUTHBEARER
 
@@ -86,7 +86,7 @@ class BearerLogin:
 
 
 class ScramLogin:
-    """SCRAM, whose server proves that it has the credential, too."""
+    """SCRAM, in which the server proves, too, that it has the credential."""
 
     def __init__(self, mechanism: str, client: ScramClient) -> None:
         self.mechanism = mechanism

@@ -1,8 +1,8 @@
-"""The quotas of this broker's clients: how much each has used, and for how long it has to wait.
+"""The quotas of this broker's clients: the use of each, and how long it has to wait.
 
-A broker has them only while there are settings for users or client ids, so without any a request pays for one test of
-an attribute. Each broker limits what its own clients use of it, as in Kafka; changes of the metadata are limited by the
-controller. Source: Kafka 4.4 `QuotaFactory`, `ClientRequestQuotaManager`. KIP-13, KIP-124, KIP-599.
+A broker has them only while there are settings for users or client ids, so without any a request costs one test of an
+attribute. Each broker limits only the use of itself by its clients, as in Kafka; changes of the metadata are limited by
+the controller. Source: Kafka 4.4 `QuotaFactory`, `ClientRequestQuotaManager`. KIP-13, KIP-124, KIP-599.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
 
 PERCENT: Final = 100.0
-"""What one second of the thread a second is: this broker has one thread for requests."""
+"""The percentage of one thread that is always busy: this broker has one thread for requests."""
 
 
 class ClientQuotas:
@@ -36,7 +36,7 @@ class ClientQuotas:
     def __init__(
         self, config: ServerConfig, now: Callable[[], float], cpu_time: Callable[[], float] = time.thread_time
     ) -> None:
-        """`now` is the monotonic clock, `cpu_time` what this thread has used, both in seconds."""
+        """`now` is the monotonic clock, `cpu_time` the CPU time of this thread, both in seconds."""
         windows, window_s = config[QUOTA_WINDOW_NUM], config[QUOTA_WINDOW_SIZE_SECONDS]
         self._now = now
         self.cpu_time = cpu_time
@@ -64,15 +64,15 @@ class ClientQuotas:
         return int(self._now() * 1000)
 
     def produced(self, user: str, client_id: str, size: int) -> int:
-        """A client has sent so many bytes to be stored; how long it has to wait, ms."""
+        """Count `size` bytes that a client has sent to be stored; how long it has to wait, ms."""
         return self._used(self.produce, user, client_id, size)
 
     def fetched(self, user: str, client_id: str, size: int) -> int:
-        """A client is to get so many bytes; how long it has to wait, ms."""
+        """Count `size` bytes that a client is to get; how long it has to wait, ms."""
         return self._used(self.fetch, user, client_id, size)
 
     def not_fetched(self, user: str, client_id: str, size: int) -> None:
-        """It did not get them."""
+        """Take back `size` bytes: the client did not get them."""
         now_ms = self.now_ms
         account = self.fetch.account(user, client_id, now_ms)
         if account is not None:
@@ -84,7 +84,7 @@ class ClientQuotas:
         return float("inf") if account is None else account.limit * self._burst_s
 
     def served(self, user: str, client_id: str, cpu_s: float, *, may_throttle: bool = True) -> int:
-        """A request has taken so much time of the thread; how long its client has to wait, ms: a window at most."""
+        """Count `cpu_s` of the thread's time for a request; how long its client has to wait, ms: a window at most."""
         now_ms = self.now_ms
         account = self.request.account(user, client_id, now_ms)
         if account is None:

@@ -27,7 +27,7 @@ class Element(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """What is read of a certificate."""
+    """The parts of a certificate that are read."""
 
     subject: tuple[tuple[tuple[bytes, Element], ...], ...]
     """The relative distinguished names in the order of the certificate: pairs of an OID's content and a value."""
@@ -38,7 +38,7 @@ class Certificate(NamedTuple):
 
 
 def elements(data: bytes) -> Iterator[Element]:
-    """The values in `data`, one after the other. ValueError if it is no DER."""
+    """The values in `data`, one after the other. ValueError if it is not DER."""
     position = 0
     while position < len(data):
         found = _element(data, position)

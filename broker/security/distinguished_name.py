@@ -1,4 +1,4 @@
-"""A distinguished name as text, exactly as Java's `X500Principal.getName()` gives it (RFC 2253).
+"""A distinguished name as text, exactly as Java's `X500Principal.getName()` returns it (RFC 2253).
 
 The last relative name comes first. Types that RFC 2253 names have their keyword, all others are their number with the
 value in hexadecimal. Rules and access control lists are written against this text. Source: `sun.security.x509.AVA`.

@@ -1,8 +1,8 @@
 """How many connections an address may open a second (connection_creation_rate, KIP-612).
 
-A connection above the rate is accepted and closed without being served, after its client has waited for what the excess
-takes, a window at most: so a client that connects again at once is slowed down. It does not count for the rate. Source:
-Kafka 4.4 `ConnectionQuotas.recordIpConnectionMaybeThrottle`.
+A connection above the rate is accepted and closed without being served, after a delay that the excess requires, a
+window at most: so a client that connects again at once is slowed down. It does not count for the rate. Source: Kafka
+4.4 `ConnectionQuotas.recordIpConnectionMaybeThrottle`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class IpRates:
         self._rates: ConnectionRates = {}
 
     def follow(self, rates: ConnectionRates) -> None:
-        """Apply changed settings; those with names of hosts when these have been looked up."""
+        """Apply changed settings; settings with host names when the names have been looked up."""
         self._rates = rates
         self._apply({})
         hosts = [name for name in rates if name is not None and not is_address(name)]
@@ -65,7 +65,7 @@ class IpRates:
         self._book.change(QuotaSettings(limits))
 
     def throttle_s(self, address: str) -> float:
-        """An address has opened a connection: in how many seconds it is to be closed, 0 if it is to be served."""
+        """Count a connection of an address: in how many seconds it is to be closed, 0 if it is to be served."""
         now_ms = int(self._now() * 1000)
         account = self._book.account("", address, now_ms)
         if account is None:

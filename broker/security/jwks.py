@@ -1,8 +1,8 @@
 """The keys that verify tokens: a JWKS document of a file or a URL, read again from time to time (RFC 7517, KIP-768).
 
-A file is read before the start; a URL in a thread, so that no broker waits for another service: until it has answered,
-no token is accepted. An unknown key id has the document read again, but not more often than every
-`MIN_REFRESH_S`. A document that cannot be read leaves the keys that there are. Source: Kafka 4.4 `RefreshingHttpsJwks`.
+A file is read before the start; a URL in a thread, so that the start does not wait for another service: until that has
+answered, no token is accepted. An unknown key id has the document read again, but not more often than every
+`MIN_REFRESH_S`. If a document cannot be read, the current keys stay. Source: Kafka 4.4 `RefreshingHttpsJwks`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.security.oauthbearer.RefreshingHttpsJwks")
 
 MIN_REFRESH_S: Final = 10.0
-"""The shortest time between two reads for unknown key ids, which anybody can send."""
+"""The shortest time between two reads for unknown key ids, which any client can send."""
 MAX_BYTES: Final = 1024 * 1024
 TIMEOUT_S: Final = 10.0
 

@@ -1,8 +1,8 @@
 """The quota of one request that creates or deletes partitions (controller_mutation_rate, KIP-599).
 
-New versions of the requests know THROTTLING_QUOTA_EXCEEDED: once the tokens are used up each topic gets it, and nothing
-is made, until the client has waited. Older versions are served, and their clients wait afterwards. A topic's partitions
-are charged when it has been found valid, also where the request only validates. Source: Kafka 4.4
+New versions of the requests have THROTTLING_QUOTA_EXCEEDED: once the tokens are used up each topic gets it, and nothing
+is created, until the client has waited. Older versions are served, and their clients wait afterwards. A topic's
+partitions are charged when it has been found valid, also where the request only validates. Source: Kafka 4.4
 `StrictControllerMutationQuota`, `PermissiveControllerMutationQuota`.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class MutationQuota:
-    """What a client may change, as one request of it sees it."""
+    """The quota of a client, as seen by one of its requests."""
 
     __slots__ = ("_client_id", "_quotas", "_strict", "_throttled_at_ms", "_throttled_for_ms", "_user")
 
@@ -29,7 +29,7 @@ class MutationQuota:
         self._throttled_at_ms = self._throttled_for_ms = 0
 
     def charge(self, partitions: int) -> None:
-        """So many partitions are created or deleted; KafkaError(THROTTLING_QUOTA_EXCEEDED) if they must not be."""
+        """Charge `partitions` to create or delete; KafkaError(THROTTLING_QUOTA_EXCEEDED) if they must not be."""
         now_ms = self._quotas.now_ms
         account = self._quotas.mutation.account(self._user, self._client_id, now_ms)
         if account is None:

@@ -1,7 +1,7 @@
 """Mutes a connection: its requests are not handled, and it is not read, until its client has waited (KIP-219).
 
-The response has been sent before, and tells the client for how long. The connection waits as for a request, but for one
-that has no response. So this ends when the connection closes, and does not hold back a stop.
+The response has been sent before, with the throttle time. The connection waits as for a request that has no response.
+So the wait ends when the connection closes, and does not delay a stop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TIMER_S: Final = 30.0
 
 
 def mute(connection: Connection, loop: Loop, throttle_ms: int) -> None:
-    """Serve nothing of a connection for so long; its idle time begins after that."""
+    """Serve nothing of a connection for `throttle_ms`; its idle time begins after that."""
     if connection.is_closing:
         return
     logger.debug("Throttling %s:%d for %d ms", connection.peer_host, connection.peer_port, throttle_ms)

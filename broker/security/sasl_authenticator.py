@@ -5,10 +5,10 @@
                                                   ▴── SaslHandshake, before the session ends ┘
 
 Until a connection is complete it may send nothing else. A complete one has an authenticator only if its session ends:
-then it may authenticate again, as the same principal, and once the session has ended it can do nothing but that. After
+then it may authenticate again, as the same principal, and once the session has ended it may send nothing else. After
 SaslHandshake v0 tokens are frames without a header, after v1 they are in SaslAuthenticate. A failure is answered after
-`connection.failed.authentication.delay.ms`, during which nothing is read, and closes the connection.
-Source: Kafka 4.4 `SaslServerAuthenticator`, `KafkaChannel.maybeBeginServerReauthentication`, `Selector`.
+`connection.failed.authentication.delay.ms`, during which nothing is read, and closes the connection. Source: Kafka 4.4
+`SaslServerAuthenticator`, `KafkaChannel.maybeBeginServerReauthentication`, `Selector`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class State(Enum):
     VERSIONS_KNOWN = auto()
     TOKENS = auto()
     BAD_MECHANISM = auto()
-    """A client authenticates again with another mechanism: its next token fails."""
+    """The client authenticates again with another mechanism: its next token fails."""
     COMPLETE = auto()
     FAILED = auto()
 
@@ -54,11 +54,11 @@ _BEFORE_HANDSHAKE: Final = (State.INITIAL, State.VERSIONS_KNOWN)
 
 
 class Admission(Enum):
-    """What is done with a request."""
+    """How a request is handled."""
 
     SERVED = auto()
     ILLEGAL = auto()
-    """It is answered ILLEGAL_SASL_STATE, and the connection closed."""
+    """The answer is ILLEGAL_SASL_STATE, and the connection is closed."""
     EXPIRED = auto()
     """The session has ended: the connection is closed."""
 
@@ -83,7 +83,7 @@ class AuthenticationRefused(Exception):  # noqa: N818 (an answer)
 
 
 class Listener(Protocol):
-    """What the connections of a listener share (`sasl_listener`)."""
+    """The shared part of a listener's connections (`sasl_listener`)."""
 
     loop: Loop
     settings: SaslSettings
@@ -138,7 +138,7 @@ class SaslAuthenticator:
 
     @property
     def failure_delay_s(self) -> float:
-        """How long the answer of a failure is delayed, seconds."""
+        """How long the answer to a failure is delayed, seconds."""
         return self._listener.failure_delay_s
 
     def admit(self, api_key: int, now: float) -> Admission:
@@ -180,7 +180,7 @@ class SaslAuthenticator:
         return _SERVED
 
     def versions_answered(self) -> None:
-        """The client has the versions: its next request is SaslHandshake."""
+        """ApiVersions was answered: the next request must be SaslHandshake."""
         if self._state is _INITIAL:
             self._state = State.VERSIONS_KNOWN
 
@@ -202,7 +202,7 @@ class SaslAuthenticator:
         return self._listener.handshake_answer(version)
 
     def authenticate(self, token: bytes) -> SaslAuthenticateResponse:
-        """Answer SaslAuthenticate. AuthenticationRefused when the client is not let in."""
+        """Answer SaslAuthenticate. AuthenticationRefused when the authentication fails."""
         try:
             answer, lifetime_ms = self._step(token)
         except AuthenticationRefused as error:
@@ -214,7 +214,7 @@ class SaslAuthenticator:
         return SaslAuthenticateResponse(error_message="", auth_bytes=answer, session_lifetime_ms=lifetime_ms)
 
     def token(self, token: bytes) -> bytes:
-        """Answer a token without a header. AuthenticationRefused, without an answer, when the client is not let in."""
+        """Answer a token without a header. AuthenticationRefused, without an answer, when the authentication fails."""
         try:
             return self._step(token)[0]
         except AuthenticationRefused:
@@ -256,7 +256,7 @@ class SaslAuthenticator:
         return answer, self._complete(exchange.identity)
 
     def _complete(self, identity: Identity) -> int:
-        """The client is who it says; the lifetime of its session in milliseconds, 0 for no end."""
+        """Complete the authentication; return the lifetime of the session in milliseconds, 0 for no end."""
         connection, listener = self._connection, self._listener
         if self._previous is not None:
             before, principal = self._previous[1], identity.principal

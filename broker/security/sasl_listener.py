@@ -1,6 +1,6 @@
-"""SASL on one listener: gives each connection its authenticator, and has what the exchanges ask for.
+"""SASL on one listener: gives each connection its authenticator, and has the credentials for the exchanges.
 
-The credentials of SCRAM are those of the metadata at the time of a log-in.
+The credentials of SCRAM are read from the metadata at each log-in.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ logger = logging.getLogger("kafka.network.Selector")
 
 
 class SaslListener:
-    """What the connections of a listener share."""
+    """The shared part of a listener's connections."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class SaslListener:
         self.log_ins = LogIns() if log_ins is None else log_ins
 
     def attach(self, connection: Connection) -> None:
-        """Have a new connection authenticate before anything else."""
+        """Require a new connection to authenticate first."""
         connection.authenticator = SaslAuthenticator(self, connection)
         connection.limit_frames(self.settings.max_receive_bytes)
 
@@ -104,7 +104,7 @@ class SaslListener:
         )
 
     def _token_check(self, executor: DiskExecutor) -> Callable[[str, int], Identity] | None:
-        """What says who the bearer of a token is; None without OAUTHBEARER."""
+        """Return a function that returns the identity of a token's bearer; None without OAUTHBEARER."""
         oauth = self.settings.oauth
         if oauth is None:
             return None
@@ -123,7 +123,7 @@ class SaslListener:
         return self._fake(mechanism, name), False
 
     def _fake(self, mechanism: ScramMechanism, name: str) -> Credential:
-        """A credential that looks like others: all brokers make the same one as long as one credential stays."""
+        """A fake credential that looks like a real one; all brokers make the same one while one credential stays."""
         scram = self._image().scram
         model = self._model
         if model is None or scram.get((model.name, model.mechanism)) is not model:

@@ -1,7 +1,7 @@
 """Verifies signed bearer tokens (RFC 7515): RS, PS and ES with SHA-2, by the keys of a JWKS document.
 
-The algorithm is that of the token, and must be one of the kind of the key; tokens without a signature, and those signed
-with a shared secret, are never accepted. A verification takes about 0.1 ms. Source: Kafka 4.4 `BrokerJwtValidator`.
+The token names the algorithm, which must fit the kind of the key; tokens without a signature, or signed with a shared
+secret, are never accepted. A verification takes about 0.1 ms. Source: Kafka 4.4 `BrokerJwtValidator`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NO_CHECKS: Final = {f"verify_{claim}": False for claim in ("exp", "nbf", "iat",
 
 
 class SignedTokens:
-    """Says who the bearer of a token is."""
+    """Verifies tokens and returns their bearers."""
 
     def __init__(self, jwks: Jwks, rules: ClaimRules) -> None:
         self._jwks = jwks
@@ -38,7 +38,7 @@ class SignedTokens:
         self._keys: dict[tuple[int, int, str], jwt.PyJWK] = {}
 
     def validate(self, token: str, now_ms: int) -> Identity:
-        """The bearer. TokenRefused if the token does not hold, whatever is wrong with it."""
+        """The bearer. TokenRefused if the token is not valid, for any reason."""
         try:
             return identity_of(self._verified(token), self._rules, now_ms)
         except TokenRefused as error:
@@ -49,7 +49,7 @@ class SignedTokens:
             raise TokenRefused(str(error)) from error
 
     def _verified(self, token: str) -> dict[str, Any]:
-        """The claims of a token whose signature is right."""
+        """The claims of a token, after its signature was verified."""
         header = jwt.get_unverified_header(token)
         algorithm, key_id = header.get("alg"), header.get("kid")
         kind = ALGORITHMS.get(algorithm) if isinstance(algorithm, str) else None

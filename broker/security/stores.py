@@ -1,8 +1,8 @@
 """Key stores and trust stores, read from files and inline values: PEM (KIP-651) and PKCS12.
 
-Which keys may be set together, and what is said of the others, is Kafka's `DefaultSslEngineFactory`. Kafka's default
-type is JKS: as in Java, a file of that type may as well be PKCS12; a real JKS file is refused with the command that
-converts it. Stores are read in a thread, or before the broker serves.
+The rules which keys may be set together, and the error texts, are from Kafka's `DefaultSslEngineFactory`. Kafka's
+default type is JKS: as in Java, a file of that type may as well be PKCS12; a real JKS file is refused with the command
+that converts it. Stores are read in a thread, or before the broker serves.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class KeyStore(NamedTuple):
     password: str
     """The password of the key, empty without one."""
     chain: tuple[bytes, ...]
-    """The certificates (DER), that of the key first."""
+    """The certificates (DER), the key's own first."""
 
     def __repr__(self) -> str:
         return f"KeyStore({len(self.chain)} certificates)"

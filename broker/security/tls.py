@@ -1,8 +1,9 @@
-"""TLS of a node: the identities of its listeners, and of those of other nodes that it connects to.
+"""TLS of a node: the identities for its listeners, and for the listeners of other nodes that it connects to.
 
-Files are looked at every `CHECK_S` seconds by a thread, and dynamic configs when they change. A replacement that cannot
-be read or is not compatible is refused with one line in the log, and the old one stays; where a file or descriptor
-failed, it is tried again at the next look. New connections use the new one; open connections are not touched.
+A thread checks the files every `CHECK_S` seconds; dynamic configs are applied when they change. A replacement that
+cannot be read or is not compatible is refused with one line in the log, and the old identity stays; where a file or
+descriptor failed, the replacement is tried again at the next check. New connections use the new identity; open
+connections keep theirs.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ logger = logging.getLogger("kafka.common.security.ssl.SslFactory")
 
 _SSL: Final = ".ssl."
 CHECK_S: Final = 5.0
-"""How often the files of the stores are looked at, seconds."""
+"""How often the files of the stores are checked, seconds."""
 
 Stamps = tuple[tuple[int, int, int] | None, ...]
-"""Of each file its number, size and time of change; None if it is not there."""
+"""Inode number, size and time of change of each file; None for a missing file."""
 
 
 class Tls:
@@ -50,7 +51,7 @@ class Tls:
         self._served = set(config.tls_listeners)
         self._loop: Loop | None = None
         self._changes = 0
-        """Of dynamic configs. Threads may end in any order: what was read before the last change is not used."""
+        """Counts changes of dynamic configs. Threads may end in any order: older results are not used."""
         self.identities: dict[str, LiveIdentity] = {}
         self._seen: dict[str, Stamps] = {}
         self._refused: dict[str, str] = {}
@@ -68,7 +69,7 @@ class Tls:
         return identity
 
     def replacement(self, name: str, settings: TlsSettings) -> TlsIdentity:
-        """What would replace the identity of a listener; runs in a thread. ConfigError if it may not."""
+        """The replacement for the identity of a listener; runs in a thread. ConfigError if it is not allowed."""
         old = self.identities[name].current
         new = load_identity(settings, name, serves=name in self._served)
         check_replacement(old, new)
@@ -78,7 +79,7 @@ class Tls:
         return new
 
     def settings_with(self, config: ServerConfig) -> dict[str, TlsSettings]:
-        """The settings that another configuration gives. ConfigError for a value that cannot be parsed."""
+        """The settings of another configuration. ConfigError for a value that cannot be parsed."""
         return {name: tls_settings(config, name) for name in self.identities}
 
     def check(self, settings: Mapping[str, TlsSettings]) -> None:
@@ -88,7 +89,7 @@ class Tls:
                 self.replacement(name, wanted)
 
     def use_dynamic_configs(self) -> None:
-        """Use the dynamic configs of before this start, while nobody is connected; what cannot be used is logged."""
+        """Use the dynamic configs from before this start, while no client is connected; unusable ones are logged."""
         for name, wanted in self.settings_with(self._config).items():
             if wanted == self.identities[name].current.settings:
                 continue
@@ -103,7 +104,7 @@ class Tls:
     # -- changes
 
     def follow(self, loop: Loop, executor: DiskExecutor) -> None:
-        """Look at the files from time to time; `executor` runs what reads files."""
+        """Check the files from time to time; `executor` reads them."""
         self._loop, self._executor = loop, executor
         for name in self.identities:
             self._warn_if_not_valid(name)
@@ -135,7 +136,7 @@ class Tls:
         *,
         is_changed: Callable[[str, Stamps], bool],
     ) -> None:
-        """Read what has changed in a thread, and put it in place; then call `then`."""
+        """Read changed identities in a thread, and use them; then call `then`."""
         found: list[tuple[str, Stamps, TlsIdentity | ConfigError]] = []
         change = self._changes
 

@@ -43,7 +43,7 @@ def client_context(settings: TlsSettings, keys: KeyStore | None, trusted: Sequen
     context.check_hostname = bool(settings.identification)
     _set_versions(context, settings)
     if settings.protocol == "TLSv1.2" and context.minimum_version == ssl.TLSVersion.TLSv1_2:
-        context.maximum_version = ssl.TLSVersion.TLSv1_2  # as in Java; a server goes by the enabled ones alone
+        context.maximum_version = ssl.TLSVersion.TLSv1_2  # as in Java; a server uses only the enabled ones
     if keys is not None:
         _load_keys(context, keys)
     _trust(context, trusted)
@@ -105,7 +105,7 @@ def _load_keys(context: ssl.SSLContext, keys: KeyStore) -> None:
 
 
 def _trust(context: ssl.SSLContext, trusted: Sequence[bytes] | None) -> None:
-    """Trust these certificates; those of the system without a trust store."""
+    """Trust these certificates; without a trust store, the system's."""
     if trusted is None:
         context.load_default_certs()
         return

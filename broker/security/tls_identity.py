@@ -1,6 +1,6 @@
-"""What a node is to those it speaks TLS with: contexts, mapping of principals, and what may replace them later.
+"""The TLS identity of a node: contexts, mapping of principals, and the check of a later replacement.
 
-A listener keeps its `LiveIdentity`; its content is replaced as a whole, for new connections. What replaces it must be
+A listener keeps its `LiveIdentity`; its content is replaced as a whole, for new connections. The new content must be
 compatible, so that clients that trusted the old certificate are not locked out: the same distinguished name, and at
 least the same alternative names, unless `ssl.allow.dn.changes` and `ssl.allow.san.changes` say otherwise. On the
 inter-broker listener old and new must be able to talk to each other. Source: Kafka 4.4 `SslFactory`.
@@ -36,7 +36,7 @@ class TlsIdentity(NamedTuple):
 
 
 def load_identity(settings: TlsSettings, listener: str, *, serves: bool) -> TlsIdentity:
-    """Read the stores, and make the contexts; `serves`: also that of the listener. ConfigError if that fails."""
+    """Read the stores, and make the contexts; `serves`: also the listener's. ConfigError if that fails."""
     try:
         keys = load_key_store(settings.key_store)
         trusted = load_trust_store(settings.trust_store)
@@ -95,7 +95,7 @@ def why_not_valid(keys: KeyStore, now_s: float) -> str | None:
 
 
 def check_handshake(server: TlsIdentity, client: TlsIdentity) -> None:
-    """Raise ConfigError unless a node with the one identity can connect to one with the other; no name is checked."""
+    """Raise ConfigError unless a node with `client` can connect to one with `server`; names are not checked."""
     assert server.server is not None
     settings = client.settings._replace(identification="")
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -127,7 +127,7 @@ def _go_on(side: ssl.SSLObject) -> bool:
 
 
 class LiveIdentity:
-    """The identity of a listener as of now (`net.tls_channel.Identity`)."""
+    """The current identity of a listener (`net.tls_channel.Identity`)."""
 
     def __init__(self, listener: str, identity: TlsIdentity) -> None:
         self.listener = listener
@@ -145,7 +145,7 @@ class LiveIdentity:
         return self.current.client
 
     def principal(self, certificate: bytes | None) -> KafkaPrincipal:
-        """Who a client is, by its certificate (DER). PermissionError if no rule gives it a name."""
+        """The principal for a client's certificate (DER). PermissionError if no rule matches its name."""
         if certificate is None:
             return ANONYMOUS
         name = subject_name(parse_certificate(certificate))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class TlsSettings(NamedTuple):
-    """How a listener speaks TLS."""
+    """The TLS settings of a listener."""
 
     key_store: KeyStoreSettings
     trust_store: TrustStoreSettings
@@ -48,12 +48,12 @@ class TlsSettings(NamedTuple):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files whose changes are followed."""
+        """The files that are checked for changes."""
         return tuple(path for path in (self.key_store.location, self.trust_store.location) if path is not None)
 
 
 def tls_settings(config: ServerConfig, listener: str) -> TlsSettings:
-    """The settings of a listener, as of now."""
+    """The current settings of a listener."""
 
     def of(key: ConfigKey[Any]) -> Any:
         return config.of_listener(key, listener)

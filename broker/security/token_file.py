@@ -1,7 +1,7 @@
-"""The token with which this node logs in at other nodes, kept in a file that whoever renews tokens replaces (KIP-768).
+"""The token with which this node logs in at other nodes, in a file that is replaced at renewal (KIP-768).
 
-It is read before the start, and then in a thread every `CHECK_S`. A file that cannot be read leaves the token that
-there is, with one line in the log.
+It is read before the start, and then in a thread every `CHECK_S`. If the file cannot be read, the current token stays,
+with one line in the log.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TokenFile:
         self._look_later()
 
     def current(self) -> str:
-        """The token as of the last look."""
+        """The token as of the last check."""
         return self._token
 
     def _look_later(self) -> None:

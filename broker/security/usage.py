@@ -1,8 +1,8 @@
-"""What one request uses of its client's quotas; only requests of a broker with quotas have one.
+"""The use of its client's quotas by one request; only requests of a broker with quotas have a `Usage`.
 
-The time of the thread counts while the request is handled and while its response is made. What is done for it in
-between, when it waits for others, is not counted: it is done for several requests at once. Source: Kafka 4.4
-`RequestHandlerHelper`, `KafkaApis`. KIP-124, KIP-219.
+The time of the thread counts while the request is handled and while its response is made. Work done for it while it
+waits is not counted: that is done for several requests at once. Source: Kafka 4.4 `RequestHandlerHelper`, `KafkaApis`.
+KIP-124, KIP-219.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Usage:
     )
 
     def __init__(self, quotas: ClientQuotas, user: str, client_id: str | None, size: int, since: float) -> None:
-        """`size` is that of the request, bytes; `since` when its handling began, by the CPU clock of the quotas."""
+        """`size` is the request's size, bytes; `since` is when its handling began, by the CPU clock of the quotas."""
         self._quotas = quotas
         self._user = user
         self._client_id = client_id or ""
         self.size = size
         self.is_exempt = False
-        """Whether nothing of it counts: the fetch of a follower."""
+        """Whether the request is not counted: the fetch of a follower."""
         self._since: float | None = since
         self._spent_s = 0.0
         self._is_recorded = False
@@ -69,9 +69,9 @@ class Usage:
         return self._quotas.produced(self._user, self._client_id, self.size)
 
     def fetch_throttle_ms(self, size: int) -> int:
-        """Record the bytes of a response; how long the client has to wait, without them if it has to at all.
+        """Record the bytes of a response; how long the client has to wait. If it has to, it gets no records.
 
-        Also when only its requests take too much time, as in Kafka.
+        The same if only its requests take too much time, as in Kafka.
         """
         throttle_ms = max(self.request_throttle_ms(), self._quotas.fetched(self._user, self._client_id, size))
         if throttle_ms:

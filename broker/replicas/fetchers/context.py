@@ -1,4 +1,4 @@
-"""What all fetchers of a broker share."""
+"""The shared context of all fetchers of a broker."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class FetchContext:
         broker_epoch: Callable[[], int],
         persist_log_starts: Callable[[], None],
     ) -> None:
-        """`client` gives the client for a broker and a purpose; `broker_epoch` is that of the registration (KIP-903).
+        """`client` returns the client for a broker and a purpose; `broker_epoch` the registration's epoch (KIP-903).
 
         `persist_log_starts` writes the log starts that have moved, and deletes the segments below them.
         """
@@ -63,7 +63,7 @@ class FetchContext:
         self.quota = ReplicationQuota()
         self.is_stopped = False
         self.truncating: dict[Partition, list[Callable[[], None]]] = {}
-        """Partitions whose log is being truncated -> what to call when that has ended."""
+        """Partitions whose log is being truncated -> callbacks for the end of the truncation."""
 
     @property
     def quota_rate(self) -> int | None:

@@ -2,15 +2,15 @@
 
     changed partitions -> request -> response -> records appended, high watermarks followed -> changed partitions ...
 
-A request names only what has changed since the one before (`session`); the leader holds it back until it has records.
-So a turn costs as much as there is to do, however many partitions are followed. A partition is left out while it waits
-after an error, is truncated, is throttled, or has records that are being flushed. For a flush the whole request waits
-for a moment, because the leader would hold it back without the partition that has just got records; a flush that takes
-longer does not keep the other partitions from being fetched.
+A request names only the partitions that have changed since the previous one (`session`); the leader holds it back until
+it has records. So a turn costs as much as there is to do, however many partitions are followed. A partition is left out
+while it waits after an error, is truncated, is throttled, or has records that are being flushed. For a flush the whole
+request waits for a moment, because the leader would hold it back without the partition that has just got records; a
+flush that takes longer does not keep the other partitions from being fetched.
 
-A response is handled for `IN_PLACE_S`; what is left of it is copied and handled in slices between the turns. Nothing
-here waits: an error of one partition delays that partition, an error of the connection delays all of this leader.
-Source: Kafka's `AbstractFetcherThread`, `ReplicaFetcherThread`, `RemoteLeaderEndPoint`.
+A response is handled for `IN_PLACE_S`; the rest is copied and handled in slices between the turns. Nothing here waits:
+an error of one partition delays that partition, an error of the connection delays all of this leader. Source: Kafka's
+`AbstractFetcherThread`, `ReplicaFetcherThread`, `RemoteLeaderEndPoint`.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ _SESSION_ERRORS: Final = frozenset(
 
 
 class Fetcher:
-    """What is fetched from one leader by one connection."""
+    """The fetches from one leader by one connection."""
 
     def __init__(self, context: FetchContext, leader_id: int, number: int) -> None:
-        """`number` tells the connections to one leader apart (num.replica.fetchers)."""
+        """`number` identifies one of the connections to the leader (num.replica.fetchers)."""
         self.leader_id = leader_id
         self.partitions: dict[PartitionKey, Followed] = {}
         self._context = context
@@ -101,7 +101,7 @@ class Fetcher:
         followed = Followed(partition)
         self.partitions[followed.key] = followed
         if followed.key in self._session.partitions:
-            self._has_ignored = True  # what was told of it before was told to its predecessor
+            self._has_ignored = True  # earlier responses about it went to its predecessor
         partition.on_own_end = self._flushed
         truncating = self._context.truncating.get(partition)
         if truncating is not None:  # by the fetcher that followed the leader before
@@ -113,7 +113,7 @@ class Fetcher:
             self._loop.timers.at(self._loop.now() + HURRY_S, lambda: self._hurry(number))
 
     def remove(self, key: PartitionKey) -> None:
-        """Do not follow a partition any longer."""
+        """Stop following a partition."""
         followed = self.partitions.pop(key, None)
         if followed is not None:
             followed.partition.on_own_end = None
@@ -121,7 +121,7 @@ class Fetcher:
             self._mark(key)
 
     def close(self) -> None:
-        """Follow nothing any longer."""
+        """Stop following all partitions."""
         for key in list(self.partitions):
             self.remove(key)
         if self._in_flight:
@@ -129,12 +129,12 @@ class Fetcher:
             self._client.disconnect()
 
     def _mark(self, key: PartitionKey) -> None:
-        """What is wanted of a partition may have changed."""
+        """The next fetch of a partition may differ from the last one."""
         self._changed[key] = None
         self._schedule()
 
     def _flushed(self, partition: Partition) -> None:
-        """Records of a partition are flushed: the leader may hear that this replica has them."""
+        """Records of a partition are flushed: the next fetch may tell the leader that this replica has them."""
         self._mark((partition.topic_id, partition.index))
 
     def _hurry(self, number: int) -> None:
@@ -180,9 +180,9 @@ class Fetcher:
             self._send(now, is_short=bool(flushing))
 
     def _update_session(self, now: float) -> list[PartitionKey]:
-        """Tell the session what is wanted of each changed partition; those that are being flushed."""
+        """Update the session with each changed partition; return the partitions that are being flushed."""
         session = self._session
-        if self._has_ignored:  # the leader does not repeat what has not changed since
+        if self._has_ignored:  # the leader does not repeat unchanged values
             self._has_ignored = False
             session.failed()
         max_bytes = self._context.config[REPLICA_FETCH_MAX_BYTES]
@@ -314,7 +314,7 @@ class Fetcher:
         self._schedule()
 
     def _take(self, key: PartitionKey, data: FetchResponsePartitionData) -> None:
-        """Take over the answer for one partition, unless it is not what the partition waits for any longer."""
+        """Handle the answer for one partition, unless the partition does not wait for it any longer."""
         followed = self.partitions.get(key)
         asked = self._session.partitions.get(key)
         if followed is None or asked is None:
@@ -334,7 +334,7 @@ class Fetcher:
     # -- remedies
 
     def _apply(self, followed: Followed, remedy: Remedy | None) -> None:
-        """Do what has to be done before a partition is fetched again."""
+        """Carry out the remedy before a partition is fetched again."""
         context = self._context
         if isinstance(remedy, Truncate):
             log = followed.partition.log
@@ -351,7 +351,7 @@ class Fetcher:
             self._postpone(followed)
 
     def _advised(self, followed: Followed, remedy: Remedy | None) -> None:
-        """The leader has said where its log begins and ends."""
+        """The leader has answered where its log begins and ends."""
         followed.is_busy = False
         if self.partitions.get(followed.key) is followed and followed.is_current:
             if remedy is None:

@@ -1,9 +1,9 @@
-"""One partition that a fetcher follows: where it is, and whether it may be fetched now.
+"""One partition that a fetcher follows: its state, and whether it may be fetched now.
 
-Pure; times are seconds of the monotonic clock. The offset to fetch from is always the log end, so what a response
-brings can be appended (R4). That fetch acknowledges everything below it. So while the flush policy asks for a flush of
-what was appended, the partition is not fetched: under `barnabas.log.sync=always` the leader only ever hears of offsets
-that are on the disk.
+Pure; times are seconds of the monotonic clock. The offset to fetch from is always the log end, so the records of a
+response can be appended (R4). That fetch acknowledges everything below it. So while the flush policy asks for a flush
+of what was appended, the partition is not fetched: under `barnabas.log.sync=always` fetches report only offsets that
+are on the disk.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.partition import Partition
 
 FIRST_BACKOFF_S: Final = 0.02
-"""Delay after a first error: a leader that has not heard of its election yet will have, a moment later."""
+"""Delay after a first error: a leader that has not received its election yet will have it a moment later."""
 
 
 class Followed:
@@ -44,7 +44,7 @@ class Followed:
 
     @property
     def is_flushing(self) -> bool:
-        """Whether a flush has to end before the next fetch, which says what this replica has."""
+        """Whether a flush has to end before the next fetch, which reports this replica's log end."""
         policy = self.partition.flush_policy
         return policy is not None and self.partition.log.unflushed >= policy.messages
 

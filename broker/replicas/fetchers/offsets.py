@@ -2,8 +2,8 @@
 
 - The leader's log ends below the follower's: an unclean election; the follower truncates to the leader's end. (With
   leader epochs in both logs the fetch says so itself, R5; this is for logs without any.)
-- The leader's log begins above the follower's end: what is in between was deleted; the follower removes everything and
-  begins there.
+- The leader's log begins above the follower's end: the records in between were deleted; the follower removes
+  everything and begins there.
 - Otherwise the leader's log has changed meanwhile, and the follower fetches again.
 
 Source: Kafka's `AbstractFetcherThread.fetchOffsetAndTruncate`.

@@ -1,8 +1,8 @@
-"""Takes over what a leader has answered for one partition: records, high watermark, log start (R1, R4, R5, R8, R24).
+"""Handles the answer of a leader for one partition: records, high watermark, log start (R1, R4, R5, R8, R24).
 
-The records are appended as they are. What does not fit leads to a `Remedy`, which takes longer: a truncation, or a
-question to the leader. Errors of the disk are reported where all of them are (`log_dir_failures`).
-Source: Kafka's `ReplicaFetcherThread.processPartitionData` and `AbstractFetcherThread.processFetchRequest`.
+The records are appended unchanged. An answer that does not fit this log leads to a `Remedy`, which takes longer: a
+truncation, or a request to the leader. Errors of the disk are reported to `log_dir_failures`. Source: Kafka's
+`ReplicaFetcherThread.processPartitionData` and `AbstractFetcherThread.processFetchRequest`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ EXPECTED: Final = frozenset(
         ErrorCode.OFFSET_NOT_AVAILABLE,
     }
 )
-"""What a leader answers while the two brokers know different metadata, or while it cannot read its disk: waiting helps.
-FENCED_LEADER_EPOCH and the like end with the metadata that makes the partition follow somebody else."""
+"""The errors of a leader while the two brokers have different metadata, or while it cannot read its disk: they pass.
+FENCED_LEADER_EPOCH and the like end with the metadata that makes the partition follow another leader."""
 
 
 class Truncate(NamedTuple):
@@ -45,7 +45,7 @@ class Truncate(NamedTuple):
     offset: int
     fully: bool = False
     records: bytes = b""
-    """To append after a full truncation: a batch that begins below the leader's log start."""
+    """Records to append after a full truncation: a batch that begins below the leader's log start."""
     high_watermark: int = -1
     log_start_offset: int = -1
 
@@ -62,7 +62,7 @@ Remedy = Truncate | AskLeader | Wait
 
 
 def receive(context: FetchContext, followed: Followed, data: FetchResponsePartitionData) -> Remedy | None:
-    """Take over the answer for one partition; what has to be done before the next fetch, None for nothing."""
+    """Handle the answer for one partition; return the remedy needed before the next fetch, None if none is."""
     code = data.error_code
     if code:
         return _error(followed, code)

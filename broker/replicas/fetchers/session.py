@@ -1,6 +1,6 @@
 """The follower's side of a fetch session: each request names only the partitions that have changed (KIP-227, R20).
 
-Pure: the fetcher says what it wants of which partition, and gets the fields of the next request. A leader that keeps no
+Pure: the fetcher sets what to fetch of each partition, and gets the fields of the next request. A leader that keeps no
 session (id 0) is sent everything each time. After any error the next request is full; it closes the old session.
 Source: Kafka's `FetchSessionHandler`.
 """
@@ -20,7 +20,7 @@ _MAX_EPOCH: Final = 2**31 - 1
 
 
 class Wanted(NamedTuple):
-    """What a request says of one partition."""
+    """The fields of one partition in a request."""
 
     topic: str
     leader_epoch: int
@@ -39,7 +39,7 @@ class FetchSession:
         self._id = 0
         self._epoch = 0
         self.partitions: dict[PartitionKey, Wanted] = {}
-        """What the leader has been told, or will be with the next request."""
+        """The fields that the leader has, or gets with the next request."""
         self._updates: dict[PartitionKey, None] = {}
         self._forgotten: dict[PartitionKey, str] = {}
 
@@ -49,15 +49,15 @@ class FetchSession:
         return self._epoch == 0
 
     def want(self, key: PartitionKey, wanted: Wanted) -> None:
-        """Fetch this of a partition from the next request on."""
+        """Set the fields of a partition, from the next request on."""
         known = self.partitions.pop(key, None)
-        self.partitions[key] = wanted  # at the end: a full request serves first who waits longest
+        self.partitions[key] = wanted  # at the end: a full request names first the partitions that wait longest
         if known != wanted:
             self._updates[key] = None
             self._forgotten.pop(key, None)
 
     def forget(self, key: PartitionKey) -> None:
-        """Do not fetch a partition any longer, or for now."""
+        """Stop fetching a partition, for good or for now."""
         known = self.partitions.pop(key, None)
         if known is not None:
             self._updates.pop(key, None)

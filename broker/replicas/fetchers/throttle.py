@@ -1,8 +1,8 @@
 """The quota for replication traffic of throttled replicas, as bytes a second over the last ten seconds.
 
 A replica is throttled if `follower.replication.throttled.replicas` of its topic names it (`partition:broker`, or `*`)
-and it is not in sync. While the rate is above the quota, throttled replicas are not fetched; what was fetched is always
-taken. Pure; times are seconds of the monotonic clock. Source: Kafka's `ReplicationQuotaManager` (KIP-73).
+and it is not in sync. While the rate is above the quota, throttled replicas are not fetched; fetched records are always
+appended. Pure; times are seconds of the monotonic clock. Source: Kafka's `ReplicationQuotaManager` (KIP-73).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ReplicationQuota:
         self._bytes = 0
 
     def record(self, size: int, now: float) -> None:
-        """So many bytes of throttled replicas were fetched."""
+        """Count `size` bytes that were fetched for throttled replicas."""
         number = int(now / WINDOW_S)
         self._bytes += size
         if self._windows and self._windows[-1][0] == number:

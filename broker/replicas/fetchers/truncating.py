@@ -1,7 +1,8 @@
 """Truncates the log of a follower, in steps that wait for the disk in threads (R5, R24).
 
-The order is that of `storage.recover.truncation`, with the checkpoints in between. If the broker begins to lead the
-partition before the log is cut, nothing has happened. A disk that fails takes the partition offline, not its fetcher.
+The order is the same as in `storage.recover.truncation`, with the checkpoints in between. If the broker begins to lead
+the partition before the log is cut, nothing has happened. A disk that fails takes the partition offline, not its
+fetcher.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def truncate(context: FetchContext, followed: Followed, offset: int, *, fully: b
 
 
 def _prepare(followed: Followed, truncation: Truncation) -> Steps[bool]:
-    """Read what the truncation needs; whether it can go on."""
+    """Read the data that the truncation needs; whether it can go on."""
     try:
         yield from truncation.prepare()
     except DamagedLog as damage:
