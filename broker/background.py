@@ -156,7 +156,7 @@ class BackgroundJobs:
         self._end_turn()
 
     async def _remove_deleted(self) -> None:
-        """Remove the deleted files whose delay has passed; the next start removes what cannot be removed."""
+        """Remove the deleted files whose delay has passed; the next start removes files that cannot be removed now."""
         deletions = self._broker.log_dirs.deletions
         for path in deletions.take_due(self._broker.loop.now()):
             try:
@@ -214,7 +214,7 @@ class BackgroundJobs:
 
 
 async def _run(steps: Steps[R]) -> R:
-    """Do work in steps: others run between two steps, and what waits for a disk runs in a thread."""
+    """Do work in steps: other tasks run between two steps, and functions that wait for a disk run in a thread."""
     failure: Exception | None = None
     while True:
         try:

@@ -1,6 +1,6 @@
 """Builds a broker: creates its parts in order, connects them, opens the data directories and replays the metadata.
 
-Only this module knows which part gets which, and what is called when metadata changes or a log directory fails.
+Only this module knows how the parts are connected, and which are called when metadata or log directories change.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def open_member(
 ) -> tuple[Broker, ClusterMember, RemoteController]:
     """Build a broker whose controllers are other processes; its logs are opened when it has the metadata.
 
-    `connect` gives what opens its connections to other nodes, `connect_to_controllers`, called after it, those to
-    controllers if that is another one. For the rest as `open_broker`.
+    `connect` returns the function that opens connections to other nodes; `connect_to_controllers`, called after it, the
+    one for controllers if that is another one. The other arguments are as in `open_broker`.
     """
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
 
@@ -145,7 +145,7 @@ def open_combined(
 ) -> tuple[Broker, ClusterMember]:
     """Build a broker that is also the controller of a cluster, with open logs; it has not joined the cluster yet.
 
-    `controllers` are the controller's listeners as advertised. For the rest as `open_member`.
+    `controllers` are the controller's listeners as advertised. The other arguments are as in `open_member`.
     """
     from barnabas.broker.cluster_member import ClusterMember
     from barnabas.broker.controller_builder import add_controller

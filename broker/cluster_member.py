@@ -1,9 +1,9 @@
-"""What a broker has only in a cluster: its session at the controller, connections to other brokers, its fetchers.
+"""The parts of a broker only in a cluster: its session at the controller, connections to other brokers, its fetchers.
 
-A start goes on when the metadata is there: the broker registers, and when the metadata has its registration, the logs
-are opened by it and clients are accepted; then it is unfenced, and only then it is ready. A stop begins with a
-controlled shutdown: the broker serves until the controller has moved its leaders away. The same for both kinds of
-controller; `RemoteController` finds one over the network.
+A start waits for the metadata, then the broker registers. When the metadata has its registration, the logs are opened
+and clients are accepted; then it is unfenced, and only then it is ready. A stop begins with a controlled shutdown: the
+broker serves until the controller has moved its leaders away. Both kinds of controller are used in the same way;
+`RemoteController` reaches one over the network.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class ClusterMember:
     ) -> None:
         """Register, open the logs when the metadata has the registration, and be unfenced; then call `then`.
 
-        Until then the image is that of an earlier incarnation, whose leaderships the controller has moved meanwhile.
+        Until then the image has the leaderships of an earlier incarnation, which the controller has moved meanwhile.
         """
         self._listeners = listeners
         self._claimed_epoch = self._claim()
@@ -169,7 +169,7 @@ class ClusterMember:
         self.lifecycle.start()
 
     def _claim(self) -> int:
-        """The epoch to claim (`previous_epoch`). After a crash the logs are recovered before, to know what is lost.
+        """The epoch to claim (`previous_epoch`). After a crash the logs are recovered first, to find lost records.
 
         None if a replica in an ELR is lost: its log may be a new one that was not filled yet (R28).
         """
@@ -185,7 +185,7 @@ class ClusterMember:
         return claimed_epoch(broker.config, self._files, broker.log_dirs, is_damaged=is_damaged)
 
     def _recover(self) -> bool:
-        """Open the logs that are there, so that they are recovered; whether all of them are whole."""
+        """Open the existing logs, so that they are recovered; return whether all of them are whole."""
         broker = self._broker
         found = set(broker.log_dirs.found())
         is_whole = True
@@ -206,7 +206,7 @@ class ClusterMember:
                         producer_expiration_ms=broker.config[PRODUCER_ID_EXPIRATION_MS],
                     )
                 except (DamagedLog, CorruptCheckpoint, KafkaError, OSError):
-                    is_whole = False  # it is told when the partition is opened
+                    is_whole = False  # the error is reported when the partition is opened
         return is_whole
 
     def _close_unassigned(self) -> None:
@@ -231,14 +231,14 @@ class ClusterMember:
         await left.wait()
 
     def close(self) -> None:
-        """Fetch and send nothing more."""
+        """Stop fetching and sending."""
         self.lifecycle.close()
         self.fetchers.stop()
         self._broker.inter_broker.close()
         self._broker.controller_channel.close()
 
     def _endpoint(self, node_id: int) -> tuple[str, int] | None:
-        """Where a broker's inter-broker listener is, by the metadata."""
+        """The address of a broker's inter-broker listener in the metadata."""
         registered = self._broker.image.brokers.get(node_id)
         for endpoint in () if registered is None else registered.endpoints:
             if endpoint.name == self._inter_broker_listener:
@@ -293,7 +293,7 @@ def _ignore(_: None) -> None:
 
 
 def tokens(broker: Broker) -> Callable[[str], Callable[[], str]]:
-    """What has the token of a file with which this node logs in."""
+    """Return a function that takes a token file of this node and returns a function that returns its current token."""
 
     def of_file(path: str) -> Callable[[], str]:
         from barnabas.broker.security.token_file import TokenFile
@@ -357,6 +357,6 @@ class RemoteController:
         self.metadata.loader.apply_dynamic_configs()
 
     def close(self) -> None:
-        """Follow the metadata no more."""
+        """Stop following the metadata."""
         self.metadata.topics.close()
         self.observer.close()

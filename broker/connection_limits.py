@@ -39,7 +39,7 @@ Addresses = Mapping[str, tuple[str, ...]]
 
 
 def connection_limits(config: ServerConfig, addresses: Addresses) -> Limits:
-    """The limits; `addresses` has those of the hosts that max.connections.per.ip.overrides names."""
+    """The limits; `addresses` has the addresses of the hosts in max.connections.per.ip.overrides."""
     idle_ms = config[CONNECTIONS_MAX_IDLE_MS]
     names = [endpoint.name for endpoint in (*config.listeners, *config.controller_listeners)]
     inter_broker = config.inter_broker_listener
@@ -74,7 +74,7 @@ def named_hosts(config: ServerConfig) -> list[str]:
 
 
 def look_up(hosts: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The addresses of hosts, of which a name service may be asked: not for the event loop."""
+    """The addresses of hosts. A name service may be asked, so this must not run in the event loop."""
     found: dict[str, tuple[str, ...]] = {}
     for host in hosts:
         try:

@@ -151,7 +151,7 @@ class Broker:
 
     @cached_property
     def load(self) -> Load:
-        """What this broker does; created when it is first asked for."""
+        """The load of this broker; created when it is first used."""
         from barnabas.broker.replicas.load import Load
 
         return Load(self.loop, self.started_at, self.partitions, self.log_dirs, self.runner)
@@ -268,7 +268,7 @@ class Broker:
         return found
 
     def any_live_broker(self) -> int:
-        """The id that clients get as that of the controller: of any live broker, since each forwards, -1 for none."""
+        """The controller id that clients get: the id of any live broker, since each forwards; -1 if there is none."""
         if self.image.brokers.keys() <= {self.node_id}:
             return self.node_id
         live = self.image.live_brokers()
@@ -338,7 +338,7 @@ class RequestContext:
 
     @property
     def principal(self) -> KafkaPrincipal:
-        """Who has sent the request."""
+        """The principal that has sent the request."""
         return self.connection.principal
 
     @property
@@ -348,7 +348,7 @@ class RequestContext:
 
     @property
     def granted_topics(self) -> dict[int, set[str | bytes]]:
-        """What the connection knows of the authorizer's decisions (`apis.access`)."""
+        """The authorizer's decisions that the connection keeps (`apis.access`)."""
         return self.connection.granted_topics
 
     @property
@@ -371,7 +371,7 @@ class RequestContext:
     def refused(
         self, operation: Operation, resource_type: ResourceType, names: Iterable[str], **log: bool
     ) -> Collection[str]:
-        """Those of the resources that the request may not do something to."""
+        """The resources that the request may not do something to."""
         authorizer = self.broker.authorizer
         return () if authorizer is None else authorizer.refused(self, operation, resource_type, names, **log)
 
@@ -390,7 +390,7 @@ class MeteredContext(RequestContext):
 
 
 class ForwardedContext(RequestContext):
-    """The context of a request in an Envelope: principal and address are those of the broker's client (KIP-590)."""
+    """The context of a request in an Envelope: it has the principal and address of the broker's client (KIP-590)."""
 
     __slots__ = ("_peer_host", "_principal")
 
@@ -412,12 +412,12 @@ class ForwardedContext(RequestContext):
 
     @property
     def principal(self) -> KafkaPrincipal:
-        """Who has sent the request to the broker that forwards it."""
+        """The principal that has sent the request to the broker that forwards it."""
         return self._principal
 
     @property
     def granted_topics(self) -> dict[int, set[str | bytes]]:
-        """Nothing: the connection is the broker's, not that of its client."""
+        """Empty: the connection is the broker's, not its client's."""
         return {}
 
     @property

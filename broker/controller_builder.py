@@ -1,4 +1,4 @@
-"""Builds the controller of a cluster: in a process of its own, or in that of a broker.
+"""Builds the controller of a cluster: in a process of its own, or in a broker's process.
 
 A process with the role `controller` alone has no partitions but the metadata log, and imports little.
 """

@@ -1,4 +1,4 @@
-"""The limit of open files of the process, which is also that of connections."""
+"""The limit of open files of the process, which also limits connections."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ logger = logging.getLogger("kafka.server.KafkaServer")
 UNLIMITED = 2**31 - 1
 """The limit where the system has none."""
 _OPEN_MAX = 10_240
-"""What macOS allows where its hard limit is infinite, which it does not allow; the limit of a JVM there."""
+"""The limit on macOS where its hard limit is infinite, which it does not allow; also the limit of a JVM there."""
 
 
 def raise_descriptor_limit() -> int:

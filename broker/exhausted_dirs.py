@@ -1,9 +1,9 @@
 """Log directories that work, but take no records for now: their disk is full, or no descriptor is left.
 
-The replicas in such a directory are led by others meanwhile (R28). A full disk counts from the first refusal on,
-missing descriptors only if they are still missing at the next check, because log files are closed to get some. What is
-over counts as over after `PAUSE_S` at the earliest, and after twice that time if the same came back soon after: else a
-disk that is nearly full would have its partitions led by others and come back every second.
+Other brokers lead the replicas of such a directory meanwhile (R28). A full disk counts from the first refusal on,
+missing descriptors only if they are still missing at the next check, because log files are closed to get some. The
+directory takes records again after `PAUSE_S` at the earliest; the pause is doubled if the directory was exhausted again
+soon after the last one: else a disk that is nearly full would lose and get back its leaderships every second.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ExhaustedDirs:
             self._refused[log_dir] = code
 
     def check(self) -> None:
-        """Find what is exhausted still, or not any longer. To be called every second; OSError is the caller's."""
+        """Update which directories are exhausted. To be called every second; the caller handles OSError."""
         refused, self._refused = self._refused, {}
         if refused and not self._has_descriptors():
             for log_dir, code in refused.items():

@@ -1,4 +1,4 @@
-"""The users of `barnabas serve --secure`: a start gives them their passwords before anybody is served."""
+"""The users of `barnabas serve --secure`: a start gives them their passwords before clients are served."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ P = ParamSpec("P")
 
 
 def call_guarded(what: str, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> bool:
-    """Call `function`; an exception is logged with `what` has failed. Whether it has returned."""
+    """Call `function` and return True, or log that `what` has failed with an exception and return False."""
     try:
         function(*args, **kwargs)
     except Exception as error:
@@ -34,17 +34,17 @@ def error_code_of(error: Exception) -> ErrorCode:
 
 
 def kept(error: KafkaError) -> KafkaError:
-    """The error, to be kept as a value: without the frames it has passed through and without what it was raised beside.
+    """The error, to be kept as a value: without its traceback and its context.
 
-    A frame whose variable is the error makes a reference cycle with it, which only the collector of garbage would free,
-    and with it everything that those frames work on: whole requests.
+    A frame whose variable is the error makes a reference cycle with it. Only the garbage collector would free the cycle
+    and the objects of its frames: whole requests.
     """
     error.__traceback__ = error.__context__ = None
     return error
 
 
 def answer_for(what: str, error: Exception) -> KafkaError:
-    """The KafkaError that a client gets for an exception, which is logged with `what` has failed unless it is one."""
+    """The KafkaError that a client gets for an exception; any other exception is logged as a failure of `what`."""
     if isinstance(error, KafkaError):
         return kept(error)
     log_failure(what, error)

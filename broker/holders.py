@@ -1,4 +1,4 @@
-"""Who has a port or a lock that a start needs, as far as Linux tells this user: for the sentence of the refusal.
+"""The process that has a port or a lock that a start needs, as far as Linux shows it to this user, for error messages.
 
 Source: proc(5), /proc/net/tcp and /proc/locks. Elsewhere, and about processes of other users, nothing is known.
 """

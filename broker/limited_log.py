@@ -25,7 +25,7 @@ class LimitedLog:
     __slots__ = ("_addresses", "_left_out", "_level", "_logger", "_loop", "_what")
 
     def __init__(self, loop: Loop, logger: logging.Logger, level: int, what: str) -> None:
-        """`what` says in the plural what the lines are about."""
+        """`what` is the subject of the lines, in the plural."""
         self._loop = loop
         self._logger = logger
         self._level = level
@@ -45,7 +45,7 @@ class LimitedLog:
         self._logger.log(self._level, text, *values)
 
     def detail(self, text: str, *values: object) -> None:
-        """Log a line for who looks for a mistake: at the level DEBUG, without a limit."""
+        """Log a line for debugging: at the level DEBUG, without a limit."""
         self._logger.debug(text, *values)
 
     def _end_window(self) -> None:

@@ -1,11 +1,10 @@
-"""What happens when the disk refuses or fails an operation: one log line an operator can act on, and its consequences.
+"""Handles disk operations that are refused or fail: one log line an operator can act on, and the consequences.
 
 A full disk and too many open files are refusals: the request at hand is answered with KAFKA_STORAGE_ERROR, everything
-else goes on, and appends are accepted again once there is space; meanwhile a cluster has its partitions led by others
-(`exhausted_dirs`). Any other error fails the log directory for good:
-after a failed sync nobody knows what is on the disk, so its partitions are offline until a new start checks them.
-Without any working directory, or without the metadata, the broker stops. A failed read is answered with
-KAFKA_STORAGE_ERROR and has no further consequence.
+else goes on, and appends are accepted again once there is space; in a cluster other brokers lead its partitions
+meanwhile (`exhausted_dirs`). Any other error fails the log directory for good: after a failed sync the data on the disk
+is unknown, so its partitions are offline until a new start checks them. Without any working directory, or without the
+metadata, the broker stops. A failed read is answered with KAFKA_STORAGE_ERROR and has no further consequence.
 Source: Kafka's `ReplicaManager.handleLogDirFailure` and `LogManager`; Kafka treats a full disk as a failure too.
 """
 
@@ -51,10 +50,10 @@ class LogDirFailures:
         self._full: dict[LogDir, None] = {}
         self.exhausted = ExhaustedDirs(loop, log_dirs.has_descriptors)
         self.on_failure: list[Callable[[LogDir, str], None]] = []
-        """Called with a log directory that has failed and the reason, to stop serving what is in it."""
+        """Called with a log directory that has failed and the reason, to stop serving its partitions."""
 
     def report(self, log_dir: LogDir, operation: str, error: OSError) -> None:
-        """Handle the failure of an `operation` (write, checkpoint ...) that left nothing behind in `log_dir`."""
+        """Handle the failure of an `operation` (write, checkpoint ...) that left no partial data in `log_dir`."""
         if not is_transient(error):
             self.take_offline(log_dir, operation, error)
             return
@@ -77,7 +76,7 @@ class LogDirFailures:
             logger.error("Cannot read %s-%d: %s. %s", topic, index, error, advice)
 
     def take_offline(self, log_dir: LogDir, operation: str, error: Exception) -> None:
-        """Stop serving everything in `log_dir`, for good, because an `operation` failed there."""
+        """Stop serving the partitions in `log_dir` until the next start, because an `operation` failed there."""
         if log_dir.failure is not None:
             return
         log_dir.failure = error

@@ -34,7 +34,7 @@ def escape_controls(text: str) -> str:
 
 
 class KafkaFormatter(logging.Formatter):
-    """Time, level, message, logger. Every event begins a line, and nothing that a client sent can begin one.
+    """Time, level, message, logger. Every event begins a line, and text that a client sent cannot begin one.
 
     Unprintable characters of the message are escaped. Tracebacks keep their lines, each indented by a tab.
     """

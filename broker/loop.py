@@ -1,11 +1,11 @@
-"""Clocks, timers, callbacks at the end of a turn and work in slices: what the broker's parts use of the event loop.
+"""Clocks, timers, callbacks at the end of a turn and work in slices: the event loop as the broker's parts use it.
 
 A part that needs the time, a timer, a call at the end of the turn or time between turns takes a `Loop`. Both clocks are
 arguments, so tests control the time.
 
-What the broker's state depends on has a clock and timers of its own, `state_now` and `state_timers`: sessions,
-rebalances, transactions, locks, quotas, periodic jobs. They are the others, unless the clock of the broker is
-controlled (`barnabas.kit.clusters.clock`): then waits of requests, connections and limits of work stay in real time.
+Sessions, rebalances, transactions, locks, quotas and periodic jobs use a second clock and its timers, `state_now` and
+`state_timers`. They are the same as `now` and `timers`, unless the clock of the broker is controlled
+(`barnabas.kit.clusters.clock`): then waits of requests, connections and limits of work stay in real time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Loop:
             await (trio.Event() if unless is None else unless).wait()
 
     def at_work(self) -> AbstractContextManager[None]:
-        """What a task does for a periodic job while the job itself pauses."""
+        """The context in which a task works for a periodic job while the job itself pauses."""
         return nullcontext()
 
     def call_after_turn(self, callback: Callable[[], None]) -> None:
@@ -58,7 +58,7 @@ class Loop:
         return not self._callbacks and self.slices.is_idle
 
     def end_turn(self) -> None:
-        """End the turn: run its callbacks, and those that they add, for `CALLBACKS_S`; the others in the next turn."""
+        """End the turn: run its callbacks, and the ones they add, for `CALLBACKS_S`; the others in the next turn."""
         callbacks = self._callbacks
         if not callbacks:
             return

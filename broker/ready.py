@@ -26,7 +26,7 @@ class Entrance(NamedTuple):
     """One listener as its clients see it."""
 
     clients: str
-    """Who can use the address."""
+    """Which clients can use the address."""
     dial: str
     """The address that these clients connect to, HOST:PORT."""
     local: str
@@ -61,8 +61,8 @@ def announce(
     """Write the ready file, then the ready line and client examples for each listener to stdout.
 
     `protocols` has the security protocols of the listeners, `secured` has the examples of `--secure`. The ready line
-    is a log line as well, before it, since who waits for it may read the log; not if stdout and stderr are the same
-    file, such as one terminal. ConfigError if a file cannot be written.
+    is logged first, since a process that waits for it may read the log; not if stdout and stderr are the same file,
+    such as one terminal. ConfigError if a file cannot be written.
     """
     bound = ",".join(str(address) for address in addresses)
     ways = entrances(addresses, advertised, in_container=in_container, protocols=protocols)
@@ -79,7 +79,7 @@ def announce(
 
 
 def announce_controller(node_id: int, addresses: Sequence[Endpoint], ready_file: str | None) -> None:
-    """The same for a process that is only a controller, which clients do not use. ConfigError likewise."""
+    """As `announce`, for a process that is only a controller, which clients do not use."""
     bound = ",".join(str(address) for address in addresses)
     local = "127.0.0.1" if addresses[0].host in _WILDCARDS else addresses[0].host
     _write_ready_file(ready_file, _address(local, addresses[0].port))
@@ -120,7 +120,7 @@ def entrances(
     in_container: bool,
     protocols: Mapping[str, str] | None = None,
 ) -> list[Entrance]:
-    """The listeners as their clients see them; those for clients on this machine, or a container's host, first."""
+    """The listeners as their clients see them; the ones for clients on this machine, or a container's host, first."""
     ways = [
         _entrance(address, advertised.get(address.name), in_container=in_container)._replace(
             protocol=(protocols or {}).get(address.name, "PLAINTEXT")

@@ -113,9 +113,9 @@ async def _serve(config: ServerConfig, options: ServeOptions, descriptors: int) 
 
 
 def _tune_garbage_collection() -> None:
-    """Leave out what the start has made, and look at the long-lived objects seldom.
+    """Exclude the objects of the start from garbage collection, and collect long-lived objects seldom.
 
-    That takes 0.1 s with 2,000 partitions and some large responses in the making, and nobody is served meanwhile.
+    That takes 0.1 s with 2,000 partitions and some large responses in progress, and no request is served meanwhile.
     Garbage in reference cycles is mostly young.
     """
     gc.freeze()
@@ -168,16 +168,16 @@ class Server:
         self.make_loop: Callable[[Callable[[], float], Callable[[], int]], Loop] = Loop
         """Makes the broker's loop of its clocks: one whose clock is controlled, in place of the usual one."""
         self.random_bytes: Callable[[int], bytes] = os.urandom
-        """Where the ids come from that the broker gives out."""
+        """The source of the ids that the broker creates."""
         self.dispatcher: Callable[[Broker, str], Dispatcher] = Dispatcher
-        """Makes what serves the requests of a kind of listener."""
+        """Makes the dispatcher of a kind of listener."""
         self.mistake: StartError | ConfigError | None = None
         """Why this broker could not join its cluster or be announced, if the user can fix it."""
         self.is_clean = True
         """Whether all logs were closed, so that the next start need not recover them."""
 
     def start(self) -> None:
-        """Start everything up to accepting connections. StartError for what the user can fix; nothing is left then."""
+        """Start everything up to accepting connections. StartError if the user can fix it; nothing stays open."""
         try:
             self._start()
         except BaseException:
@@ -185,7 +185,7 @@ class Server:
             raise
 
     def abandon(self) -> None:
-        """Close what a start has opened that failed, or is not to serve; a temporary data directory is removed."""
+        """Close what a start has opened that failed or must not serve; remove a temporary data directory."""
         self._close_listeners()
         for listening in self.inherited.values():
             listening.close()
@@ -228,7 +228,7 @@ class Server:
                 broker.controller.register_broker(self.addresses)
 
     def _secure(self, controllers: Collection[str]) -> None:
-        """Have the connections of listeners with SASL authenticate; `controllers` are those of the controller."""
+        """Have the connections of listeners with SASL authenticate; `controllers` are the controller's listeners."""
         for listener in self._listeners:
             if listener.protocol in SASL_PROTOCOLS:
                 from barnabas.broker.security.sasl_listener import SaslListener
@@ -247,7 +247,7 @@ class Server:
                 listener.prepare = sasl.attach
 
     def _read_certificates(self) -> None:
-        """Read what listeners and connections to other nodes need for TLS. ConfigError if that fails."""
+        """Read the TLS files of listeners and connections to other nodes. ConfigError if that fails."""
         if self.config.tls_listeners or self.config.tls_targets:
             from barnabas.broker.security.tls import Tls
 
@@ -364,7 +364,7 @@ class Server:
             raise StartError(f"Cannot use the data directory {','.join(paths)}: {self.broker.halt_reason}")
 
     def _environment(self, now: Callable[[], float]) -> dict[str, Any]:
-        """What can be replaced of a broker's surroundings."""
+        """The arguments of a broker that tests can replace."""
         return {"files": self._files, "now": now, "random_bytes": self.random_bytes, "make_loop": self.make_loop}
 
     @property
@@ -396,14 +396,14 @@ class Server:
         )
 
     def _connect(self, broker: Broker) -> Connect:
-        """What opens the broker's connections to other brokers."""
+        """Return the function that opens the broker's connections to other brokers."""
         from barnabas.broker.net.outgoing import Outgoing
 
         self._outgoing = Outgoing(broker.loop, self._flushes)
         return self._connects_to(self.config.inter_broker_listener)
 
     def _connects_to(self, listener: str | None) -> Connect:
-        """What opens connections to a listener of other nodes, with TLS if it has."""
+        """Return the function that opens connections to a listener of other nodes, with TLS if the listener has it."""
         assert self._outgoing is not None
         if self._tls is None or listener not in self.config.tls_targets:
             return self._outgoing.connect
@@ -414,7 +414,7 @@ class Server:
     async def has_joined(self, signals: AsyncIterator[int]) -> bool:
         """Join the cluster: wait until this broker is unfenced; False if it has to stop before that.
 
-        A single node has joined when it has started. What the user can fix is in `mistake`.
+        A single node has joined when it has started. An error that the user can fix is in `mistake`.
         """
         if self._member is None:
             return True
@@ -436,7 +436,7 @@ class Server:
         return has_joined
 
     async def has_started(self, companion: Companion | None, nursery: trio.Nursery) -> bool:
-        """Start what serves beside this broker; False if it cannot, for the reason in `mistake`."""
+        """Start the companion that serves beside this broker; False if it cannot, for the reason in `mistake`."""
         try:
             if companion is not None:
                 await companion(self, nursery)
@@ -453,7 +453,7 @@ class Server:
             await member.join(self.addresses, self._load if self._remote is not None else self._accept_clients)
 
     def _load(self) -> None:
-        """The metadata is here: open the logs, and accept connections, which a broker has before it is unfenced."""
+        """Open the logs once the metadata is here, and accept connections, which precedes the unfencing."""
         from barnabas.broker.builder import load_logs
 
         load_logs(self.broker)
@@ -463,8 +463,8 @@ class Server:
     def _accept_clients(self) -> None:
         """Accept connections of clients and other brokers: in a cluster not before the broker is registered again.
 
-        Its leaderships are those of an earlier incarnation until then, of which a crash may have taken records. Until
-        then connections are refused, as by Kafka: clients that wait in a queue would not ask the other brokers.
+        Until then its leaderships come from an earlier incarnation, whose records a crash may have lost. Connections
+        are refused meanwhile, as by Kafka: clients that wait in a queue would not ask the other brokers.
         """
         if self._tls is not None:
             self._tls.use_dynamic_configs()  # a broker of a cluster has them now
@@ -486,7 +486,7 @@ class Server:
         return apis.values() if self._remote is None else [*apis.values(), FORWARDING]
 
     def announce(self, ready_file: str | None, *, in_container: bool) -> None:
-        """Tell that the process serves: ready file and ready line. What stands against it is in `mistake`."""
+        """Announce that the process serves: ready file and ready line. An error is kept in `mistake`."""
         try:
             self._announce(ready_file, in_container=in_container)
         except ConfigError as error:
@@ -508,23 +508,23 @@ class Server:
             announce_controller(config.node_id, self.controller_addresses, ready_file)
 
     def duplicate_listeners(self) -> dict[str, socket.socket]:
-        """The listening sockets again, by listener, for a server that replaces this one."""
+        """Duplicates of the listening sockets, by listener, for a server that replaces this one."""
         return {listener.name: listener.socket.dup() for listener in self._listeners}
 
     @property
     def is_untouched(self) -> bool:
-        """Whether nobody has connected, and `move` can give it another address."""
+        """Whether no client has connected, and `move` can give it another address."""
         plain = all(one.protocol == "PLAINTEXT" and not one.has_accepted for one in self._listeners)
         return plain and self.config.is_standalone and self._metrics_socket is None
 
     def leave(self) -> None:
-        """Leave the address, to `move` to another one."""
+        """Stop listening at the address, to `move` to another one."""
         self.reactor.stop_accepting()
         self._listeners.clear()
         self.addresses.clear()
 
     def move(self) -> None:
-        """Serve at another address, as after a restart with another port: whoever knows the old one is refused.
+        """Serve at another address, as after a restart with another port: connections to the old one are refused.
 
         StartError if there is none.
         """
@@ -549,7 +549,7 @@ class Server:
         self.broker.on_halt = None
 
     async def drain(self) -> None:
-        """Stop accepting, fail what waits, and send the remaining responses, for `DRAIN_S` at most."""
+        """Stop accepting, fail waiting requests, and send the remaining responses, for `DRAIN_S` at most."""
         broker = self.broker
         if self._member is not None:
             await self._member.leave()
@@ -564,7 +564,7 @@ class Server:
             await self.reactor.wait_closed()
 
     def close(self, *, is_killed: bool = False) -> None:
-        """Flush and close everything; remove a temporary data directory. One that is killed leaves its files so."""
+        """Flush and close everything; remove a temporary data directory. A killed broker does not touch its files."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -575,7 +575,7 @@ class Server:
         if self._member is not None:
             self._member.close()
         if is_killed or not self._has_logs:
-            log_dirs.release()  # nothing was opened, so nothing can be said of it
+            log_dirs.release()  # the files stay as they are
         elif self._temporary_dir is None:
             try:
                 log_dirs.close(self._close_controller())

@@ -26,11 +26,11 @@ SLICE_S = 0.0005
 ACTIVE = 4
 """How many pieces of work are in progress at a time."""
 STEPS = 50
-"""After how many steps a piece of work waits for those that have waited."""
+"""The number of steps after which a piece of work makes room for work that waits."""
 
 
 class Work(Protocol):
-    """What is done in slices."""
+    """Work that is done in slices."""
 
     steps_done: int
 
@@ -39,7 +39,7 @@ class Work(Protocol):
 
 
 class SlicedWork:
-    """One piece of work in progress. Work that is done refers to nobody: its callbacks refer to it."""
+    """One piece of work in progress. Work that is done drops its callbacks, since they refer to it."""
 
     __slots__ = ("_failed", "_steps", "_then", "is_done", "steps_done")
 
@@ -89,7 +89,7 @@ _NO_STEPS = _no_steps()
 
 
 def _ignore(_: object) -> None:
-    """Work that is done calls nobody."""
+    """The callback of work that is done."""
 
 
 class Slices:

@@ -1,4 +1,4 @@
-"""Why a broker cannot start, as one sentence: what addresses, data directories and their disks refuse."""
+"""Why a broker cannot start, as one sentence: errors of addresses, data directories and their disks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class StartError(Exception):
 
 
 def why_not_bound(host: str, port: int, error: OSError) -> str:
-    """Why an address cannot be listened on, in one sentence, with who has it if that is known."""
+    """Why listening at an address fails, in one sentence, with the process that has the address if it is known."""
     reason = error.strerror or str(error)
     if error.errno == errno.EADDRINUSE:
         from barnabas.broker.holders import holder_of_port
@@ -33,7 +33,7 @@ def why_not_bound(host: str, port: int, error: OSError) -> str:
 
 @contextmanager
 def data_errors(paths: str) -> Iterator[None]:
-    """Raise StartError, with one sentence, for what the data directories or their disks refuse."""
+    """Raise StartError, with one sentence, for errors of the data directories or their disks."""
     try:
         yield
     except DataDirLocked as error:

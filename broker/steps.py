@@ -58,7 +58,7 @@ class SteppedWork:
                 return
 
     def finish(self) -> None:
-        """Do everything that is left now and wait for the disk: for a stop, when nobody is served any more."""
+        """Do all remaining steps now and wait for the disk: for a stop, when no client is served any more."""
         if self._sliced is not None:
             self._sliced.cancel()
         while not self.is_done:
@@ -120,7 +120,7 @@ class StepRunner:
 
 
 def run_in_place(steps: Steps[R]) -> R:
-    """Do all steps now and wait for the disk: for a start and a stop, when nobody is served."""
+    """Do all steps now and wait for the disk: for a start and a stop, when no client is served."""
     failure: Exception | None = None
     while True:
         try:

@@ -12,7 +12,7 @@ logger = logging.getLogger("kafka.server.KafkaServer")
 
 
 def make_temporary_dir() -> str:
-    """Make a directory of its own for a broker, on the file system that temporary data is on. StartError."""
+    """Make a directory for one broker, on the file system of temporary data. StartError if that fails."""
     path = f"{os.environ.get('TMPDIR') or '/tmp'}/barnabas-{os.urandom(6).hex()}"  # noqa: S108 - mode 0700
     with data_errors(path):
         Path(path).mkdir(0o700)
@@ -20,7 +20,7 @@ def make_temporary_dir() -> str:
 
 
 def remove_temporary_dir(path: str) -> None:
-    """Remove one with what is in it; what cannot be removed is told to the operator."""
+    """Remove a directory with its contents, or log that it cannot be removed."""
     import shutil
 
     shutil.rmtree(path, ignore_errors=True)

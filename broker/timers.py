@@ -57,7 +57,7 @@ class Timers:
         return timer
 
     def fire(self, now: float) -> int:
-        """Run the callbacks due at `now`, for `FIRE_S` at most; returns their number. The others are due still."""
+        """Run the callbacks due at `now`, for `FIRE_S` at most; returns their number. Other due callbacks stay due."""
         heap = self._heap
         fired = 0
         end = self._now() + FIRE_S

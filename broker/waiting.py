@@ -14,9 +14,9 @@ A handler that never waits stays a plain function; one that rarely waits is a pl
 or a coroutine. The coroutine's first part runs in place, in the turn of its request. A coroutine that never has to
 wait is answered like any other handler. What can be awaited:
 
-- `Future`: whatever calls back, which is given `future.complete`: a coordinator, the controller, a partition, a timer.
+- `Future`: the result of a part that calls `future.complete`: a coordinator, the controller, a partition, a timer.
   An exception that it is completed with is raised by the `await`. The first `complete` counts. A future that is
-  complete already is awaited without waiting; `is_done` tells.
+  complete already (`is_done`) is awaited without waiting.
 - `pause()`: the end of a piece of work of at most about a millisecond: others are served, and the coroutine goes on
   between the turns (`broker.slices`). `in_slices(generator)` does the steps of a generator so.
 - `in_thread(runner, job)`: a job that waits for a disk. `run_steps(runner, generator)`: work with such jobs
@@ -25,14 +25,14 @@ wait is answered like any other handler. What can be awaited:
 - `sleep_until(timers, deadline)`: only the deadline.
 - the results of a `TaskGroup`: several coroutines at once.
 
-An exception is the answer: a KafkaError its error, an OSError KAFKA_STORAGE_ERROR, any other is logged as a bug. When
-the client disconnects the coroutine is closed: `finally` gives back what it waits for. `send_before_close=True` of
+An exception is answered: a KafkaError with its error, an OSError with KAFKA_STORAGE_ERROR, any other is logged as a
+bug. When the client disconnects the coroutine is closed: `finally` cancels its waits. `send_before_close=True` of
 `@api` is for requests that have an effect: a broker that stops sends their responses before it closes the connection.
 A response of a coroutine that has paused is long, and is encoded between the turns too.
 
-Invariants: the frame's memory is not valid after the first wait, so what is needed of it later is copied before (only
-records are views of it). A task that has ended or was cancelled refers to nothing, and whatever completes a future of
-it later finds nothing to do: what a request holds is freed at once, without the collector of garbage.
+Invariants: the frame's memory is not valid after the first wait, so data that is needed later is copied before (only
+records are views of it). A task that has ended or was cancelled has no references, and completing one of its futures
+later has no effect: the objects of a request are freed at once, without the garbage collector.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _PENDING: Final[Any] = object()
 
 
 class Committing(Protocol):
-    """A partition, as far as it is waited for."""
+    """A partition, as far as coroutines wait for it."""
 
     def when_committed(self, offset: int, then: Callable[[ErrorCode], None]) -> None:
         """Call `then` once the record at `offset` is committed, or never will be."""
@@ -76,7 +76,7 @@ class Future(Generic[T]):
     def __init__(self) -> None:
         self._outcome: Any = _PENDING
         self.task: Task | None = None
-        """What awaits it, for the driver."""
+        """The task that awaits it, for the driver."""
 
     @property
     def is_done(self) -> bool:
@@ -84,7 +84,7 @@ class Future(Generic[T]):
         return self._outcome is not _PENDING
 
     def complete(self, outcome: T | Exception | None = None) -> None:
-        """Set the result, or the exception; what awaits it goes on before this returns. Later calls do nothing."""
+        """Set the result or exception; the task that awaits it goes on before this returns. Later calls do nothing."""
         if self._outcome is _PENDING:
             self._outcome = outcome
             task = self.task
@@ -112,7 +112,7 @@ class Future(Generic[T]):
         return outcome  # type: ignore[no-any-return]
 
     def reset(self) -> None:
-        """Have no result again: what awaits it next waits for the next one."""
+        """Have no result again: the next `await` waits for the next one."""
         self._outcome = _PENDING
 
 
@@ -216,7 +216,7 @@ class Task:
 
 
 def _ignore(outcome: object) -> None:
-    """Nobody waits for a request that was cancelled; a bug is logged."""
+    """The outcome of a cancelled request is not needed; a bug is logged."""
     if isinstance(outcome, Exception) and not isinstance(outcome, KafkaError):
         log_failure("A request of a client that has disconnected", outcome)
 
@@ -236,7 +236,7 @@ def start(work: Waiting[T], slices: Slices, then: Callable[[T | Exception], None
     return task if task._coroutine is not None else None
 
 
-# ---- what is awaited
+# ---- awaitables
 
 
 async def committed(partition: Committing, offset: int) -> ErrorCode:
@@ -295,7 +295,7 @@ async def in_thread(runner: StepRunner, job: Callable[[], T]) -> T:
 
 
 class TaskGroup:
-    """Several coroutines at once, whose results are awaited together. Leaving the group cancels those that wait."""
+    """Several coroutines at once, whose results are awaited together. Leaving the group cancels them if they wait."""
 
     __slots__ = ("_done", "_open", "_results", "_slices", "_tasks")
 
@@ -337,7 +337,7 @@ class TaskGroup:
 
 
 async def outcome_of(outcome: Any) -> Any:
-    """What a handler has returned, when it is a response; an exception is raised."""
+    """The response of a handler, which may have returned a coroutine for it; an exception is raised."""
     if isinstance(outcome, CoroutineType):
         return await outcome
     if isinstance(outcome, Exception):

@@ -1,9 +1,9 @@
-"""Calls many who wait for one thing, a piece at the end of each turn, so that nobody else waits for all of them.
+"""Calls many waiters of one event, some at the end of each turn, so that others are served before all are called.
 
     waking = Waking(loop, waiters, call, done)     # more than FEW
     waking.begin()
 
-A change while the pass is under way makes another pass, since those who were called and wait on have not seen it.
+A change during a pass causes another pass, since waiters that were called before it and still wait have not seen it.
 Invariants: a waiter that has been removed is not called; one that is there at the last `begin` is called after it.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
 
 FEW: Final = 16
-"""So many are called at once: an answer takes about 0.1 ms."""
+"""Up to so many waiters are called at once: an answer takes about 0.1 ms."""
 PIECE_S: Final = 0.001
 """How long waiters are called at the end of a turn, seconds."""
 
@@ -25,9 +25,9 @@ W = TypeVar("W")
 
 
 def do_in_pieces(loop: Loop, items: deque[W], do: Callable[[W], object], then: Callable[[], object]) -> None:
-    """Take each item out and do something with it, for `PIECE_S` now and at the end of each turn; then call `then`.
+    """Remove each item and call `do` with it, for `PIECE_S` now and at the end of each turn; then call `then`.
 
-    `do` raises nothing. An item that was taken out is freed then, not all of them at the end.
+    `do` raises nothing. Each item is freed after its call, not all of them at the end.
     """
     end = loop.now() + PIECE_S
     while items:
@@ -39,7 +39,7 @@ def do_in_pieces(loop: Loop, items: deque[W], do: Callable[[W], object], then: C
 
 
 class Waking(Generic[W]):
-    """One pass over those who wait, or several."""
+    """One pass over the waiters, or several."""
 
     __slots__ = ("_call", "_done", "_is_again", "_is_calling", "_loop", "_waiters")
 
@@ -55,7 +55,7 @@ class Waking(Generic[W]):
         self._is_again = False
 
     def begin(self) -> None:
-        """Call everybody who waits now; if a pass is under way, in another one after it."""
+        """Call all current waiters; if a pass is in progress, in another one after it."""
         if self._is_calling:
             self._is_again = True
             return

@@ -2,7 +2,7 @@
 
 A start imports only what it needs. But an import opens files, and a request must not fail because no descriptor is left
 for that. A step imports one module whose own imports are done before, so that it is short: the longest ones define the
-messages of an API family. What a module imports, in functions too, are the names of modules of ours in its code.
+messages of an API family. The imports of a module, in functions too, are the names of our modules in its code.
 
 It costs half a second of CPU once, and 11 MB.
 """
@@ -70,7 +70,7 @@ LATE: Final = (
     "broker.security.client_quotas",
     "broker.security.ip_rates",
 )
-"""What functions of the modules that a start has imported import; `tests/broker/server/test_warm_up.py` compares it."""
+"""Imports in functions of the modules that a start has imported; `tests/broker/server/test_warm_up.py` compares it."""
 LATE_OF_CONTROLLER: Final = (
     *("wire.codec.structs", "wire.codec.message_codec", "storage.recover.recovery", "storage.recover.swap"),
     *("coord.cluster.metadata_log.image_records", "broker.config.config_schema", "broker.metadata.controller_requests"),
@@ -78,14 +78,14 @@ LATE_OF_CONTROLLER: Final = (
     *("broker.apis.metering", "broker.net.refused_sockets", "broker.security.client_quotas"),
     "broker.security.ip_rates",
 )
-"""The same of a process that is only a controller."""
+"""The same for a process that is only a controller."""
 LIBRARIES: Final = (
     *("base64", "binascii", "ctypes", "json", "shutil", "subprocess", "zlib"),
     *("lz4.frame", "re2", "snappy", "zstandard"),
 )
-"""Modules of others that are imported when they are first needed."""
+"""Modules of other packages that are imported when they are first needed."""
 START_S: Final = 1.0
-"""How long after the ready line it begins, seconds: first come the clients that have waited for the broker."""
+"""How long after the ready line it begins, seconds: clients that have waited for the broker are served first."""
 RETRY_S: Final = 10.0
 """The interval at which modules are tried again that could not be imported, seconds."""
 
@@ -97,7 +97,7 @@ def start_later(loop: Loop, apis: Iterable[str], *, is_broker: bool = True) -> N
 
 
 def start(loop: Loop, names: Sequence[str]) -> None:
-    """Import the modules in slices; those that cannot be imported now are tried again."""
+    """Import the modules in slices; modules that cannot be imported now are tried again."""
 
     def then(failures: dict[str, str]) -> None:
         if failures:
@@ -109,7 +109,7 @@ def start(loop: Loop, names: Sequence[str]) -> None:
 
 
 def import_all(names: Iterable[str]) -> Generator[None, None, dict[str, str]]:
-    """Import all modules, one in each step; returns those that cannot be imported, with the reason."""
+    """Import all modules, one in each step; returns the ones that cannot be imported, with the reason."""
     failures: dict[str, str] = {}
     seen: set[str] = set()
     for name in names:
@@ -146,7 +146,7 @@ def _import(name: str, failures: dict[str, str]) -> None:
 
 
 def _named_in(name: str, failures: dict[str, str]) -> Iterator[str]:
-    """The modules of ours that a module's code names."""
+    """Our modules that a module's code names."""
     try:
         found = importlib.util.find_spec(name)
         loader = found.loader if found is not None else None

@@ -1,4 +1,4 @@
-"""What a request must be allowed to do before a handler does it, and the errors if it is not.
+"""Checks whether a request may do something to a resource, and Kafka's errors if it may not.
 
 Each function raises or returns Kafka's error for the type of the resource, with Kafka's text. The cluster's is in
 `registry`, where an API that needs nothing else declares it (`requires`).
@@ -55,9 +55,9 @@ def check_topics(ctx: RequestContext, operation: Operation, names: Iterable[str]
 def refused_as_named(
     ctx: RequestContext, operation: Operation, topics: Sequence[str] | Sequence[Uuid] | Sequence[Uuid | str]
 ) -> Collection[bytes | str]:
-    """Those of the topics, all by name or all by id, that the request may not do something to, named in the same way.
+    """The topics that the request may not do something to: by name if `topics` are names, by id if they are ids.
 
-    An id that no topic has is not among them: nobody may use it.
+    Ids of topics that do not exist are left out.
     """
     authorizer = ctx.broker.authorizer
     if authorizer is None or not topics:
@@ -87,5 +87,5 @@ def _refused_ids(
 
 
 def refused_topics(ctx: RequestContext, operation: Operation, names: Iterable[str]) -> Collection[str]:
-    """Those of the topics that the request may not do something to."""
+    """The topics of `names` that the request may not do something to."""
     return ctx.refused(operation, ResourceType.TOPIC, names)

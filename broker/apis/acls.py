@@ -36,7 +36,7 @@ ACLS_OF_A_STEP = 200
 
 @api(DescribeAclsRequest, requires=Operation.DESCRIBE)
 async def describe_acls(ctx: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
-    """The ACLs that the filter means, by their resources."""
+    """The ACLs that match the filter, by resource."""
     _check_authorizer(ctx, "No Authorizer is configured on the broker")
     codes = (request.resource_type_filter, request.pattern_type_filter, request.operation, request.permission_type)
     _check_codes(codes)
@@ -86,7 +86,7 @@ def _none_deleted(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsRe
 
 @api(DeleteAclsRequest, requires=Operation.ALTER, on_error=_none_deleted, send_before_close=True)
 async def delete_acls(ctx: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
-    """Delete the ACLs that the filters mean; the response lists them."""
+    """Delete the ACLs that match the filters; the response lists them."""
     _check_authorizer(ctx, "No Authorizer is configured.")
     for acl in request.filters:
         _check_codes((acl.resource_type_filter, acl.pattern_type_filter, acl.operation, acl.permission_type))
@@ -100,6 +100,6 @@ def _check_authorizer(ctx: RequestContext, text: str) -> None:
 
 
 def _check_codes(codes: Iterable[int]) -> None:
-    """ProtocolError for the code that stands for unknown values: no request may have it, as in Kafka."""
+    """ProtocolError for the code of unknown values: no request may have it, as in Kafka."""
     if 0 in codes:
         raise ProtocolError("ACLs with UNKNOWN elements")

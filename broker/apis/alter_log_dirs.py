@@ -1,7 +1,7 @@
 """AlterReplicaLogDirs (34): move replicas of this broker to other log directories (KIP-113).
 
-Answered when the moves have begun; DescribeLogDirs shows how far they are. A replica that is not here yet is made in
-the directory when it comes, and answered REPLICA_NOT_AVAILABLE until then, as in Kafka.
+Answered when the moves have begun; DescribeLogDirs shows how far they are. A replica that this broker does not have yet
+is answered REPLICA_NOT_AVAILABLE, and is created in the directory later, as in Kafka.
 """
 
 from __future__ import annotations

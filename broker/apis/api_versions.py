@@ -4,8 +4,8 @@ A request with an unsupported version of ApiVersions is answered in version 0 wi
 of ApiVersions only.
 
 The answer is the same for all clients until the metadata changes: it is encoded once for each version of the request,
-and again when the offset of the metadata, which is the epoch of the finalized features, has moved. The APIs of client
-telemetry are part of it where the metrics have somewhere to go, as in Kafka.
+and again when the offset of the metadata, which is the epoch of the finalized features, has moved. It has the APIs of
+client telemetry only if the pushed metrics can be read, as in Kafka.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersion
     refusal = refused(ctx, request)
     if refusal is not None:
         return refusal
-    if ctx.usage is not None:  # the throttle time is behind the APIs: the answer cannot be that of others
+    if ctx.usage is not None:  # the throttle time is encoded after the APIs: the answer cannot be shared
         return whole_answer(ctx.broker.metadata, _shown(ctx))
     offset, encoded = ctx.broker.encoded_api_versions.get(ctx.api_version, (None, None))
     if encoded is None or offset != ctx.broker.image.offset:
@@ -61,7 +61,7 @@ def controllers_api_versions(ctx: RequestContext, request: ApiVersionsRequest) -
 
 
 def _shown(ctx: RequestContext) -> list[ApiKey]:
-    """The APIs to name: those of telemetry where somebody can see the metrics."""
+    """The APIs to list: the telemetry APIs only if there is a listener that shows the metrics."""
     hidden = TELEMETRY_APIS if ctx.broker.config[METRICS_LISTENER] is None else frozenset()
     return [key for key in BROKER_APIS if key not in hidden]
 
@@ -97,7 +97,7 @@ def _versions_of(key: ApiKey) -> ApiVersion:
 
 
 def _add_features(metadata: Metadata, response: ApiVersionsResponse) -> None:
-    """Add the supported features, and those finalized ones that this broker supports.
+    """Add the supported features, and the finalized features that this broker supports.
 
     A data directory that Kafka has formatted may have other features, which clients must not expect here.
     """

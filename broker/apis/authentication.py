@@ -1,4 +1,4 @@
-"""What is served to a connection that has an authenticator (`broker.security.sasl_authenticator`).
+"""Serves connections that have an authenticator (`broker.security.sasl_authenticator`).
 
 The dispatcher asks `is_admitted` for each of its frames. Tokens without a header are answered here; the others are
 requests with handlers in `apis/sasl.py`. `refuse` answers a failure: after a delay, during which nothing is read, and
@@ -31,14 +31,14 @@ _SERVED: Final = Admission.SERVED
 
 
 def is_admitted(broker: Broker, routes: Routes, connection: Connection, frame: memoryview, serve: Serve) -> bool:
-    """Whether a frame is a request that is served now; otherwise it is dealt with here, or is a ProtocolError."""
+    """Whether a frame is a request that is served now; any other frame is answered here, or raises ProtocolError."""
     authenticator = connection.authenticator
     assert isinstance(authenticator, SaslAuthenticator)
     if authenticator.takes_tokens:
         _answer_token(broker, connection, authenticator, bytes(frame))
         return False
     if len(frame) < _KEY.size:
-        return True  # the dispatcher says what is wrong with it
+        return True  # the dispatcher reports the error
     api_key, api_version = _KEY.unpack_from(frame)
     admission = authenticator.admit(api_key, connection.now)
     if admission is _SERVED:

@@ -1,4 +1,4 @@
-"""The authorized operations in responses (KIP-430): what the client may do; without an authorizer, all there is.
+"""The authorized operations in responses (KIP-430): what the client may do; without an authorizer, all operations.
 
 Bit n stands for AclOperation n.
 """
@@ -20,7 +20,7 @@ _ALL: Final = {
 
 
 def cluster_operations(ctx: RequestContext, is_requested: bool) -> int:
-    """The operations on the cluster, if they are requested; 0 for those who may not describe it."""
+    """The operations on the cluster, if they are requested; 0 if the client may not describe it."""
     if not is_requested:
         return NOT_REQUESTED
     if not ctx.is_allowed_on_cluster(Operation.DESCRIBE):

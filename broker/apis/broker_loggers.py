@@ -98,12 +98,12 @@ def alter_loggers(
             level = logging.NOTSET if config.config_operation == Operation.DELETE else LEVELS[config.value or "INFO"]
             _logger(config.name).setLevel(level)
     if ctx.broker.authorizer is not None:
-        ctx.broker.authorizer.forget()  # what is allowed may be in the audit log from now on
+        ctx.broker.authorizer.forget()  # the audit log may have to log allowed operations from now on
     return response
 
 
 def _needed_operation(ctx: RequestContext) -> AclOperation:
-    """What it takes to change log levels: another operation on a controller's listener than on a broker's."""
+    """The operation that changing log levels requires, which depends on the kind of listener."""
     controllers = {endpoint.name for endpoint in ctx.broker.config.controller_listeners}
     return AclOperation.CLUSTER_ACTION if ctx.listener in controllers else AclOperation.ALTER_CONFIGS
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 ENTITIES_PER_STEP: Final = 200
 MOST_HOSTS: Final = 20
-"""The names of hosts in a request that are looked up, which may take seconds each."""
+"""The maximum of host names in a request that are looked up, which may take seconds each."""
 
 
 def _describing_failed(_request: DescribeClientQuotasRequest, error: KafkaError) -> DescribeClientQuotasResponse:

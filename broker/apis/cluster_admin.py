@@ -1,4 +1,4 @@
-"""What the pure controller of a cluster answers (`metadata.controller_requests`), for administrators and for brokers.
+"""Requests of administrators and brokers that the pure controller answers (`metadata.controller_requests`).
 
 ElectLeaders (43), AlterPartitionReassignments (45), ListPartitionReassignments (46) and UnregisterBroker (64) of
 administrators are answered on both kinds of listeners, where the controller is in the process; other brokers forward

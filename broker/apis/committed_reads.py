@@ -32,8 +32,8 @@ async def all_committed(partitions: Collection[Partition], loop: Loop, limit_s: 
 
     KafkaError(NOT_COORDINATOR) if one of them will never be; COORDINATOR_LOAD_IN_PROGRESS if they are not after
     `limit_s`, so that the client asks again, and its connection does not wait for ever for replicas that are gone. A
-    coordinator that has just moved here may wait for its followers' next fetches. Kafka answers from what is committed
-    meanwhile: an older state, which is right as well.
+    coordinator that has just moved here may wait for its followers' next fetches. Kafka answers with the committed
+    state meanwhile, which is older and correct as well.
     """
     if not partitions:
         return

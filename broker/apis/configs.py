@@ -67,7 +67,7 @@ _OF_TLS: Final = ".ssl."
 
 
 class Resource(Protocol):
-    """What has configs, as a request names it."""
+    """A resource that has configs, as a request names it."""
 
     resource_type: int
     resource_name: str
@@ -162,7 +162,7 @@ def _none_incrementally_altered(
 async def incremental_alter_configs(
     ctx: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    """Change individual configs of each resource; log levels, which no record has, whether the others are or not."""
+    """Change individual configs of each resource; log levels, which no record has, also if others are refused."""
     loggers = [resource for resource in request.resources if resource.resource_type == BROKER_LOGGER]
     others = [resource for resource in request.resources if resource.resource_type != BROKER_LOGGER]
     response_class = IncrementalAlterConfigsResponseAlterConfigsResourceResponse
@@ -218,7 +218,7 @@ def _access_error(ctx: RequestContext, operation: Operation, resource: Resource)
 def _split_refused(
     ctx: RequestContext, operation: Operation, resources: Sequence[N]
 ) -> tuple[list[N], list[tuple[N, KafkaError]]]:
-    """The resources whose configs may be changed, and the others with their errors; those named twice are invalid."""
+    """The resources whose configs may be changed, and the others with their errors; one named twice is invalid."""
     twice = duplicates((resource.resource_type, resource.resource_name) for resource in resources)
     allowed = []
     refused = []
@@ -275,7 +275,7 @@ def refuse_certificates(ctx: RequestContext, changes: Sequence[C], response: typ
 
 
 def _proposed(ctx: RequestContext, change: Change) -> ServerConfig:
-    """This broker's configuration with the change; what is appended to lists is checked when it is effective."""
+    """This broker's configuration with the change; values appended to lists are checked when they take effect."""
     image = ctx.broker.image
     own: dict[str, str]
     if isinstance(change, AlterConfigsRequestAlterConfigsResource):

@@ -1,4 +1,4 @@
-"""Who leads instead: what Produce and Fetch tell a client that asked the wrong broker, with the address (KIP-951)."""
+"""The current leaders, with addresses, in Produce and Fetch responses of a broker that is not the leader (KIP-951)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """CreateDelegationToken (38), RenewDelegationToken (39), ExpireDelegationToken (40), DescribeDelegationToken (41).
 
-KIP-48, KIP-373. A client that is not authenticated, or only by a token, is refused (`check_allowed`): a token makes no
-token. Owners and renewers may renew, expire and see their tokens; for other tokens there are ACLs of users and tokens.
-Changes are the controller's, a description is of this broker's metadata. The brokers that forward a change to a
+KIP-48, KIP-373. A client that is not authenticated, or authenticated by a token, is refused (`check_allowed`): a token
+cannot create tokens. Owners and renewers may renew, expire and see their tokens; others need ACLs of users and tokens.
+The controller makes the changes; descriptions come from this broker's metadata. The brokers that forward a change to a
 controller have checked how the client is authenticated. Source: Kafka 4.4 `KafkaApis`.
 """
 

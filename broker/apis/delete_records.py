@@ -89,7 +89,7 @@ def _delete(
 
 
 def _advance(partition: Partition, requested: DeleteRecordsPartition) -> tuple[int, int]:
-    """Move the log start; it, and the offset that was asked for."""
+    """Move the log start offset; return it and the requested offset."""
     if partition.is_internal:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     log = partition.log

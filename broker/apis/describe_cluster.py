@@ -24,7 +24,7 @@ ENDPOINT_CONTROLLERS = 2
 
 @api(DescribeClusterRequest)
 async def describe_cluster(ctx: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """Describe the live brokers, and the fenced ones if they are asked for; for Barnabas' tools with the own load."""
+    """Describe the live brokers, and the fenced ones if requested; for Barnabas' tools with this broker's load."""
     if request.endpoint_type == ENDPOINT_CONTROLLERS:
         raise KafkaError(
             ErrorCode.MISMATCHED_ENDPOINT_TYPE,
@@ -37,7 +37,7 @@ async def describe_cluster(ctx: RequestContext, request: DescribeClusterRequest)
     if has_load:
         ctx.broker.load.current(load.complete)
     tagged_fields = ((TAG, encode(await load)),) if has_load else ()
-    brokers = [  # read when the load is known: brokers may have come and gone while the disks were asked
+    brokers = [  # read after the load: brokers may have joined or left while a thread read the disks
         DescribeClusterBroker(broker_id=node_id, host=host, port=port, rack=rack)
         for node_id, host, port, rack in ctx.broker.endpoints(ctx)
     ]

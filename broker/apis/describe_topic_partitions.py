@@ -48,7 +48,7 @@ def describe_topic_partitions(
     view = ReplicaView(ctx)
     for name in names:
         if not ctx.is_allowed(Operation.DESCRIBE, ResourceType.TOPIC, name):
-            if request.topics:  # who asks for all topics does not hear of those that are hidden
+            if request.topics:  # a description of all topics leaves out refused ones
                 response.topics.append(_refused(name))
             continue
         topic = image.topics.get(name)

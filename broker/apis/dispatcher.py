@@ -6,8 +6,8 @@ traceback and answered with UNKNOWN_SERVER_ERROR. A handler that waits is a coro
 is run here, the rest is a task of its connection, which dispatches no further request until the task has ended; an
 exception of it is answered in the same way.
 
-Decoding, handling and encoding a request of thousands of elements take milliseconds each. So all three are done in
-steps between the turns for one with many elements (`large_requests`).
+Decoding, handling and encoding a request of thousands of elements take milliseconds each. So for a request with many
+elements all three are done in steps between the turns (`large_requests`).
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Dispatcher:
             _serve(route, request, context)
 
     def _parse(self, route: Route, frame: memoryview, position: int, client_id: str | None) -> Message:
-        """The request of a frame; `position` is that after the client id."""
+        """The request of a frame; `position` is the one after the client id."""
         try:
             if len(frame) > self._max_elements:  # a smaller one cannot have as many
                 return parse_within(route, frame, position, self._max_elements, client_id)
@@ -140,7 +140,7 @@ class Dispatcher:
             raise no_memory(route, client_id, len(frame)) from None
 
     def _import_admits(self) -> Callable[..., bool]:
-        """What says whether a connection that must authenticate, or has a session with an end, may send a frame."""
+        """Import the check of frames on connections that must authenticate, or whose session can expire."""
         from barnabas.broker.apis.authentication import is_admitted
 
         self._admits = is_admitted
@@ -191,7 +191,7 @@ def _wait(waiting: Task, context: RequestContext) -> None:
 
 
 def _deliver(route: Route, request: Message | LargeRequest, context: RequestContext, outcome: Any) -> None:
-    """Send the outcome of what has waited; None: there is no response. That of a task that has paused is long."""
+    """Send the outcome of a task; None: there is no response. The response of a task that has paused is long."""
     connection = context.connection
     waited = connection.delayed
     if waited is None:
@@ -309,7 +309,7 @@ def _api_versions_route(
 def _in_memory(chunk: Chunk) -> Chunk:
     """Read a small file slice into memory: that is cheaper than a system call of its own to send it.
 
-    One that the disk has to be waited for is read where it is sent (`broker.net.page_cache`).
+    A slice that is not in the page cache is read where it is sent (`broker.net.page_cache`).
     """
     if isinstance(chunk, (bytes, memoryview, bytearray)):
         return chunk

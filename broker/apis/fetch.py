@@ -3,16 +3,16 @@
 v4 isolation levels; v5 log start offset; v7 sessions (KIP-227); v9 leader epochs (KIP-320); v11 the client's rack
 (KIP-392); v12 diverging epochs (KIP-595); v13 topic ids (KIP-516); v15 replica state (KIP-903); v16 leaders (KIP-951).
 
-The partitions are those of the session, or of the request if it has none. Each is read (`fetch_plan`): few of them in
-place, many between the turns. What a lookup lacks in the page cache a thread reads first. Then the first of these ends
-a fetch: `min_bytes`, an error or anything else that is not held back, `max_wait_ms`. When a partition changes, only
-that one is read again: a client may wait for thousands. At the deadline all are read (Kafka's `DelayedFetch`). The
-first batch is returned whole even if it is larger than the limits (KIP-74). Followers and tools that read replicas are
-in `follower_fetch`.
+The partitions come from the session, or from the request if it has none. Each is read (`fetch_plan`): few of them in
+place, many between the turns. If a lookup needs data that is not in the page cache, a thread reads it first. The fetch
+ends with the first of `min_bytes`, an error or anything else that is not held back, and `max_wait_ms`. When a partition
+changes, only that one is read again: a client may wait for thousands. At the deadline all are read (Kafka's
+`DelayedFetch`). The first batch is returned whole even if it is larger than the limits (KIP-74). Followers and tools
+that read replicas are in `follower_fetch`.
 
 Invariant: a partition that has changed while the disk, other work or records were waited for is read again
-(`FetchPlan.read_missed`, `_Waiting`), and each reading finds it again: leader, epoch, topic id and log are those of its
-time. As in Kafka, the session and the topics that the client may read are those of the time of the request.
+(`FetchPlan.read_missed`, `_Waiting`), and each reading looks up its leader, epoch, topic id and log again. As in Kafka,
+the session and the topics that the client may read are looked up once, when the request comes.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _plan(
     plan_of: type[FetchPlan] = FetchPlan,
     partition_of: type[FetchPartition] = FetchPartition,
 ) -> FetchPlan:
-    """The partitions to read: those of the session, or of the request if there is none."""
+    """The partitions to read: the session's, or the request's if there is no session."""
     sessions = ctx.broker.fetch_sessions
     uses_topic_ids = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     if request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -173,7 +173,7 @@ async def _read_in_pieces(plan: FetchPlan) -> FetchResponse:
 
 
 async def _read_from_disk(plan: FetchPlan, attempt: Attempt) -> FetchResponse:
-    """Have a thread read what the lookups of cold partitions need, then read these partitions, in any case."""
+    """Have a thread read the data for the lookups of cold partitions, then read these partitions, in any case."""
     cold, plan.cold, plan.may_be_cold = plan.cold, {}, False
     try:
         await in_thread(plan.broker.runner, partial(_call_each, cold.values()))
@@ -189,7 +189,7 @@ def _call_each(lookups: Iterable[Callable[[], None]]) -> None:
 
 
 async def _wait(plan: FetchPlan, attempt: Attempt) -> FetchResponse:
-    """Read what changes until there is enough; at the deadline read everything once more."""
+    """Read the partitions that change until there is enough; at the deadline read all once more."""
     plan.may_be_cold = False
     deadline = plan.ctx.now + plan.request.max_wait_ms / 1000
     if plan.is_follower and plan.session is not None:
@@ -263,7 +263,7 @@ class _Waiting(Future["Partition | None"]):
         return False
 
     def stop(self) -> None:
-        """No partition knows this fetch any more."""
+        """Remove this fetch from the waiters of its partitions."""
         is_follower = self._plan.is_follower
         for partition in self._watched:
             waiters = partition.end_waiters if is_follower else partition.waiters

@@ -46,7 +46,7 @@ _NO_SNAPSHOT = FetchResponseSnapshotId()
 
 
 class Attempt:
-    """What was read of the partitions of a plan."""
+    """The answers of the partitions of a plan that were read."""
 
     __slots__ = ("answers", "is_final", "size", "sizes")
 
@@ -108,7 +108,7 @@ class FetchPlan:
         self.may_be_cold = True
         """Whether `read` leaves out partitions whose lookup would wait for the disk, and adds them to `cold`."""
         self.cold: dict[PartitionKey, Callable[[], None]] = {}
-        """What these partitions have to read from the disk first, in a thread."""
+        """By partition, the function that reads the data of its lookup from the disk, in a thread."""
         if ctx.usage is not None:
             if self.is_follower:
                 ctx.usage.is_exempt = True
@@ -119,7 +119,7 @@ class FetchPlan:
 
     @property
     def names_leaders(self) -> bool:
-        """Whether the client's version can be told who leads instead."""
+        """Whether the response has current leaders in the client's version."""
         return self.ctx.api_version >= FIRST_VERSION_WITH_LEADERS
 
     @classmethod
@@ -148,12 +148,12 @@ class FetchPlan:
             self.read_into(attempt, key, attempt.answers[key][0])
 
     def read_missed(self, attempt: Attempt, keys: Iterable[PartitionKey] = ()) -> None:
-        """Read these partitions again, and all that have changed since `attempt`, because others were waited for."""
+        """Read these partitions again, and all that have changed since `attempt`, while the fetch has waited."""
         changed = [key for key, requested in self.partitions.items() if self._has_changed(attempt, key, requested)]
         self.read_again(attempt, dict.fromkeys([*keys, *changed]))
 
     def _has_changed(self, attempt: Attempt, key: PartitionKey, requested: FetchPartition) -> bool:
-        """Whether what `attempt` has of a partition may not be true any more, or not be all."""
+        """Whether the answer that `attempt` has for a partition may be outdated or incomplete."""
         try:
             partition = self.find(requested)
             partition.check_epoch(requested.current_leader_epoch)
@@ -164,7 +164,7 @@ class FetchPlan:
         return self.end_of(partition.log) != requested.fetch_offset
 
     def read_into(self, attempt: Attempt, key: PartitionKey, requested: FetchPartition) -> None:
-        """Read one partition, within what the others leave of the limits. An error is its answer."""
+        """Read one partition, within the rest of the limits. An error is its answer."""
         try:
             if self.refused and key[0] in self.refused:
                 raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -203,7 +203,7 @@ class FetchPlan:
         return log.last_stable_offset if self.is_committed else log.high_watermark
 
     def bytes_of(self, partition: Partition) -> int:
-        """The bytes that were appended to what the client may read, at most."""
+        """The number of appended bytes, an upper bound of the bytes that the client may read."""
         return partition.bytes_appended
 
     def find(self, requested: FetchPartition) -> Partition:

@@ -115,7 +115,7 @@ def _share_partition(key: str) -> SharePartitionKey:
 def _find(
     ctx: RequestContext, runtime: CoordinatorRuntime[Any], key_type: int, key: str, error: KafkaError | None
 ) -> Coordinator:
-    """Find the coordinator of one key; `error` is that of the key or of the internal topic."""
+    """Find the coordinator of one key; `error` is the error of the key or of the internal topic."""
     try:
         if error is not None:
             raise error

@@ -1,14 +1,14 @@
 """Fetches with a replica id: of followers (from 0 on), and of tools that compare replicas (below -1).
 
-Followers read up to the log end, and each says what its replica has (R4-R6). The first read of a request records the
-follower's position: everything below its fetch offset is on that replica. A fetch that is looked at again when records
-have come says nothing new. In a session only the partitions are read that the follower names or that have something to
-tell (`replicas.follower_watch`). With the tag of Fetch v18 (KIP-1166) a follower whose high watermark is behind is
-answered at once. A fetch that waits in a session is answered in the turn of the append, since acks=all waits for it;
-all that was appended in a turn is read together. One without a session waits as a consumer's does, for the log end
-instead of the high watermark.
+Followers read up to the log end, and each fetch shows what the replica has (R4-R6). The first read of a request records
+the follower's position: everything below its fetch offset is on that replica. A later read of the same request records
+nothing. In a session only the partitions are read that the follower names or that are not idle
+(`replicas.follower_watch`). With the tag of Fetch v18 (KIP-1166) a follower whose high watermark is behind is answered
+at once. A fetch that waits in a session is answered in the turn of the append, since acks=all waits for it; records
+appended in one turn are read together. One without a session waits as a consumer's does, for the log end instead of
+the high watermark.
 
-Tools (Kafka's DEBUGGING_CONSUMER_ID) read any replica, leader or not, up to its log end, whatever is committed, as in
+Tools (Kafka's DEBUGGING_CONSUMER_ID) read any replica, leader or not, up to its log end, committed or not, as in
 Kafka's `FetchIsolation`.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from barnabas.wire.messages.fetch import FetchRequest, FetchResponse, FetchResponsePartitionData
 
 NO_TAG = 2**63 - 1
-"""The high watermark of a follower that does not say it."""
+"""The high watermark of a follower that does not send it."""
 
 
 class FollowerFetchPlan(FetchPlan):
@@ -62,7 +62,7 @@ class FollowerFetchPlan(FetchPlan):
         self._broker_epoch = request.replica_state.replica_epoch
         self._now = ctx.now
         self._has_begun = self._records_positions = self._holds_back = False
-        self._throttled: list[PartitionKey] = []  # what counts for the quota
+        self._throttled: list[PartitionKey] = []  # these count for the quota
         self.is_committed = False
 
     @classmethod
@@ -124,10 +124,10 @@ class FollowerFetchPlan(FetchPlan):
         return data
 
     def watch_from_now(self, partition: Partition, key: PartitionKey) -> None:
-        """Without a session there is nothing to tell later."""
+        """Do nothing: only sessions watch partitions."""
 
     def respond(self, attempt: Attempt) -> FetchResponse:
-        """The response; what it has of throttled partitions counts for the quota."""
+        """The response; the records of throttled partitions count for the quota."""
         if self._throttled:
             throttled = [
                 attempt.answers[key][1].records for key in dict.fromkeys(self._throttled) if key in attempt.answers
@@ -159,11 +159,11 @@ class FollowerSessionPlan(FollowerFetchPlan):
         return attempt
 
     def watch_from_now(self, partition: Partition, key: PartitionKey) -> None:
-        """Have the session told when the partition changes."""
+        """Have the session notified when the partition changes."""
         self.watch.watch(partition, key)
 
     def read_changed(self) -> Attempt:
-        """Read what is not idle now, without recording positions."""
+        """Read the partitions that are not idle now, without recording positions."""
         self.partitions = self._changed_partitions()
         attempt = self.begin()
         for key, requested in self.partitions.items():
@@ -171,7 +171,7 @@ class FollowerSessionPlan(FollowerFetchPlan):
         return attempt
 
     def respond(self, attempt: Attempt) -> FetchResponse:
-        """The response; partitions of which the follower knows everything then are idle."""
+        """The response; partitions whose whole state the follower has then are idle."""
         response = super().respond(attempt)
         for key, (requested, data) in attempt.answers.items():
             assert isinstance(requested, FollowerPartition)
@@ -223,7 +223,7 @@ async def read_session(plan: FetchPlan, deadline: float) -> Attempt:
             change = Future()
     finally:
         timer.cancel()
-        if watch.on_woken is woken:  # not that of a later fetch of the session
+        if watch.on_woken is woken:  # not the callback of a later fetch of the session
             watch.on_woken = None
 
 
@@ -243,7 +243,7 @@ class DebuggingFetchPlan(FetchPlan):
         self.is_committed = False
 
     def end_of(self, log: Log) -> int:
-        """Everything that the replica has."""
+        """The end of the replica's log."""
         return log.log_end_offset
 
     def _check_peers(self, _partition: Partition, _requested: FetchPartition) -> FetchResponsePartitionData | None:

@@ -1,9 +1,9 @@
 """Requests of clients that only the controller can answer: a broker sends them on in an Envelope (KIP-590).
 
-The envelope has the client's request as it was, in the client's version, with the client's principal and address. Its
-response is relayed; after a change of topics once this broker has it, so that the client finds it here. The channel
-looks for the active controller until the time of the request is up. The controller checks the principal of the client,
-and that the sender is a broker. Changes of log levels are this broker's own.
+The envelope has the client's request as it was sent, in the client's version, with the client's principal and address.
+The response is relayed; after a change of topics only once this broker has the change, so that the client finds it
+here. The channel looks for the active controller until the time of the request is up. The controller checks the
+principal of the client, and that the sender is a broker. Changes of log levels are made by this broker.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ MIN_TIMEOUT_S: Final = 1.0
 
 
 async def forward(ctx: RequestContext, request: Message) -> Message:
-    """Send a client's request to the controller; its response is the client's, when its effect is here."""
+    """Send a client's request to the controller; return the response once this broker has the effect."""
     response = await send_to_controller(ctx, request)
     has_effect = _effect(ctx, request, response)
     if has_effect is not None and isinstance(ctx.broker.metadata, RemoteMetadata):
@@ -63,7 +63,7 @@ async def forward(ctx: RequestContext, request: Message) -> Message:
 
 
 def _effect(ctx: RequestContext, request: Message, response: Message) -> Callable[[], bool] | None:
-    """Whether a change of topics has come to this broker; None for other changes, whose response waits for nothing."""
+    """A function that says whether this broker has the change; None if the response need not wait for that."""
     if getattr(request, "validate_only", False):
         return None
     metadata = ctx.broker.metadata
@@ -104,10 +104,10 @@ def _has_partitions(topic: TopicImage | None, count: int) -> bool:
 
 
 async def send_to_controller(ctx: RequestContext, request: Message) -> Message:
-    """The controller's response to a request, which it gets in an envelope.
+    """The controller's response to a request that is sent to it in an envelope.
 
-    KafkaError if it cannot be reached in time, or for what is wrong between broker and controller: the client cannot do
-    anything about it.
+    KafkaError if the controller cannot be reached in time, or for an error between broker and controller, which the
+    client cannot correct.
     """
     version = ctx.api_version
     frame = b"".join(map(chunk_bytes, encode_request(request, version, ctx.correlation_id, ctx.client_id)))
@@ -175,7 +175,7 @@ async def _alter_configs(ctx: RequestContext, request: Any) -> Message:
 
 
 async def _change_token(ctx: RequestContext, request: Message) -> Message:
-    """Forward a change of a delegation token if the client may ask for it: only this broker knows that."""
+    """Forward a change of a delegation token if the client may make it: only this broker can check that."""
     from barnabas.broker.apis.delegation_tokens import refused
 
     return refused(ctx, request) or await forward(ctx, request)

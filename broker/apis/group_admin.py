@@ -102,7 +102,7 @@ def _not_deleted(group_id: str, error: KafkaError) -> DeletableGroupResult:
     send_before_close=True,
 )
 async def delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
-    """Delete empty groups with their offsets; answered when all of them are committed, in the order of that."""
+    """Delete empty groups with their offsets; answered when all deletions are committed, in that order."""
     response = DeleteGroupsResponse()
     group_ids = list(dict.fromkeys(request.groups_names))
     all_decided: Future[None] = Future()

@@ -1,4 +1,4 @@
-"""What the handlers of all group protocols share."""
+"""Functions for the handlers of all group protocols."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 JoinGroup: v4 member ids are required (KIP-394), v5 static members (KIP-345), v7 the protocol name may be null, v9 the
 leader may skip the assignment (KIP-814). SyncGroup: v5 the protocol is named (KIP-559). LeaveGroup: v3 several members.
 The events are handled in `coord.groups.classic`, by the coordinator that a group has when its request comes; it answers
-all that wait if it is unloaded. Nothing that was read before a wait is used after it.
+all waiting requests if it is unloaded. Nothing that was read before a wait is used after it.
 """
 
 from __future__ import annotations

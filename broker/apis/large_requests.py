@@ -1,7 +1,7 @@
-"""Large requests of many elements: parsed and handled between the turns in steps, and their responses are encoded so.
+"""Parses and handles large requests of many elements in steps between the turns, and encodes their responses so.
 
 A request may have `barnabas.request.max.elements` elements, of which each takes a few microseconds. The connection
-waits as for any request that waits. What cannot be parsed closes it, as if its turn had found that.
+waits as for any request that waits. A request that cannot be parsed closes it, as when it is parsed in its turn.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class LargeRequest:
         self.has_effect = route.api_key is not ApiKey.FETCH
 
     async def serve(self, frame: memoryview, position: int) -> Message | None:
-        """Serve the request of a frame, which is copied; `position` is that after the client id.
+        """Serve the request of a frame, which is copied; `position` is the one after the client id.
 
         The response for an error is as long as the request: it is returned, and so encoded in steps too.
         """
@@ -77,7 +77,7 @@ class LargeRequest:
 
 
 def parse_within(route: Route, frame: memoryview, position: int, max_elements: int, client_id: str | None) -> Message:
-    """The request of a frame; `position` is that of the header's tagged fields, which count as elements too.
+    """The request of a frame; at `position` the header's tagged fields begin, which count as elements too.
 
     ProtocolError if it has more elements, or cannot be decoded.
     """
@@ -93,7 +93,7 @@ def parse_within(route: Route, frame: memoryview, position: int, max_elements: i
 
 
 def _after_tagged_fields(frame: bytes | memoryview, position: int, budget: int) -> tuple[int, int]:
-    """The position after the header's tagged fields, and what is left of the budget."""
+    """The position after the header's tagged fields, and the rest of the budget."""
     tags, position = unknown_tags(frame, position, len(frame), budget)
     return position, budget - len(tags)
 

@@ -140,9 +140,9 @@ def _look_up(
 def _offset_of(
     partition: Partition, timestamp: int, limit: int, is_behind: bool, budget: LookupBudget
 ) -> Generator[None, None, tuple[int, int, int]]:
-    """(timestamp, offset, leader epoch) for a timestamp or a special timestamp; `limit` is the end of what is told.
+    """(timestamp, offset, leader epoch) for a timestamp or special timestamp; no offset above `limit` is returned.
 
-    With `is_behind` the leader does not know yet what is committed: OFFSET_NOT_AVAILABLE for what may be above (R15).
+    With `is_behind` the leader does not know the committed offsets yet: OFFSET_NOT_AVAILABLE from `limit` on (R15).
     """
     log = partition.log
     if timestamp == LATEST:

@@ -3,7 +3,7 @@
 v0 an empty list requests all topics, from v1 on null does; v4 the client can forbid auto-creation; v8 authorized
 operations (KIP-430); v10 topic ids; v12 topics by id. A topic that the request creates is described in the same
 response; with the profile `kafka` the response is UNKNOWN_TOPIC_OR_PARTITION first, as in Kafka, and the client asks
-again. The brokers are those that are live, with the addresses advertised for the client's listener; without
+again. The brokers are the live ones, with the addresses advertised for the client's listener; without
 advertised.listeners, this broker's is the address that the client dialled. The controller is any live broker, since
 each forwards requests to the controller, as with Kafka's KRaft.
 """
@@ -112,7 +112,7 @@ async def _create(ctx: RequestContext, names: list[str]) -> Mapping[str, KafkaEr
 
 
 def _to_create(ctx: RequestContext, request: MetadataRequest) -> tuple[list[str], dict[str, KafkaError]]:
-    """The names of the missing topics to create, and the errors of those that the client may not create."""
+    """The names of the missing topics to create, and the errors of topics that the client may not create."""
     if not request.topics or not request.allow_auto_topic_creation:
         return [], {}
     topics = ctx.broker.image.topics

@@ -1,7 +1,7 @@
-"""What only the controller does, on a node that has it in its process: changes of the metadata, and answers from it.
+"""Requests that only the controller handles, on a node that has it in its process: metadata changes and queries.
 
-The controller calls back when a change is durable and in effect; this is the one place where handlers wait for it. What
-a request needs to know of the metadata or of ACLs is read in `validate`, when all earlier changes are in effect.
+The controller calls back when a change is durable and in effect; this is the one place where handlers wait for it. The
+metadata and the ACLs that a request depends on are read in `validate`, when all earlier changes are in effect.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Counts what requests use of their clients' quotas, tells clients how long they have to wait, and makes them wait.
+"""Counts the usage of clients' quotas by requests, returns throttle times to clients, and enforces them.
 
-Responses are sent at once, of every version: the client is told (throttle_time_ms), and its connection is not served
-until then, for clients that do not wait by themselves (KIP-219). What handlers have put into throttle_time_ms counts
-too: the fetches' own throttle time, that of changes of the metadata, and what the controller says to a request that was
-forwarded to it. Source: Kafka 4.4 `RequestHandlerHelper`. KIP-13, KIP-124.
+Responses are sent at once, of every version: throttle_time_ms tells the client, and its connection is not served
+until then, for clients that do not wait by themselves (KIP-219). A throttle_time_ms that a handler has set counts
+too: of fetches, of changes of the metadata, and of the controller's responses to forwarded requests. Source: Kafka 4.4
+`RequestHandlerHelper`. KIP-13, KIP-124.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ EXEMPT: Final = frozenset(
         ApiKey.UPDATE_RAFT_VOTER,
     }
 )
-"""What is asked by other nodes, or before a client is known. An embedded request counts for its own client."""
+"""Requests of other nodes, or before a client is known. An embedded request counts for its own client."""
 FIELD: Final = "throttle_time_ms"
 _INT32: Final = Struct(">i")
 
@@ -89,7 +89,7 @@ def unanswered(context: RequestContext) -> None:
 
 
 def throttle_of(usage: Usage, api_key: int, response: Message) -> int:
-    """Record what a request has used; for how long its client has to wait, ms."""
+    """Record the usage of a request; return the throttle time of its client, ms."""
     throttle_ms = max(usage.request_throttle_ms(), getattr(response, FIELD, 0))
     if api_key == ApiKey.PRODUCE:
         return max(throttle_ms, usage.produce_throttle_ms())
@@ -104,7 +104,7 @@ def _size_of_records(response: ShareFetchResponse) -> int:
 
 
 def _telling(response: Message, throttle_ms: int, route: Route) -> Message:
-    """The response with its throttle time; one that is encoded already begins with it, if its version has it."""
+    """The response with its throttle time; an encoded response begins with this field, if its version has it."""
     if not isinstance(response, EncodedResponse):
         if hasattr(response, FIELD):
             setattr(response, FIELD, throttle_ms)

@@ -57,10 +57,10 @@ async def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> Of
 
 
 def refuse_missing(ctx: RequestContext, request: OffsetCommitRequest, *, by_id: bool) -> OffsetCommitResponse | None:
-    """Remove what does not exist or may not be read from the request, and set name and id of the other topics.
+    """Remove partitions that do not exist or may not be read from the request, and set name and id of the other topics.
 
-    None if nothing was removed; else a response with the errors of what was, for `joined`. With `by_id` the request
-    names topics by id.
+    None if no partition was removed; else a response with the errors of the removed ones, for `joined`. With `by_id`
+    the request names topics by id.
     """
     named = [topic.topic_id for topic in request.topics] if by_id else [topic.name for topic in request.topics]
     ctx.refused_topics = refused_as_named(ctx, Operation.READ, named)
@@ -77,7 +77,7 @@ def refuse_missing(ctx: RequestContext, request: OffsetCommitRequest, *, by_id: 
 
 
 def joined(refused: OffsetCommitResponse | None, committed: OffsetCommitResponse) -> OffsetCommitResponse:
-    """The response of the coordinator, with the errors of what it was not asked for."""
+    """The response of the coordinator, with the errors of the partitions that were removed from its request."""
     if refused is None:
         return committed
     codes = iter([partition.error_code for topic in committed.topics for partition in topic.partitions])

@@ -1,7 +1,7 @@
 """OffsetDelete (47). KIP-496.
 
 Whether the partitions exist and may be read is decided when the request comes, before the deletion: the response has
-the errors of those that the coordinator is not asked for, whatever happens to them until it is committed.
+the errors of the others, even if that changes before the deletion is committed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ async def offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> Of
 
 
 def _split_off_missing(ctx: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
-    """Remove what does not exist or may not be read from the request; returns the response, with the errors."""
+    """Remove partitions that do not exist or may not be read from the request; returns a response with the errors."""
     response = OffsetDeleteResponse()
     refused = refused_topics(ctx, Operation.READ, [topic.name for topic in request.topics])
     accepted: list[OffsetDeleteRequestTopic] = []

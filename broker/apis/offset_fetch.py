@@ -1,12 +1,12 @@
 """OffsetFetch (9).
 
 v2 all topics, and an error of the whole group; v7 require_stable (KIP-447); v8 several groups (KIP-709); v10 topic ids
-(KIP-848). Answered when what it reports is committed, so that no crash can revoke it (`committed_reads`).
+(KIP-848). Answered when the reported offsets are committed, so that no crash can revoke it (`committed_reads`).
 
 Groups of which all offsets are requested are answered once and one after the other, in parts, and the offsets of one
 group in pieces, between which others are served: each offset is read, with the transactions that are open, in its
-piece. The coordinator must be the same at the end; who may see which topics, the topics' ids, and what is not committed
-yet are looked up then.
+piece. The coordinator must be the same at the end; the client's access to topics, the topics' ids and the partitions
+with uncommitted records are looked up then.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _none_fetched(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetch
 
 
 def _distinct_groups(groups: list[OffsetFetchRequestGroup]) -> list[OffsetFetchRequestGroup]:
-    """The groups without those of which all offsets are requested a second time."""
+    """The groups; one of which all offsets are requested several times is kept once."""
     of_all = {group.group_id: group for group in groups if group.topics is None}
     return [group for group in groups if group.topics is not None or of_all[group.group_id] is group]
 

@@ -1,8 +1,8 @@
 """Requests of many items are handled part by part, between the turns, and their responses are joined.
 
 For APIs that treat each item of an array on its own: partitions of topics, topics of groups. A part is a request with
-some of the items, so the handler knows nothing of it. An item that is itself too long is divided too, and what is
-answered for its parts becomes one item of the response again. Nearly every request is a single part.
+some of the items, so the handler does not know of parts. An item that is itself too long is divided too, and
+the answers of its parts become one item of the response again. Nearly every request is a single part.
 
 Invariant: the responses of the parts are joined in the order of the request.
 """
@@ -40,11 +40,11 @@ class Parts:
         size: int = ITEMS_OF_A_PART,
         distinct: Callable[[list[Any]], list[Any]] | None = None,
     ) -> None:
-        """`request` is the path of the array that is divided, with dots: `topics.partitions`; `response` that of the
-        answers, the same if not given.
+        """`request` is the path of the array that is divided, with dots: `topics.partitions`; `response` is the path of
+        the answers, by default the same.
 
-        A part has `size` items. `distinct` makes of the items of the outermost array those that are answered: what is
-        named twice is answered once.
+        A part has `size` items. `distinct` takes the items of the outermost array and returns them without repetitions:
+        each is answered once.
         """
         self.request = tuple(request.split("."))
         self.response = tuple((response or request).split("."))
@@ -82,7 +82,7 @@ def distinct_names(names: list[Any]) -> list[Any]:
 
 
 def _weight(owner: Any, path: tuple[str, ...]) -> int:
-    """The number of items at a path, those of the outer arrays included; an array that is null means all items."""
+    """The number of items at a path and in the outer arrays; an array that is null means all items."""
     items = getattr(owner, path[0])
     if items is None:
         return ITEMS_OF_A_PART
@@ -130,7 +130,7 @@ def _with(owner: Any, name: str, items: list[Any]) -> Any:
 
 
 def join(response: Any, other: Any, path: tuple[str, ...], joined: int) -> None:
-    """Append the items of `other` to those of `response`; `joined` as from `divide`."""
+    """Append the items of `other` to the items of `response`; `joined` as from `divide`."""
     items, others = getattr(response, path[0]), getattr(other, path[0])
     if joined and items and others:
         join(items[-1], others[0], path[1:], joined - 1)
@@ -156,7 +156,7 @@ async def _in_parts(
 
 
 async def _part(ctx: RequestContext, part: Any, handler: Handler, error_response: ErrorResponse) -> Message:
-    """The response to one part; a KafkaError is that of its items, if they have one."""
+    """The response to one part; for a KafkaError the response that `error_response` makes, if any."""
     try:
         response: Message = await outcome_of(handler(ctx, part))
     except KafkaError as error:
@@ -168,7 +168,7 @@ async def _part(ctx: RequestContext, part: Any, handler: Handler, error_response
 
 
 def _joined(answers: list[Any], joined: list[int], parts: Parts) -> Message:
-    """One response; an error of a whole part becomes that of the whole response."""
+    """Join the responses; an error of a whole part becomes the error of the whole response."""
     response: Message = answers[0]
     for other, continues in zip(answers[1:], joined[1:], strict=True):
         join(response, other, parts.response, continues)

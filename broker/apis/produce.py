@@ -5,8 +5,8 @@ v5 log start offset; v8 record errors (KIP-467); v10 new leaders (KIP-951); v12 
 
 In order: access; the partitions without data of the transaction are added to it, or verified; each batch is appended;
 batches that take long to validate are validated between the turns and appended after that; the response waits for
-acknowledgements (`replicas.acknowledgement`), also that to a duplicate, for those of the original batch. An error is
-that of its partition. With acks=0 there is no response, so an error closes the connection (R13).
+acknowledgements (`replicas.acknowledgement`); the response to a duplicate waits for the original batch's. An error
+belongs to its partition. With acks=0 there is no response, so an error closes the connection (R13).
 
 Nearly every request is answered by `produce` and `_append`, which wait for nothing. Invariants: records are copied out
 of the frame before the first wait; what was read before a wait is read again after it: leader, epoch, ISR, topic id,
@@ -74,7 +74,7 @@ _ATTRIBUTES_AT: Final = 22  # the low byte of a batch's attributes
 
 
 class _Late(NamedTuple):
-    """A batch whose validation is not finished, and the answer in whose place that of its append will be."""
+    """A batch whose validation is not finished, and the placeholder that the answer of its append replaces."""
 
     partition: Partition
     topic: TopicProduceData
@@ -84,7 +84,7 @@ class _Late(NamedTuple):
 
 
 class _Progress(Budget):
-    """How far a request is: what may still be validated in place, and what it has to wait for, which is rare."""
+    """The progress of a request: the budget of validation in place, and what it has to wait for, which is rare."""
 
     late: list[_Late] | None = None
     leaders: set[int] | None = None  # of partitions that are led elsewhere
@@ -111,7 +111,7 @@ def produce(ctx: RequestContext, request: ProduceRequest) -> HandlerOutcome:
 
 
 async def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
-    """To several partitions, or with a transactional id: a step of them after the other, verified just before."""
+    """Append to several partitions, or with a transactional id: step by step, each verified just before."""
     progress = _Progress()
     response = ProduceResponse(responses=[])
     items = []
@@ -142,7 +142,7 @@ async def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Pro
 async def _finish(
     ctx: RequestContext, request: ProduceRequest, response: ProduceResponse, progress: _Progress
 ) -> ProduceResponse | None:
-    """What follows the appends: batches that take long, the addresses of new leaders, the acknowledgements."""
+    """Do what follows the appends: batches that take long, the addresses of new leaders, the acknowledgements."""
     if progress.late:
         await _append_late(ctx, request, response, progress, progress.late)
     if progress.leaders:
@@ -220,7 +220,7 @@ def _find(ctx: RequestContext, topic: TopicProduceData, index: int) -> Partition
 
 
 def _check_waited(partition: Partition, refused: Refused, validated: Partition | None) -> None:
-    """KafkaError if the batch may not be appended after what the request has waited for."""
+    """KafkaError if the batch may not be appended any more after the request has waited."""
     if (error := refused.get((partition.topic, partition.index))) is not None:
         raise error
     if validated is not None and (partition is not validated or partition.is_closed):
@@ -266,7 +266,7 @@ async def _append_late(
 
 
 def _keep_records(request: ProduceRequest, late: Mapping[int, UnfinishedCheck] | None) -> None:
-    """Copy the records out of the frame, whose memory is used again; of `late`, by the id of the data, only those."""
+    """Copy the records out of the frame, whose memory is reused; with `late`, by id of the data, only its records."""
     for topic in request.topic_data:
         for data in topic.partition_data:
             check = None if late is None else late.get(id(data))
@@ -289,7 +289,7 @@ def _check_access(ctx: RequestContext, request: ProduceRequest) -> None:
         for records in (data.records for topic in topics for data in topic.partition_data)
     ):
         check_transactional_id(ctx, Operation.WRITE, request.transactional_id)
-    if len(topics) == 1:  # as most have: a small request should not be dearer than without an authorizer
+    if len(topics) == 1:  # the usual case: it should not cost more than without an authorizer
         granted = ctx.connection.granted_topics.get(_WRITE)  # of the client: Produce is never forwarded
         if granted is not None and _named(ctx, topics[0]) in granted:
             return
@@ -297,7 +297,7 @@ def _check_access(ctx: RequestContext, request: ProduceRequest) -> None:
 
 
 def _check_access_again(ctx: RequestContext, request: ProduceRequest) -> None:
-    """After a wait: ACLs may have changed. Those that were refused stay so, and are logged once."""
+    """After a wait: ACLs may have changed. Topics that were refused stay refused, and are logged once."""
     if ctx.broker.authorizer is not None:
         refused = ctx.refused_topics
         named = [name for topic in request.topic_data if (name := _named(ctx, topic)) not in refused]
@@ -332,7 +332,7 @@ def _unverified(
 async def _verified(
     ctx: RequestContext, request: ProduceRequest, producers: Mapping[TopicPartition, tuple[int, int]]
 ) -> Refused:
-    """Add these partitions to the transaction, or verify that it has them; the errors of those that are not."""
+    """Add these partitions to the transaction, or verify that it has them; the errors of the others."""
     adds, knows = ctx.api_version >= FIRST_VERSION_THAT_ADDS, ctx.api_version >= FIRST_VERSION_WITH_ABORTABLE
     producer, *others = set(producers.values())
     if others:

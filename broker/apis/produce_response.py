@@ -39,7 +39,7 @@ Unacknowledged: TypeAlias = "tuple[Partition, int, PartitionProduceResponse]"
 
 
 def whole_request_failed(request: ProduceRequest, error: KafkaError) -> ProduceResponse | None:
-    """The response for an error of the whole request, which is that of each partition."""
+    """The response for an error of the whole request, which each partition gets."""
     if request.acks == 0:
         return None
     response = ProduceResponse(responses=[])
@@ -105,9 +105,9 @@ def is_acknowledged(partition: Partition, request: ProduceRequest, last_offset: 
 
 
 async def acknowledged(ctx: RequestContext, request: ProduceRequest, batches: list[Unacknowledged]) -> None:
-    """Wait for batches, and set the errors of those that are not acknowledged.
+    """Wait for batches, and set the errors of batches that are not acknowledged.
 
-    Followers may stay away, so the request's timeout applies where there are any. While the ISR is smaller than
+    Followers may stop fetching, so the request's timeout applies if there are any. While the ISR is smaller than
     min.insync.replicas the high watermark does not move, so nothing is acknowledged (R7);
     NOT_ENOUGH_REPLICAS_AFTER_APPEND is for records that were committed when it had become too small.
     """

@@ -84,7 +84,7 @@ def describe_quorum(ctx: RequestContext, request: DescribeQuorumRequest) -> Desc
 
 
 def _unknown(request: DescribeQuorumRequest) -> list[DescribeQuorumResponseTopicData]:
-    """The results of partitions that are not the metadata's."""
+    """The results of partitions other than the metadata partition."""
     return [
         DescribeQuorumResponseTopicData(
             topic_name=topic.topic_name,
@@ -119,7 +119,7 @@ def _check_voters_can_change(ctx: RequestContext) -> None:
 
 @api(AddRaftVoterRequest, requires=Operation.ALTER)
 def add_raft_voter(ctx: RequestContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
-    """Refuse another voter; the one there is is a duplicate."""
+    """Refuse another voter; the existing voter is a duplicate."""
     _check_cluster(ctx, request.cluster_id)
     _check_voters_can_change(ctx)
     node_id, _ = ctx.broker.controller.quorum.voter_key()

@@ -121,7 +121,7 @@ BROKER_APIS: Final[dict[ApiKey, str]] = {
 """The APIs that brokers serve, each with its module in `broker.apis`."""
 
 TELEMETRY_APIS: Final = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
-"""The APIs that ApiVersions shows only where clients' metrics have somewhere to go: `barnabas.metrics.listener`."""
+"""The APIs that ApiVersions shows only if there is a listener that shows the metrics (`barnabas.metrics.listener`)."""
 
 FORWARDED: Final = frozenset(
     {
@@ -208,8 +208,8 @@ def api(
 ) -> Callable[[H], H]:
     """Register the decorated function for a request on one kind of listener.
 
-    `needs(broker)` raises KafkaError while the API is not enabled. `requires` is what the sender must be allowed to do
-    to the cluster: the whole request is answered CLUSTER_AUTHORIZATION_FAILED if it is not. `on_error(request, error)`
+    `needs(broker)` raises KafkaError while the API is not enabled. `requires` is the operation on the cluster that the
+    sender must be allowed: else the whole request is answered CLUSTER_AUTHORIZATION_FAILED. `on_error(request, error)`
     returns the response for an error of the whole request; by default the top-level `error_code` and `error_message`
     of the response are set, or the connection is closed if it has no `error_code`. A request of many items is divided
     as `parts` says. `send_before_close`: a broker that stops sends the response of a coroutine before it closes the
@@ -296,7 +296,7 @@ class Route:
 
 
 def _handler(api_key: ApiKey, listener: str) -> tuple[Handler, ErrorShape | None, bool]:
-    """The handler of an API, of its kind of listener or else of brokers, and what else `api` was given for it."""
+    """An API's handler for its kind of listener, or else for brokers, with the other arguments of `api`."""
     try:
         import_module(f"barnabas.broker.apis.{_SERVED[listener][api_key]}")
     except OSError as error:  # no descriptor is left to read it

@@ -23,7 +23,7 @@ NO_BROKER: Final = -1
 
 
 class ReplicaView:
-    """What one request can see of the cluster; valid as long as the image does not change."""
+    """The brokers and replicas that one request can see; valid as long as the image does not change."""
 
     __slots__ = (
         "_alive",
@@ -36,7 +36,7 @@ class ReplicaView:
     )
 
     def __init__(self, ctx: RequestContext, *, lists_listener_errors: bool = False) -> None:
-        """`lists_listener_errors` if the version knows LISTENER_NOT_FOUND."""
+        """`lists_listener_errors` if the request's version has LISTENER_NOT_FOUND."""
         broker = ctx.broker
         self.brokers = broker.endpoints(ctx)
         """(node id, host, port, rack) of the brokers that the client can reach."""
@@ -91,6 +91,6 @@ class ReplicaView:
         return not own or directory in own or directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
 
     def reachable(self, replicas: Iterable[int]) -> list[int]:
-        """Those of `replicas` that can be reached, which is all that Metadata v0 lists."""
+        """The `replicas` that can be reached: Metadata v0 lists no others."""
         alive = self._alive
         return list(replicas) if alive is None else [one for one in replicas if one in alive]

@@ -55,13 +55,13 @@ def sasl_authenticate(ctx: RequestContext, request: SaslAuthenticateRequest) -> 
 
 
 def _authenticator(ctx: RequestContext) -> SaslAuthenticator | None:
-    """What authenticates the connection now."""
+    """The connection's authenticator, None if it has none or is authenticated."""
     authenticator: SaslAuthenticator | None = ctx.connection.authenticator  # type: ignore[assignment]
     return None if authenticator is None or authenticator.is_complete else authenticator
 
 
 def _log_needless(ctx: RequestContext) -> None:
-    """Say that a client logs in where it need not: most clients only report that a connection was closed."""
+    """Log that a client authenticates where it need not: most clients only report that a connection was closed."""
     connection = ctx.connection
     if not connection.security_protocol.startswith("SASL"):
         ctx.broker.needless_log_ins.line(

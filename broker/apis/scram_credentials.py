@@ -1,6 +1,6 @@
 """AlterUserScramCredentials (51) and DescribeUserScramCredentials (50): the users of SCRAM (KIP-554).
 
-A change is the controller's, a description is of this broker's metadata.
+The controller makes the changes; descriptions come from this broker's metadata.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 async def alter_user_scram_credentials(
     ctx: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
-    """Set and delete credentials, each user for himself."""
+    """Set and delete credentials; each user has its own result."""
     local = ctx.broker.controller.local
     items = len(request.deletions) + len(request.upsertions)
     return await change_metadata(ctx, lambda: local.alter_user_scram_credentials_in_steps(request), items=items)
@@ -36,5 +36,5 @@ async def alter_user_scram_credentials(
 def describe_user_scram_credentials(
     ctx: RequestContext, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
-    """Mechanisms and iterations of users; nothing that a password could be tried with."""
+    """Mechanisms and iterations of users; nothing against which passwords could be tested."""
     return describe_credentials(ctx.broker.image.scram, request)

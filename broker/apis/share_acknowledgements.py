@@ -1,4 +1,4 @@
-"""What ShareFetch and ShareAcknowledge share: acknowledging records, closing sessions, naming leaders (KIP-932).
+"""Functions for ShareFetch and ShareAcknowledge: acknowledging records, closing sessions, naming leaders (KIP-932).
 
 With NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH the client learns leader, epoch and address of a partition that this
 broker does not lead, and need not ask for metadata first (as KIP-951 for Fetch).
@@ -40,7 +40,7 @@ def checked_ids(request: ShareFetchRequest | ShareAcknowledgeRequest) -> tuple[s
 
 
 def check_access(ctx: RequestContext, group_id: str, partitions: Iterable[SharedPartition]) -> None:
-    """KafkaError if the member may not read in the group; sets `ctx.refused_topics`, which it may not read."""
+    """KafkaError if the member may not read in the group; sets `ctx.refused_topics` to topics that it may not read."""
     if ctx.broker.authorizer is not None:
         check_group(ctx, Operation.READ, group_id)
         ctx.refused_topics = refused_as_named(ctx, Operation.READ, [shared.topic_id for shared in partitions])

@@ -3,11 +3,11 @@
 v1 max records and batch size; v2 acquire modes (KIP-1206) and renewal of locks (KIP-1222). Acknowledgements are applied
 before records are acquired. The response has the errors of both for each partition, and is sent once the
 acknowledgements are committed. A fetch that finds less than `min_bytes` waits until records are appended or released, a
-lock expires, or `max_wait_ms` is over (Kafka's `DelayedShareFetch`). What a lookup lacks in the page cache a thread
-reads first; after that the attempt is made in any case.
+lock expires, or `max_wait_ms` is over (Kafka's `DelayedShareFetch`). If a lookup needs data that is not in the page
+cache, a thread reads it first; after that the attempt is made in any case.
 
-Each attempt finds the partitions of the session again (`ShareFetchPlan`): leader, topic id, log and delivery state are
-those of its time. As in Kafka, the topics that the member may read are those of the time of the request.
+Each attempt looks up the partitions of the session again (`ShareFetchPlan`), with leader, topic id, log and delivery
+state. As in Kafka, the topics that the member may read are looked up once, when the request comes.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ async def _acquire_later(ctx: RequestContext, plan: ShareFetchPlan, deadline: fl
 
 
 async def _read(runner: StepRunner, lookups: Sequence[Callable[[], None]]) -> None:
-    """Have a thread read what lookups need; an error is found again when records are acquired, and reported there."""
+    """Have a thread read the data of lookups; an error is found again when records are acquired, and reported there."""
 
     def read_from_disk() -> None:
         for lookup in lookups:

@@ -67,7 +67,7 @@ async def describe_share_group_offsets(
 ) -> DescribeShareGroupOffsetsResponse:
     """The start offsets of groups, for the given partitions or all that the group reads.
 
-    All summaries are asked for at once, and then all ends of partitions: brokers get one request for what they have.
+    All summaries are requested at once, and then all end offsets, so that each broker gets one request.
     """
     response = DescribeShareGroupOffsetsResponse()
     unknown: list[tuple[SharePartitionKey, str, DescribeShareGroupOffsetsResponsePartition]] = []
@@ -144,7 +144,7 @@ def _requested_topics(
 def _has_lag(
     partition: DescribeShareGroupOffsetsResponsePartition, summary: ReadShareGroupStateSummaryResponsePartitionResult
 ) -> bool:
-    """Set offset and leader epoch from the share coordinator's summary; whether the lag can be told."""
+    """Set offset and leader epoch from the share coordinator's summary; returns whether the lag can be computed."""
     if summary.error_code:
         return False  # the offset stays unknown
     partition.start_offset, partition.leader_epoch = summary.start_offset, summary.leader_epoch
@@ -152,7 +152,7 @@ def _has_lag(
 
 
 def _end_of(ctx: RequestContext, name: str, index: int) -> Future[int]:
-    """The end of a partition, which is asked of its leader; the image and the leader are those after the summary."""
+    """Ask the leader of a partition for its end offset; image and leader are looked up after the summary has come."""
     end: Future[int] = Future()
     partition = ctx.broker.image.partition(name, index)
     if partition is not None and partition.leader not in (-1, ctx.broker.node_id):

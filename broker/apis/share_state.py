@@ -69,7 +69,7 @@ class _Request(Protocol):
 def _failed_with(
     response_class: type[Message], topic_result: Callable[..., Any], partition_result: Callable[..., Any]
 ) -> Callable[[Any, KafkaError], Message]:
-    """Makes the response in which every partition of the request has the same error."""
+    """Return a function that makes the response in which every partition of the request has the same error."""
 
     def failed(request: _Request, error: KafkaError) -> Message:
         response = response_class()

@@ -1,7 +1,7 @@
 """Long requests and responses in steps, each of about a millisecond, between which other requests are served.
 
-A request with many elements is parsed so (`large_requests`), and the response of a coroutine that has paused is encoded
-so. Between two steps others may change what a generator iterates over: it takes a copy in its first step.
+Requests with many elements are parsed in steps (`large_requests`), and the response of a coroutine that has paused is
+encoded in steps. Between two steps others may change what a generator iterates over: it takes a copy in its first step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FEW_ELEMENTS = 250
-"""Requests with so many elements are parsed, and their batches appended, at once; those with more in steps."""
+"""Requests with up to so many elements are parsed, and their batches appended, at once; larger ones in steps."""
 ELEMENTS_OF_A_STEP = 300
 """How many elements of arrays are parsed or encoded in a step: each takes a few microseconds."""
 
@@ -32,7 +32,7 @@ def encode_in_steps(route: Route, response: Message) -> Generator[None, None, En
 
 
 def in_steps(elements: Generator[None, None, T], size: int = ELEMENTS_OF_A_STEP) -> Generator[None, None, T]:
-    """Do what yields after each element, and yield after `size` of them; returns what `elements` returns."""
+    """Run a generator that yields after each element; yield after `size` elements, and return its value."""
     left = size
     while True:
         try:

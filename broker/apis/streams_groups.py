@@ -57,7 +57,7 @@ async def streams_group_heartbeat(
     """Join, stay in or leave a group; answered when its changes are committed.
 
     Missing internal topics of the group are created before the response is sent, so the next heartbeat finds them.
-    Which are missing is asked again then: the coordinator may have moved, and other members create them too.
+    The missing topics are determined again then: the coordinator may have moved, and other members create them too.
     """
     check_group(ctx, Operation.READ, request.group_id)
     check_topics(ctx, Operation.DESCRIBE, _used_topics(request.topology))
@@ -107,7 +107,7 @@ async def _create_missing(ctx: RequestContext, group_id: str) -> str:
 
 
 def _refused_creations(ctx: RequestContext, names: list[str]) -> Collection[str]:
-    """The topics that the member may not have created."""
+    """The topics that the member may not create."""
     if ctx.is_allowed_on_cluster(Operation.CREATE, logs_denied=False):
         return ()
     return ctx.refused(Operation.CREATE, ResourceType.TOPIC, names)

@@ -3,9 +3,9 @@
 CreateTopics: v4 -1 requests the default, v5 the topic's configs in the response, v7 topic ids. DeleteTopics: v3
 TOPIC_DELETION_DISABLED, v6 by topic id. When the response is sent the change is effective and the logs are open.
 
-What the client may not change is taken out of the request when all earlier changes are in effect, so that a topic that
-was created meanwhile is not changed without permission. What is named twice is not asked for: it is invalid anyway.
-Source: Kafka 4.4 `ControllerApis.createTopics`, `deleteTopics`, `createPartitions`.
+Topics that the client may not change are removed from the request when all earlier changes are in effect, so that a
+topic that was created meanwhile is not changed without permission. Access to a topic that is named twice is not
+checked: it is invalid anyway. Source: Kafka 4.4 `ControllerApis.createTopics`, `deleteTopics`, `createPartitions`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _REFUSED = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 class ChargedRequest(NamedTuple):
-    """What charges the partitions of a request, and how long its client has to wait then (KIP-599)."""
+    """The functions that charge partitions to the client's quota, and return the throttle time (KIP-599)."""
 
     charge: Callable[[int], None] | None = None
     """None: there is no such quota for the client."""
@@ -58,7 +58,7 @@ class ChargedRequest(NamedTuple):
 
 
 def _mutation_quota(ctx: RequestContext, strict_since: int) -> ChargedRequest:
-    """The quota of the client; from version `strict_since` on nothing is made above it."""
+    """The quota of the client; from version `strict_since` on, changes above it are refused."""
     quotas = ctx.broker.client_quotas
     if quotas is None or quotas.mutation.is_empty:
         return ChargedRequest()
@@ -80,8 +80,8 @@ def _creation_failed(request: CreateTopicsRequest, error: KafkaError) -> CreateT
 def _check_descriptors(ctx: RequestContext) -> None:
     """POLICY_VIOLATION, which clients do not repeat, when no descriptors are left to make logs with.
 
-    As Kafka answers for a number of partitions that it cannot bear: with KAFKA_STORAGE_ERROR clients would try again
-    until their timeout, and show nothing but that.
+    Kafka answers so for too many partitions. With KAFKA_STORAGE_ERROR clients would retry until their timeout, and
+    report only the timeout.
     """
     if not ctx.broker.log_dirs.has_descriptors():
         raise KafkaError(
@@ -178,7 +178,7 @@ async def create_partitions(ctx: RequestContext, request: CreatePartitionsReques
 
 
 def _refused_creations(ctx: RequestContext, request: CreateTopicsRequest) -> list[CreatableTopicResult]:
-    """The topics that may not be created: that takes CREATE on the cluster, or on the topic."""
+    """The topics that may not be created: creation requires CREATE on the cluster, or on the topic."""
     if ctx.is_allowed_on_cluster(Operation.CREATE, logs_denied=False):
         return []
     names = _named_once(topic.name for topic in request.topics)
@@ -192,7 +192,7 @@ def _refused_creations(ctx: RequestContext, request: CreateTopicsRequest) -> lis
 
 
 def _hide_configs(ctx: RequestContext, response: CreateTopicsResponse) -> None:
-    """Take the configs of new topics out of the response whose configs the client may not describe."""
+    """Remove the configs of new topics from the response if the client may not describe them."""
     created = [topic.name for topic in response.topics if not topic.error_code]
     hidden = ctx.refused(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, created, logs_denied=False)
     for topic in response.topics:
@@ -203,7 +203,7 @@ def _hide_configs(ctx: RequestContext, response: CreateTopicsResponse) -> None:
 
 
 def _refused_extensions(ctx: RequestContext, request: CreatePartitionsRequest) -> list[CreatePartitionsTopicResult]:
-    """The topics that may not get partitions: that takes ALTER."""
+    """The topics that may not get partitions: that requires ALTER."""
     refused = refused_topics(ctx, Operation.ALTER, _named_once(topic.name for topic in request.topics))
     failed = [topic.name for topic in request.topics if topic.name in refused]
     request.topics = [topic for topic in request.topics if topic.name not in refused]
@@ -211,9 +211,9 @@ def _refused_extensions(ctx: RequestContext, request: CreatePartitionsRequest) -
 
 
 def _refused_deletions(ctx: RequestContext, request: DeleteTopicsRequest) -> list[DeletableTopicResult]:
-    """The topics that may not be deleted: that takes DELETE on the cluster, or on the topic.
+    """The topics that may not be deleted: deletion requires DELETE on the cluster, or on the topic.
 
-    A client that may not describe a topic is not told whether one of this name exists, or what the name of an id is.
+    If the client may not describe a topic, the error hides whether a topic of this name exists, or the name of an id.
     """
     if ctx.is_allowed_on_cluster(Operation.DELETE, logs_denied=False):
         return []
@@ -249,7 +249,7 @@ def _not_deleted(name: str | None, state: DeleteTopicState) -> DeletableTopicRes
 
 
 def _named_once(names: Iterable[str]) -> Collection[str]:
-    """The names that a request has once, in its order."""
+    """The names that occur once in a request, in its order."""
     listed = list(names)
     twice = duplicates(listed)
     return [name for name in listed if name not in twice]

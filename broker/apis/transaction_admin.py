@@ -186,7 +186,7 @@ async def list_all_transactions(ctx: RequestContext, request: ListTransactionsRe
                 if ctx.is_allowed(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, listed.transactional_id)
             ]
     if not set(map(id, listed_coordinators)) <= set(map(id, coordinators)):
-        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)  # one has moved: what it had not committed may be lost
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)  # one has moved: its uncommitted records may be lost
     await all_committed(coordinators.all_uncommitted(), ctx.broker.loop, coordinators.write_timeout_s)
     return response
 

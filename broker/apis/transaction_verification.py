@@ -127,8 +127,8 @@ def has_open_transaction(partition: Partition, producer_id: int, producer_epoch:
 def client_error(code: ErrorCode, retriable: ErrorCode, *, adds: bool, knows_abortable: bool) -> ErrorCode:
     """The error in a form that the client knows: `knows_abortable` if its version has TRANSACTION_ABORTABLE.
 
-    `retriable` is what it is told if another attempt may succeed: clients of versions before those that add partitions
-    do not know CONCURRENT_TRANSACTIONS here.
+    `retriable` is returned if another attempt may succeed: clients of older versions, for which partitions are only
+    verified, do not know CONCURRENT_TRANSACTIONS here.
     """
     if code in NO_COORDINATOR or (code == ErrorCode.CONCURRENT_TRANSACTIONS and not adds):
         return retriable

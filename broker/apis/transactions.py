@@ -79,7 +79,7 @@ def _check_init(ctx: RequestContext, request: InitProducerIdRequest) -> None:
 
 
 def _may_write_idempotently(ctx: RequestContext) -> bool:
-    """Whether the client may write to some topic, or was allowed idempotence as such (KIP-679)."""
+    """Whether the client may write to any topic, or has the operation IDEMPOTENT_WRITE (KIP-679)."""
     authorizer = ctx.broker.authorizer
     if authorizer is None or ctx.is_allowed_on_cluster(Operation.IDEMPOTENT_WRITE, logs_denied=False):
         return True

@@ -72,7 +72,7 @@ async def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest
         adds = ctx.api_version >= FIRST_OFFSETS_THAT_ADD
         errors = await add_or_verify(ctx.broker, request.transactional_id, producer, partitions, adds=adds)
         for code in errors.values():
-            # The error is about the transaction's coordinator, which the client has not asked.
+            # The error is about the transaction's coordinator, to which the client has sent nothing.
             retriable, knows = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ctx.api_version >= FIRST_OFFSETS_WITH_ABORTABLE
             raise KafkaError(client_error(code, retriable, adds=adds, knows_abortable=knows))
         deleted = _refuse(ctx, request, commit)  # again: topics may have been deleted, ACLs may have changed
@@ -89,7 +89,7 @@ async def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest
 def _refuse(
     ctx: RequestContext, request: TxnOffsetCommitRequest, commit: OffsetCommitRequest
 ) -> OffsetCommitResponse | None:
-    """Refuse what may not be committed, as `refuse_missing`. KafkaError for the id or the group."""
+    """Refuse partitions that may not be committed, as `refuse_missing`. KafkaError for the id or the group."""
     check_transactional_id(ctx, Operation.WRITE, request.transactional_id)
     check_group(ctx, Operation.READ, request.group_id)
     return refuse_missing(ctx, commit, by_id=ctx.api_version >= FIRST_OFFSETS_WITH_TOPIC_IDS)
@@ -98,7 +98,7 @@ def _refuse(
 def _unverified(
     ctx: RequestContext, request: TxnOffsetCommitRequest, producer: tuple[int, int]
 ) -> list[TopicPartition]:
-    """The group's partition, unless it is known to be in the transaction, or that is not checked."""
+    """The group's partition, unless it is known to be in the transaction, or need not be checked."""
     broker = ctx.broker
     index = broker.group_coordinators.partition_of(request.group_id)
     try:

@@ -138,7 +138,7 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
         return sum([len(coordinator.groups) for coordinator in self])
 
     def admit(self, group_id: str, member_id: str, *data: object) -> None:
-        """Check the limits for a request of a member; `data` are the fields of it that its group would hold.
+        """Check the limits for a request of a member; `data` are its fields that the group would keep.
 
         KafkaError as of `GroupLimits.admit`, or because there is no coordinator.
         """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LATEST: Final = -1
 CONSUMER: Final = -1
-"""The replica id of a client, which sees what is committed."""
+"""The replica id of a client, which sees only committed records."""
 
 Then = Callable[["int | KafkaError"], None]
 
@@ -36,7 +36,7 @@ class LatestOffsets:
     """The requests to other brokers."""
 
     def __init__(self, loop: Loop, client: Callable[[int], NetworkClient], timeout_s: float) -> None:
-        """`client` gives the connection to a broker."""
+        """`client` returns the connection to a broker."""
         self._queues: NodeQueues[_Asked] = NodeQueues(
             loop, client, timeout_s, build=_request, answer=_answer, key=lambda asked: asked[:2]
         )

@@ -86,7 +86,7 @@ class BackgroundLoading(Generic[C]):
     ) -> None:
         """`on_loaded` gets the partition index and the coordinator once its whole log is read.
 
-        `on_failed` gets what reading the log or replaying its records has raised.
+        `on_failed` gets the exception that reading the log or replaying its records has raised.
         """
         self._loop = loop
         self._on_loaded = on_loaded
@@ -118,7 +118,7 @@ class BackgroundLoading(Generic[C]):
         self._on_failed(loading, error)
 
     def __bool__(self) -> bool:
-        """Whether any coordinator is being loaded; those that wait after a failure do not count."""
+        """Whether any coordinator is being loaded; coordinators that wait after a failure do not count."""
         return any(loading.work is not None for loading in self._unfinished.values())
 
     def __contains__(self, index: int) -> bool:
@@ -130,7 +130,7 @@ class BackgroundLoading(Generic[C]):
             loading.deferred.append(event)
 
     def defer_for(self, index: int, events: Iterable[Event[C]]) -> None:
-        """Have one coordinator handle `events` when it is loaded, before those that were deferred since."""
+        """Have one coordinator handle `events` when it is loaded, before the events that were deferred since."""
         loading = self._unfinished.get(index)
         if loading is not None:
             loading.deferred[:0] = events

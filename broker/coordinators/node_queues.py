@@ -1,6 +1,6 @@
-"""Requests to other brokers, made of what waits for the same broker: one is in flight, the rest waits for the next.
+"""Sends items to other brokers, several in a request: while a request is in flight, later items wait for the next.
 
-Whatever is added during a turn is sent together at its end. Items of one key are never in the same request, so that
+Items that are added during a turn are sent together at its end. Items of one key are never in the same request, so that
 answers can be told apart, and reach the broker in their order. Every item is answered: with the response of its
 request, or with the KafkaError of the connection.
 """
@@ -26,7 +26,7 @@ ITEMS_OF_A_REQUEST = 500
 
 
 class NodeQueues(Generic[T]):
-    """What waits for other brokers, by broker and by the group of items that may share a request."""
+    """The items that wait for other brokers, by broker and by the group of items that may share a request."""
 
     def __init__(
         self,

@@ -49,7 +49,7 @@ _EXPECTED: Final = frozenset(
 )
 
 Decided = Callable[[list["TopicPartition"], list["TopicPartition"]], None]
-"""Called once with the partitions that are done, and with those that must be tried again."""
+"""Called once with the partitions that are done, and with the partitions that must be tried again."""
 
 
 class _Sent(NamedTuple):
@@ -65,7 +65,7 @@ class RemoteMarkers:
     """The markers on their way to other brokers."""
 
     def __init__(self, loop: Loop, client: Callable[[int], NetworkClient], timeout_s: float) -> None:
-        """`client` gives the connection to a broker."""
+        """`client` returns the connection to a broker."""
         self._queues: NodeQueues[_Sent] = NodeQueues(
             loop, client, timeout_s, build=_request, answer=_answer, key=lambda sent: sent.markers.producer_id
         )

@@ -36,7 +36,7 @@ logger = logging.getLogger("kafka.coordinator.Runtime")
 RecordReplay: TypeAlias = "Callable[[RecordFields], int]"
 """Applies one record to a coordinator; returns its cost, about the microseconds that it has taken."""
 Replay: TypeAlias = "Callable[[BatchView], RecordReplay]"
-"""By batch: what applies its records."""
+"""Returns, for a batch, the function that applies its records."""
 
 READ_BYTES: Final = 512 * 1024
 """How much of a log is read at a time."""
@@ -110,7 +110,7 @@ def _replay_pending(coordinator: GroupCoordinator, producer_id: int, record: Rec
 
 
 def transaction_replay(coordinator: TransactionCoordinator, at: Moment) -> Replay:
-    """Replays records of `__transaction_state`. Markers, which WriteTxnMarkers appends anywhere, mean nothing there."""
+    """Replays records of `__transaction_state`. Markers, which WriteTxnMarkers may append, have no effect there."""
 
     def replay_record(record: RecordFields) -> int:
         _, _, key, value, _, _ = record
@@ -121,7 +121,7 @@ def transaction_replay(coordinator: TransactionCoordinator, at: Moment) -> Repla
 
 
 def share_replay(coordinator: ShareCoordinator, at: Moment) -> Replay:
-    """Replays records of `__share_group_state`. Markers, which WriteTxnMarkers appends anywhere, mean nothing there."""
+    """Replays records of `__share_group_state`. Markers, which WriteTxnMarkers may append, have no effect there."""
 
     def replay_record(record: RecordFields) -> int:
         offset, _, key, value, _, _ = record

@@ -8,7 +8,7 @@ Invariant: a coordinator's durable state is what its log says. If an exception l
 unloaded and loaded again from its log.
 
 A coordinator is where its partition is led: created from the log when this broker becomes the leader, beside the
-serving loop (`loading`), and unloaded when it is not the leader any more, with everybody who waits answered
+serving loop (`loading`), and unloaded when it is not the leader any more: waiting requests are then answered
 NOT_COORDINATOR (`role_changed`). It writes only in the leader epoch that it was loaded in. An empty log has its
 coordinator when it is first needed. At start, small logs are read before the broker serves, because timeouts run.
 """
@@ -44,7 +44,7 @@ C = TypeVar("C", bound=Coordinator)
 DUE_S = 0.001
 """How long deadlines are handled at a time, seconds."""
 TICK_RETRY_S = 1.0
-"""Delay after a failure of what was due, seconds."""
+"""Delay after handling a deadline has failed, seconds."""
 _RETRIABLE = frozenset({ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
 """Errors of a write while brokers are missing: clients repeat the request."""
 CALLS_OF_A_STEP = 20
@@ -52,7 +52,7 @@ CALLS_OF_A_STEP = 20
 
 
 class CoordinatorRuntime(Generic[C]):
-    """All coordinators of one topic on this broker. Subclasses add what differs between kinds of coordinators."""
+    """All coordinators of one topic on this broker. Subclasses add the differences between kinds of coordinators."""
 
     topic: str
     """The internal topic that they write to."""
@@ -77,7 +77,7 @@ class CoordinatorRuntime(Generic[C]):
         raise NotImplementedError
 
     def _summary(self, coordinator: C) -> str:
-        """What a coordinator holds, for the log: "12 groups"."""
+        """The contents of a coordinator, for the log: "12 groups"."""
         raise NotImplementedError
 
     def _replay(self, shard: Shard[C], result: Result, first_offset: int, at: Moment) -> None:
@@ -92,7 +92,7 @@ class CoordinatorRuntime(Generic[C]):
     def load(self) -> None:
         """Load the coordinators that have a log, or start to; called once, when the partitions are open.
 
-        From now on they follow who leads their partitions.
+        From now on they are loaded and unloaded as the leadership of their partitions changes.
         """
         self._services.partitions.on_role_change.append(self.role_changed)
         self._services.partitions.on_removed.append(self._removed)
@@ -106,9 +106,9 @@ class CoordinatorRuntime(Generic[C]):
                 self._loading.start(partition.index, self._loading_of(partition))
 
     def role_changed(self, partition: Partition) -> None:
-        """Load the coordinator of a partition that this broker leads now, unload that of one it leads no longer.
+        """Load the coordinator of a partition that this broker leads now; unload it when the leadership has ended.
 
-        If the only change since is one more leader epoch, nobody else has led meanwhile, and the coordinator stays.
+        If the only change since is one more leader epoch, no other broker has led meanwhile, and the coordinator stays.
         """
         if partition.topic != self.topic:
             return
@@ -202,7 +202,7 @@ class CoordinatorRuntime(Generic[C]):
         self._loading.start(partition.index, self._loading_of(partition, deferred), delay_s)
 
     def _fail(self, shard: Shard[C], what: str, error: Exception) -> None:
-        """Unload a coordinator that may differ from its log, and load it again; everybody who waits for it is answered.
+        """Unload a coordinator that may differ from its log, and load it again; its waiting requests are answered.
 
         Until then its clients get COORDINATOR_LOAD_IN_PROGRESS.
         """
@@ -249,7 +249,7 @@ class CoordinatorRuntime(Generic[C]):
             self._services.create_topics([self.topic], self._topic_created)
 
     def _topic_created(self, errors: Mapping[str, KafkaError]) -> None:
-        """Call everybody who waits for the internal topic."""
+        """Continue all requests that wait for the internal topic."""
         error = errors.get(self.topic)
         if error is not None:
             logger.warning("Cannot create %s: %s", self.topic, error)
@@ -329,7 +329,7 @@ class CoordinatorRuntime(Generic[C]):
         return shard
 
     def uncommitted(self, keys: Iterable[str]) -> set[Partition]:
-        """Those partitions of the keys' coordinators that have uncommitted records."""
+        """The partitions of the keys' coordinators that have uncommitted records."""
         found = set()
         for key in keys:
             try:
@@ -341,7 +341,7 @@ class CoordinatorRuntime(Generic[C]):
         return found
 
     def all_uncommitted(self) -> set[Partition]:
-        """Those partitions of all coordinators that have uncommitted records."""
+        """The partitions of all coordinators that have uncommitted records."""
         return {shard.partition for shard in self._shards.values() if not shard.is_committed}
 
     # ---- events
@@ -353,7 +353,7 @@ class CoordinatorRuntime(Generic[C]):
         self._process(shard, event(shard.coordinator, at), at)
 
     def handle_all(self, event: Event[C]) -> None:
-        """Let every coordinator handle an event; those that are being loaded do so afterwards."""
+        """Let every coordinator handle an event; coordinators that are being loaded do so afterwards."""
         for _ in self.handle_each(event):
             pass
 
@@ -404,7 +404,7 @@ class CoordinatorRuntime(Generic[C]):
             self._unload(shard)
 
     def stop(self) -> None:
-        """Unload all coordinators and answer everybody who waits; nothing is written."""
+        """Unload all coordinators and answer all waiting requests; nothing is written."""
         shards, self._shards = self._shards, {}
         self._loading.cancel()
         self._partition_count = 0
@@ -414,12 +414,12 @@ class CoordinatorRuntime(Generic[C]):
     # ---- results
 
     def _process(self, shard: Shard[C], result: Result, at: Moment) -> None:
-        """Append, replay and answer a result; then do what is already due, and set the timer."""
+        """Append, replay and answer a result; then handle the deadlines that have passed, and set the timer."""
         self._append_and_reply(shard, result, at)
         self._continue(shard, at)
 
     def _continue(self, shard: Shard[C], at: Moment) -> None:
-        """Do what is due, and set the timer of the next deadline, also after a failure."""
+        """Handle the deadlines that have passed, and set the timer of the next one, also after a failure."""
         try:
             deadline = self._do_what_is_due(shard, at)
         except Exception as error:
@@ -436,7 +436,7 @@ class CoordinatorRuntime(Generic[C]):
         shard.timer = self._loop.state_timers.at(deadline, lambda: self._tick(shard))
 
     def _do_what_is_due(self, shard: Shard[C], at: Moment) -> float | None:
-        """Handle the deadlines up to `at`, for `DUE_S`; returns the next one, which is due already if that was short.
+        """Handle the deadlines up to `at`, for `DUE_S`; returns the next one, which is due already if time ran out.
 
         Thousands of members that vanish together are removed in pieces, between which others are served.
         """
@@ -536,4 +536,4 @@ def _has_records(partition: Partition) -> bool:
 
 
 def _ignore(_: None) -> None:
-    """Everybody has been called."""
+    """All waiting requests have been continued."""

@@ -1,4 +1,4 @@
-"""The parts of the broker that the coordinators work with. They get these and nothing else of it."""
+"""The parts of the broker that the coordinators use. They get no other parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class BrokerServices(NamedTuple):
-    """What every coordinator runtime needs."""
+    """The parts that every coordinator runtime needs."""
 
     loop: Loop
     config: ServerConfig
@@ -25,6 +25,6 @@ class BrokerServices(NamedTuple):
     has_topic: Callable[[str], bool]
     """Whether a topic exists and its partitions are open."""
     create_topics: Callable[[Iterable[str], Callable[[Mapping[str, KafkaError]], None]], None]
-    """Creates those of the named topics that do not exist, then calls back with the errors by name."""
+    """Creates the named topics that do not exist, then calls back with the errors by name."""
     client: Callable[[int, str], NetworkClient]
     """The connection to another broker for a purpose; only called in a cluster."""

@@ -26,10 +26,10 @@ class Coordinator(Protocol):
         """The partition is not served here any more."""
 
     def append_failed(self, result: Result, error: ErrorCode, at: Moment, /) -> Result:
-        """What to do and answer instead of a result whose append failed."""
+        """The result to carry out instead of one whose append failed."""
 
     def commit_failed(self, result: Result, error: ErrorCode, /) -> Result:
-        """What to answer instead of a result that will not be committed."""
+        """The result to answer instead of one that will not be committed."""
 
     def next_deadline(self) -> float | None:
         """When `tick` is due, in monotonic seconds; None if nothing is scheduled."""
@@ -62,7 +62,7 @@ class Shard(Generic[C]):
         return log.high_watermark == log.log_end_offset
 
     def unload(self, at: Moment, loop: Loop) -> None:
-        """Cancel the timer and answer everybody who waits."""
+        """Cancel the timer and answer all waiting requests."""
         if self.timer is not None:
             self.timer.cancel()
         release_replies(self.coordinator.unload(at), loop)
@@ -71,7 +71,7 @@ class Shard(Generic[C]):
 def release_replies(result: Result, loop: Loop) -> None:
     """Call each ticket with its answer: a ticket is the function that takes the answer. Many are called in pieces.
 
-    One that fails is logged, and the others get theirs; most are `Future.complete`, which cannot fail.
+    A ticket that fails is logged, and the others are called; most are `Future.complete`, which cannot fail.
     """
     if len(result.replies) > FEW:
         do_in_pieces(loop, deque(result.replies), _answer, _ignore)
@@ -93,4 +93,4 @@ def _make_and_send(reply: Reply) -> None:
 
 
 def _ignore() -> None:
-    """Nothing follows the answers."""
+    """There is nothing to do after the answers."""

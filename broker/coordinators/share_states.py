@@ -1,9 +1,9 @@
 """The state of share partitions, wherever its share coordinator is (Kafka's `PersisterStateManager`, KIP-932).
 
 Share partition leaders and group coordinators call this. On a single node a request goes to the coordinator directly.
-In a cluster it goes to the broker that leads the partition of the state topic; what waits for a broker and a group goes
-in one request. If the coordinator has moved, is loading or cannot be reached, the request is repeated, `ATTEMPTS` times
-in all, at the broker that the metadata has by then.
+In a cluster it goes to the broker that leads the partition of the state topic; items for the same broker and group are
+sent in one request. If the coordinator has moved, is loading or cannot be reached, the request is repeated, `ATTEMPTS`
+times in all, at the broker that the metadata has by then.
 
 Invariant: the requests about one share partition are sent one after the other, the second once the first is answered,
 so that a repetition never overtakes a later write.
@@ -152,7 +152,7 @@ class ShareStates:
             method(asked.key, asked.data, asked.answer)
 
     def _answered(self, asked: Asked, attempt: int, result: Any) -> None:
-        """Repeat a request whose coordinator was not found, else answer it and send what waits for it."""
+        """Repeat a request whose coordinator was not found, else answer it and send the request that waits for it."""
         if result.error_code in _MOVED and attempt < ATTEMPTS:
             retry_at = self._services.loop.now() + RETRY_S * 2 ** (attempt - 1)
             self._services.loop.timers.at(retry_at, lambda: self._try(asked, attempt + 1))

@@ -1,7 +1,7 @@
 """Asks the transaction coordinators of other brokers to add or verify partitions (AddPartitionsToTxn v4, T7, KIP-890).
 
-What waits for a broker goes in one request, with one entry for a transactional id. A connection that fails answers with
-its own error, and the client tries again. Source: Kafka 4.4 `AddPartitionsToTxnManager`.
+Items that wait for a broker are sent in one request, with one entry for a transactional id. If a connection fails, its
+own error is the answer, and the client tries again. Source: Kafka 4.4 `AddPartitionsToTxnManager`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TransactionRequests:
     """The requests to transaction coordinators of other brokers."""
 
     def __init__(self, loop: Loop, client: Callable[[int], NetworkClient], timeout_s: float) -> None:
-        """`client` gives the connection to a broker."""
+        """`client` returns the connection to a broker."""
         self._queues: NodeQueues[_Asked] = NodeQueues(
             loop,
             client,
@@ -76,7 +76,7 @@ def _request(items: Sequence[_Asked]) -> AddPartitionsToTxnRequest:
 
 def _answer(items: Sequence[_Asked], response: AddPartitionsToTxnResponse | KafkaError) -> None:
     results: dict[str, AddPartitionsToTxnResult] = {}
-    error = ErrorCode.UNKNOWN_SERVER_ERROR  # for what the response leaves out
+    error = ErrorCode.UNKNOWN_SERVER_ERROR  # for partitions that the response leaves out
     if isinstance(response, KafkaError):
         error = response.code
     elif response.error_code:

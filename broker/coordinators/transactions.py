@@ -158,7 +158,7 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
         partitions: Sequence[TopicPartition],
         attempt: int = 0,
     ) -> None:
-        """Have markers written into `partitions` by their leaders, and report those that are committed."""
+        """Have the leaders of `partitions` write markers, and report the partitions where markers are committed."""
         if not self._is_current(shard):
             return
         image, node_id = self._services.image(), self._services.config.node_id
@@ -256,7 +256,7 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
         targets: Sequence[TopicPartition],
         attempt: int,
     ) -> None:
-        """Try markers again; who leads their partitions is looked up then."""
+        """Try markers again; the leaders of their partitions are looked up then."""
         if targets:
             retry_at = self._loop.now() + min(MAX_MARKER_RETRY_S, MARKER_RETRY_S * 2 ** min(attempt, 10))
             self._loop.timers.at(retry_at, lambda: self._write_markers(shard, markers, targets, attempt + 1))

@@ -1,7 +1,7 @@
-"""Client telemetry of one broker (KIP-714): answers who asks for a subscription, checks pushes and keeps their metrics.
+"""Client telemetry of one broker (KIP-714): returns subscriptions to clients, checks pushes and keeps their metrics.
 
-The subscriptions are configs in the metadata. Pushed metrics are kept only where there is something to show them
-(`barnabas.metrics.listener`); without, a push is checked and read, and forgotten, as by Kafka without a plug-in.
+The subscriptions are configs in the metadata. Pushed metrics are kept only if there is a listener that shows them
+(`barnabas.metrics.listener`); without, a push is checked, read and dropped, as by Kafka without a plug-in.
 Long pushes are read in steps; `PENDING_BYTES` bounds what waits for that. Source: Kafka 4.4 `ClientMetricsManager`.
 """
 
@@ -67,7 +67,7 @@ class ClientMetrics:
         self._pending_bytes = 0
         self._timer: Timer | None = None
         self.kept: KeptMetrics | None = None
-        """The pushed metrics, where there is something to show them."""
+        """The pushed metrics, if there is a listener that shows them."""
         if config[METRICS_LISTENER] is not None:
             self.kept = KeptMetrics(config[CLIENT_METRICS_MAX_BYTES])
         for kind, name in metadata.image.configs:
@@ -98,7 +98,7 @@ class ClientMetrics:
     def subscribe(
         self, request: GetTelemetrySubscriptionsRequest, client_id: str | None, connection: Connection
     ) -> Generator[None, None, GetTelemetrySubscriptionsResponse]:
-        """What a client is asked to push. KafkaError when it asks too early."""
+        """The subscription of a client. KafkaError when it asks too early."""
         instance_id = request.client_instance_id
         if instance_id == ZERO_UUID:
             instance_id = self._new_uuid()

@@ -46,7 +46,7 @@ def figures_of_broker(load: BrokerLoad, connections: int) -> list[Figure]:
 
 
 def figures_of_clients(clients: ClientMetrics, kept: KeptMetrics) -> list[Figure]:
-    """What the broker knows of client telemetry."""
+    """The broker's figures of client telemetry."""
     prefix = "barnabas_client_metrics"
     return [
         (f"{prefix}_instances", GAUGE, "Client instances that have a subscription.", clients.instance_count),

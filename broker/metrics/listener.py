@@ -48,7 +48,7 @@ async def run_metrics_listener(
 
 
 async def _current(load: Load) -> BrokerLoad:
-    """What the broker does; the disks are asked in a thread."""
+    """The broker's current load; the disks are read in a thread."""
     answered = trio.Event()
     found: list[BrokerLoad] = []
 

@@ -39,7 +39,7 @@ Then = Callable[[ErrorCode], None]
 
 
 class Environment(NamedTuple):
-    """What all share partitions use."""
+    """The parts that all share partitions use."""
 
     loop: Loop
     persister: Persister
@@ -176,7 +176,7 @@ class LiveSharePartition:
         return can
 
     def _wake_if_not_full(self, state: SharePartition) -> None:
-        """The window may have moved: wake those who found it full."""
+        """Wake the waiters that found the window full, if it is not full any more."""
         if self._was_found_full and state.can_acquire():
             self._was_found_full = False
             self.wake()
@@ -331,4 +331,4 @@ class LiveSharePartition:
 
 
 def _ignore(_error: ErrorCode) -> None:
-    """Nobody waits for the result; errors are in the log."""
+    """The result is not needed; errors are in the log."""

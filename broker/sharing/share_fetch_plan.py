@@ -78,7 +78,7 @@ class ShareFetchPlan:
         first = session.epoch % len(partitions) if partitions else 0
         self._order = partitions[first:] + partitions[:first]
         self.cold: list[Callable[[], None]] = []
-        """What the last attempt needed from the disk to find the records, and a thread has to read first."""
+        """Functions that read the data of the last attempt's lookups from the disk; a thread has to call them first."""
 
     def partitions(self) -> Iterator[LiveSharePartition]:
         """The share partitions of the session that can be served."""
@@ -94,8 +94,8 @@ class ShareFetchPlan:
     def acquire(self, *, is_last: bool, may_wait: bool = False) -> Answers | None:
         """Acquire records for the member, and return the answers of the partitions that have any.
 
-        None if there are fewer than `min_bytes`, unless this `is_last` attempt; also if the disk would have to be
-        waited for, unless this call `may_wait`: then a thread must call what is in `cold` first.
+        None if there are fewer than `min_bytes`, unless this attempt `is_last`; also if a lookup would wait for the
+        disk, unless this call `may_wait`: then a thread must call the functions in `cold` first.
         """
         answers: Answers = []
         if self._max_bytes <= 0:

@@ -131,4 +131,4 @@ class SharePartitions:
 
 
 def _ignore() -> None:
-    """Nobody waits for the result; errors are in the log."""
+    """The result is not needed; errors are in the log."""

@@ -1,7 +1,7 @@
 """Envelope (58): a request that a broker forwards for its client, with the client's principal. KIP-590.
 
 The embedded request has the bytes that the client has sent, header included, and is answered as if the client had sent
-it here; so is its response in the envelope's. The envelope has an error of its own only for what is wrong with it.
+it here. Its response is embedded in the envelope's response, which has an error only if the envelope is invalid.
 Source: Kafka 4.4 `EnvelopeUtils`, `RequestChannel.buildEnvelopeResponse`.
 """
 

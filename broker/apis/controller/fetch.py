@@ -1,7 +1,7 @@
 """Fetch (1) of `__cluster_metadata`, by brokers and other observers. KIP-595, KIP-630.
 
 v12 diverging epochs and snapshots, v13 topic ids, v15 the replica's state, v17 its directory, v18 its high watermark.
-Only what is committed is sent. A reader that has all of it waits until there is more, or until `max_wait_ms`; then the
+Only committed records are sent. A reader that has them all waits until there are more, or until `max_wait_ms`; then the
 log, its leader and its epoch are read again. Source: Kafka 4.4 `KafkaRaftClient.handleFetchRequest`.
 """
 
@@ -42,7 +42,7 @@ FIRST_VERSION_WITH_ENDPOINTS: Final = 16
 
 @api(FetchRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION)
 def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Waiting[FetchResponse]:
-    """Read committed records of the metadata, now or when there are some; `min_bytes` is not looked at, as in Kafka."""
+    """Read committed records of the metadata, now or when there are some; `min_bytes` is ignored, as in Kafka."""
     if ctx.usage is not None:
         ctx.usage.is_exempt = True
     quorum = ctx.broker.controller.quorum
@@ -78,7 +78,7 @@ def _metadata_partition(ctx: RequestContext, request: FetchRequest) -> FetchRequ
 def _read(
     ctx: RequestContext, request: FetchRequest, requested: FetchRequestFetchPartition
 ) -> FetchResponsePartitionData:
-    """What there is for the reader now."""
+    """The answer for the reader from the current log."""
     quorum = ctx.broker.controller.quorum
     data = FetchResponsePartitionData(error_code=int(quorum.epoch_error(requested.current_leader_epoch)), records=b"")
     if data.error_code:
@@ -106,7 +106,7 @@ def _read(
 
 
 def _is_final(data: FetchResponsePartitionData, requested: FetchRequestFetchPartition) -> bool:
-    """Whether the reader has to learn something at once."""
+    """Whether this answer is sent at once."""
     return bool(
         data.error_code
         or data.records
@@ -131,7 +131,7 @@ async def _read_later(
 
 
 def _response(ctx: RequestContext, data: FetchResponsePartitionData) -> FetchResponse:
-    """The response with one partition, and who leads it."""
+    """The response with one partition, and its leader."""
     quorum = ctx.broker.controller.quorum
     data.current_leader = FetchResponseLeaderIdAndEpoch(leader_id=quorum.node_id, leader_epoch=quorum.epoch)
     topic = FetchableTopicResponse(topic=CLUSTER_METADATA_TOPIC, topic_id=ONE_UUID, partitions=[data])

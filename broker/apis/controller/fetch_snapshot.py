@@ -55,7 +55,7 @@ async def fetch_snapshot(ctx: RequestContext, request: FetchSnapshotRequest) -> 
 async def _read(
     ctx: RequestContext, max_bytes: int, requested: FetchSnapshotRequestPartitionSnapshot
 ) -> FetchSnapshotResponsePartitionSnapshot:
-    """Read a part of a snapshot in a thread, or the error."""
+    """Read a part of a snapshot in a thread, or return the error."""
     quorum = ctx.broker.controller.quorum
     end_offset, epoch = requested.snapshot_id.end_offset, requested.snapshot_id.epoch
     if not quorum.has_snapshot((end_offset, epoch)):
