@@ -1,4 +1,4 @@
-"""The cases of the benchmark: what is measured, on which servers, how much load, and the goals.
+"""The cases of the benchmark: measurements, servers, amounts of load, and goals.
 
 Cases with the same settings of both brokers are a group, with its own servers. For figures in `LOWER_IS_BETTER` lower
 values are better, for all others higher ones.
@@ -37,12 +37,12 @@ class Scale:
 
     seconds: float = 0
     warmup_s: float = 0
-    records: int = 0  # of 100 bytes; a third of that of 1 KB or more
+    records: int = 0  # of 100 bytes; a third as many of 1 KB or more
     max_mb: int = 0  # written by a raw produce case
     fill_mb: int = 0
-    synced_records: int = 0  # of 100 bytes with sync=always; a third of that of 1 KB
+    synced_records: int = 0  # of 100 bytes with sync=always; a third as many of 1 KB
     partitions_mb: int = 0  # in 1,000 partitions; less if the disk has less free space
-    compact_mb: int = 0  # of 1 KB records; a quarter of that of 100-byte records
+    compact_mb: int = 0  # of 1 KB records; a quarter as many of 100-byte records
     copied: int = 0  # records of 1 KB in exactly-once copies
     groups: int = 0  # loaded at start
     shared: int = 0  # records of 100 bytes, read by a share group
@@ -105,7 +105,7 @@ class Case:
     mode: Mode = Mode.SHARED_SERVER
     quick: bool = True  # included in --quick
     repeat: int = 1
-    """How many times each of the runs is made, in turn: for differences that are smaller than what one run varies."""
+    """How many times each of the runs is made, in turn: for differences smaller than the variation of one run."""
 
 
 @dataclass(frozen=True)

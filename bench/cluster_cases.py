@@ -1,6 +1,6 @@
 """The cases of the group `Cluster`: three brokers and a controller, topics with three replicas, acks=all.
 
-Each case starts a cluster of its own, since what it does to it is the measurement.
+Each case starts a cluster of its own, since it changes the cluster.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def raw_produce(group: Group, kind: str, scale: Scale) -> Figures:
         batch, _ = frames.batch(RAW_BYTES, 1000)
         requests = [frames.produce(TOPIC, n, batch, ACKS_ALL) for n in range(RAW_CONNECTIONS)]
         target.wait_served(TOPIC, RAW_CONNECTIONS)
-        time.sleep(SETTLE_S)  # what is loaded after the start is no cost of the load
+        time.sleep(SETTLE_S)  # modules that are loaded after the start do not count as a cost of the load
         limits = (scale.warmup_s, scale.seconds, scale.max_mb)
         outcome = target.raw("produce", requests, RAW_CONNECTIONS, RAW_IN_FLIGHT, *limits)
         return {"MB/s": outcome.bytes / outcome.seconds / 1e6, "CPU s/GB": outcome.cpu_s_per_gb}

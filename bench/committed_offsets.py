@@ -114,12 +114,12 @@ def count_offsets(server: Server, groups: Sequence[str]) -> int:
 
 
 def pss_mb(server: Server) -> float:
-    """The memory of all processes of the broker, pages that are shared divided among those who share them (10^6 B)."""
+    """The memory of all processes of the broker (PSS: a shared page is divided among its processes; 10^6 B)."""
     return sum(process.memory_full_info().pss for process in server.processes()) / 1e6
 
 
 def heap_mb(server: Server) -> float:
-    """What lives in Kafka's heap: used after a full collection (10^6 bytes)."""
+    """The live objects in Kafka's heap: its use after a full collection (10^6 bytes)."""
     pid = str(next(one.pid for one in server.processes() if "java" in one.name()))
     subprocess.run(["jcmd", pid, "GC.run"], check=True, capture_output=True)
     shown = subprocess.run(["jcmd", pid, "GC.heap_info"], check=True, capture_output=True, text=True).stdout
@@ -127,7 +127,7 @@ def heap_mb(server: Server) -> float:
 
 
 def prepare(server: Server, groups: Sequence[str], options: argparse.Namespace) -> int:
-    """Make the server's directory: with the topic, the logs, and what a recovery adds to them."""
+    """Make the server's directory: with the topic, the logs, and the files that a recovery adds to them."""
     server.start()
     start.find_coordinators(server, groups[:1])
     server.stop()

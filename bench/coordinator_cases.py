@@ -1,12 +1,12 @@
 """The cases "kill -9 of the coordinator of …" of the group `Cluster`: how long until the client is answered again.
 
 A group, a transaction or a share group works on three brokers. The broker that leads its partition of the internal
-topic is killed, and the client asks at short intervals until it has what it wants: a commit and a heartbeat, the commit
+topic is killed, and the client asks at short intervals until it succeeds with a commit and a heartbeat, the commit
 of its open transaction, or acknowledged records and further ones. Figures are from the kill to that answer. Until the
-broker's session has ended nobody else may lead; so the limit is the session timeout and two seconds.
+broker's session has ended no other broker may lead; so the limit is the session timeout and two seconds.
 
 The clients of groups and transactions send their requests themselves, so that the pauses of no library are measured;
-those of a share group are librdkafka's.
+the clients of a share group are librdkafka's.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RETRY_S = 0.02
 SHARE = 2
 """The type of the key of a share group's state, for FindCoordinator."""
 GROUP_SESSION_MS = 30_000
-"""Members outlast the failover: who is removed is not answered again."""
+"""Sessions longer than the failover: a member that is removed gets no answers."""
 LAST_NAMED_COMMIT = 9
 """The last version of OffsetCommit with names of topics."""
 STOCK = 20_000
@@ -97,7 +97,7 @@ class Coordinator:
                 if code not in MOVING:
                     raise RuntimeError(f"{self.key} was answered {ErrorCode(code).name}")
             except ClientError:
-                pass  # the broker is killed, or was told as the coordinator after its end
+                pass  # the broker is killed, or was named as the coordinator after its end
             time.sleep(RETRY_S)
         raise RuntimeError(f"the coordinator of {self.key} did not answer again in {TIMEOUT_S:.0f} s")
 
@@ -108,7 +108,7 @@ class Coordinator:
         return time.monotonic()
 
     def _find(self, deadline: float) -> NodeConnection:
-        """A connection to the coordinator as a broker that runs tells it. ClientError if there is none now."""
+        """A connection to the coordinator that a running broker names. ClientError if there is none now."""
         request = g.FindCoordinatorRequest(key_type=self.key_type, coordinator_keys=[self.key])
         for address in self._addresses:
             answer = self._connection(address, deadline).call(request, g.FindCoordinatorResponse, deadline)
@@ -255,7 +255,7 @@ def transaction_killed(group: Group, kind: str, _: Scale) -> Figures:
             _open(cluster, transaction, number)
             transaction.end(commit=True)
         _open(cluster, transaction, BEFORE_THE_KILL)
-        coordinator.ask(lambda _: 0)  # who it is
+        coordinator.ask(lambda _: 0)  # find the coordinator
         killed = coordinator.kill()
         return {"pause ms": (coordinator.ask(partial(_commit_of, transaction)) - killed) * 1000}
 
@@ -375,7 +375,7 @@ def _accept(consumer: ShareConsumer) -> None:
             answers = consumer.commit_sync(TIMEOUT_S) if messages else {}
             is_accepted = is_accepted or bool(answers and not any(answers.values()))
         except KafkaException:
-            continue  # what was not accepted is delivered again
+            continue  # records that were not accepted are delivered again
     raise RuntimeError("no acknowledgement has succeeded")
 
 

@@ -1,4 +1,4 @@
-"""The cases of the groups `Secured` and `Authorizer`: TLS, log-ins, and what it costs to ask who may do something.
+"""The cases of the groups `Secured` and `Authorizer`: TLS, log-ins, and the cost of authorization.
 
 Both brokers have the same certificate (a key of P-256), and listeners of the protocols SSL and SASL_PLAINTEXT beside
 the one for topics and admin requests. The loads in C speak TLS 1.3 with AES-256-GCM; librdkafka negotiates the same.
@@ -45,7 +45,7 @@ AUTHORIZER = {
 }
 OTHER_USERS = 100
 PAIRS = 3
-"""Pairs of a run: the difference to be seen is smaller than what one run varies."""
+"""Pairs of a run: the expected difference is smaller than the variation of one run."""
 RECORD_BYTES = 100
 FETCHED = 500
 
@@ -63,7 +63,7 @@ def secure(server: Server, folder: Path) -> None:
 
 
 def ca_file(server: Server) -> Path:
-    """What clients of a server trust."""
+    """The CA file that clients of a server trust."""
     return server.data_dir.with_name(server.data_dir.name + "-ca.pem")
 
 
@@ -125,7 +125,7 @@ def tls_cases() -> Iterator[Case]:
 
 
 def warm_up(target: Target, scale: Scale) -> None:
-    """Create the user of SCRAM, and warm up: what is measured, for longer than it is measured."""
+    """Create the SCRAM user, and warm up with the measured loads, for longer than the measurements."""
     credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, ITERATIONS)
     change = UserScramCredentialUpsertion(USER, credential, PASSWORD.encode())
     for future in target.admin.alter_user_scram_credentials([change]).values():
@@ -183,7 +183,7 @@ def authorizer_cases() -> Iterator[Case]:
 
 
 def create_acls(target: Target, scale: Scale) -> None:
-    """Create ACLs of many users, and those that the load needs, where there is an authorizer; then warm up."""
+    """Create ACLs of many users, and the ACLs that the load needs, where there is an authorizer; then warm up."""
     if "authorizer.class.name" in target.server.config:
         acls = [_acl(f"User:user{n}", f"topic-{n}", ResourcePatternType.LITERAL) for n in range(OTHER_USERS)]
         acls.append(_acl("User:ANONYMOUS", "bench-", ResourcePatternType.PREFIXED))

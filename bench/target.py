@@ -93,7 +93,7 @@ def _compiled_with_openssl(source: str, name: str, *options: str) -> str:
 
 
 def _compiled(compiler: str, source: str, name: str, *options: str) -> str:
-    """Compile a program of this folder; returns its path. Libraries are named behind what uses them."""
+    """Compile a program of this folder; returns its path. Libraries are named after the sources that use them."""
     program = ROOT / ".cache" / name
     program.parent.mkdir(exist_ok=True)
     made = program.with_name(f"{name}.{os.getpid()}")  # others may compile, or run, the same program meanwhile
@@ -206,7 +206,7 @@ class Target:
         during: Callable[[], None] | None = None,
         uses_tls: bool = False,
     ) -> Outcome:
-        """Run the raw load generator; `arguments` are those of `load.c` after the frames.
+        """Run the raw load generator; `arguments` are `load.c`'s arguments after the frames.
 
         `uses_tls`: through the further listener of the protocol SSL. With `during`, the load ends when this call
         returns, or at the time given by the arguments.
@@ -220,7 +220,7 @@ class Target:
             return self.run([*command, *map(str, arguments)], during)
 
     def logins(self, mode: str, protocol: str, *arguments: object) -> Outcome:
-        """Run the generator of short connections; `arguments` are those of `login_load.c` after the port."""
+        """Run the generator of short connections; `arguments` are `login_load.c`'s arguments after the port."""
         address = (self.server.host, self.server.ports[protocol])
         return self.run([*login_generator(), mode, *map(str, address), *map(str, arguments)])
 

@@ -1,4 +1,4 @@
-"""Measures the test kit: its start, what isolation costs a test, a run of pytest over two workers, what is left behind.
+"""Measures the test kit: its start, the cost of isolation for a test, a run of pytest over two workers, leftovers.
 
     python -m bench.testkit [--runs N] [--tests N] [--opens N]
 
@@ -64,7 +64,7 @@ def pytest_unconfigure(config):
 
 
 class Left(NamedTuple):
-    """What a broker's process has."""
+    """The memory, descriptors, threads and temporary directories of a broker's process."""
 
     rss_mb: float
     descriptors: int
@@ -167,7 +167,7 @@ def open_ms(broker: Broker, count: int, *, use: bool) -> float:
 
 
 def of_pytest(count: int, rounds: int = ROUNDS) -> tuple[float, float, float, float]:
-    """What a run of pytest takes more with the kit, ms a test, and the memory of its broker, MB.
+    """The additional time of a pytest run with the kit, ms a test, and the memory of its broker, MB.
 
     With a cluster for each test, unused and used, than without; and used, than with one cluster for all tests.
     """

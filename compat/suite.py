@@ -42,9 +42,9 @@ SHARED = ("consumer_protocol", "groups_real", "share_groups", "transactions")
 """Suites with clients of several libraries."""
 TIMEOUT_OF_A_KILLED_TEST_S = 400
 REASONS = ("needs an uninterrupted cluster", "needs a listener without security")
-"""Of tests that a run cannot have."""
+"""The reasons why a run skips tests."""
 BROKERS_OF_A_KILLED_CLUSTER = 3
-"""With fewer, what needs two replicas in sync fails while one is down."""
+"""With fewer, requests that need two in-sync replicas fail while one broker is down."""
 
 
 def test_files(name: str) -> list[Path]:
@@ -65,9 +65,9 @@ class Outcomes:
         self.ran: set[str] = set()
         self.broken: set[str] = set()
         self.deselected: set[str] = set()
-        """Also those that are skipped because a broker is killed meanwhile, or because the listener is secured."""
+        """Deselected tests, also tests skipped because a broker is killed meanwhile or the listener is secured."""
         self.skipped: set[str] = set()
-        """Those of them that are skipped."""
+        """The deselected tests that are skipped."""
 
     @property
     def passed(self) -> set[str]:
@@ -127,7 +127,7 @@ def run_killed(name: str, arguments: Sequence[str], options: argparse.Namespace)
     seed = random.SystemRandom().randrange(2**32) if options.kill_seed is None else options.kill_seed
     print(f"a broker is killed every {options.kill_every:g} s; --kill-seed {seed} repeats their order", flush=True)
     given = [f"--timeout={TIMEOUT_OF_A_KILLED_TEST_S}", *arguments]
-    output = os.dup(sys.stdout.fileno())  # pytest captures what is written to the original
+    output = os.dup(sys.stdout.fileno())  # pytest captures writes to the original
 
     def say(text: str) -> None:
         os.write(output, f"{text}\n".encode())
@@ -161,7 +161,7 @@ def run_rotated(name: str, arguments: Sequence[str], every_s: float) -> int:
 def run_all_secured(name: str, arguments: Sequence[str]) -> int:
     """Run one suite over every combination that the client has, each in a process of its own, and print a line each.
 
-    What pytest printed is shown if a combination fails.
+    pytest's output is shown if a combination fails.
     """
     code = 0
     for one in OF_CLIENT[name]:
@@ -221,7 +221,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _mistake(options: argparse.Namespace) -> str | None:
-    """What cannot be, as a sentence."""
+    """A sentence about options that cannot be combined, None if there are none."""
     if options.kill_every is not None and (options.brokers < BROKERS_OF_A_KILLED_CLUSTER or options.against == "kafka"):
         return f"--kill-every needs --brokers {BROKERS_OF_A_KILLED_CLUSTER} of Barnabas"
     if options.secure is None:

@@ -1,6 +1,6 @@
-"""The plugin of mypy: that of pydantic, and without the libraries of the pipeline one that leaves the pipeline out.
+"""The plugin of mypy: pydantic's, or, without the libraries of the pipeline, one that leaves the pipeline out.
 
-Who works on the broker needs neither pydantic nor PySpark. Without them the classes of the pipeline have unknown bases,
+Work on the broker needs neither pydantic nor PySpark. Without them the classes of the pipeline have unknown bases,
 which `strict` refuses. With them every module is checked as strictly as the configuration says.
 """
 
@@ -27,7 +27,7 @@ class WithoutPipeline(Plugin):
 
 
 def plugin(version: str) -> type[Plugin]:
-    """What mypy calls with its version."""
+    """mypy's entry point; it is called with mypy's version."""
     missing = [name for name in LIBRARIES if find_spec(name) is None]
     if not missing:
         from pydantic.mypy import plugin as of_pydantic

@@ -16,7 +16,7 @@ from barnabas.wire.batches.records import BatchBuilder, Header, increment_sequen
 class Batch:
     """A batch of records of one partition. `deadline` (monotonic seconds) is set when it is sealed.
 
-    `order` is the number of its first record among those of the producer. `is_refused`: the broker has not appended
+    `order` is the number of its first record in the producer. `is_refused`: the broker has not appended
     it. `may_be_appended`: it was sent once without an answer that says whether it was. `opened_at` is the time of its
     first record (monotonic seconds).
     """

@@ -22,7 +22,7 @@ FULL_RATE = 100_000.0
 
 
 def broker_loads(cluster: Cluster, brokers: Iterable[int], deadline: float) -> dict[int, BrokerLoad]:
-    """The loads by broker, of those that tell it."""
+    """The loads by broker, of the brokers that answer."""
     loads: dict[int, BrokerLoad] = {}
     for broker in brokers:
         try:
@@ -59,7 +59,7 @@ class Loads:
         self._asked_at = -REFRESH_S
 
     def scores(self, cluster: Cluster, brokers: Sequence[int], now: float) -> list[float] | None:
-        """The score of each of `brokers`; None if there is only one, or none tells its load."""
+        """The score of each of `brokers`; None if there is only one, or no broker answers."""
         different = set(brokers)
         if len(different) < 2:
             return None

@@ -34,7 +34,7 @@ R = TypeVar("R", bound=Message)
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
 GROUP, TRANSACTION = 0, 1
-"""What a coordinator is of."""
+"""The key types of FindCoordinator."""
 CREATION_PATIENCE_S = 5.0
 """How long a topic that is being created may be unknown, seconds."""
 

@@ -3,7 +3,7 @@
 A request is sent with a callback for its reply; `receive` delivers replies that have arrived; `call` sends and waits.
 Every wait has a deadline (monotonic seconds). After an error the connection is closed and all unanswered requests
 fail. A request is sent in the newest version that both sides support. The protocol is in `wire.clients.connection`,
-socket and clock are here; TLS and SASL are what `security` does with a new connection (`barnabas.client.security`).
+socket and clock are here; `security` adds TLS and SASL to a new connection (`barnabas.client.security`).
 Before the lifetime of a log-in ends (KIP-368) a request waits until those before it are answered, and for the next
 log-in.
 """
@@ -50,7 +50,7 @@ class NodeConnection:
         self.security = security
         self.versions: dict[int, ApiVersion] = {}
         self.explains_closing = True
-        """Whether a connection that is closed before any answer is explained with the help of another one."""
+        """Whether another connection is used to explain why one was closed before any answer."""
         self._socket: socket.socket | TlsSocket | None = None
         self._log_in_at = 0.0  # monotonic seconds; 0: never again
         self._protocol = _protocol(client_id)
@@ -125,7 +125,7 @@ class NodeConnection:
         self._log_in_at = monotonic() + again_in_s if again_in_s > 0 else 0.0
 
     def _log_in_again(self, deadline: float) -> None:
-        """Requests are answered in order, and none may come between those of a log-in."""
+        """Wait for all answers, then log in again: no other request may come between those of a log-in."""
         self._log_in_at = 0.0
         while self._waiting:
             self._wait(deadline, "the requests before the next log-in")

@@ -1,4 +1,4 @@
-"""Checks what a client needs, in the order in which it needs it: `barnabas doctor`.
+"""Checks whether a client can use a cluster, step by step in the order of a client's start: `barnabas doctor`.
 
 A client connects to an address that it was given, asks for the cluster's brokers, and connects to the addresses that
 these advertise. Each step is a `Check`; its text is one sentence, with the remedy if it failed. Nothing is changed.
@@ -42,7 +42,7 @@ Checks: TypeAlias = Generator[Check, None, T]
 
 
 class Doctor:
-    """Examines the brokers at some addresses, and those that they advertise."""
+    """Examines the brokers at some addresses, and at the addresses that they advertise."""
 
     def __init__(
         self, bootstrap: str, timeout_s: float, software_version: str, security: Security | None = None
@@ -56,7 +56,7 @@ class Doctor:
         """Whether a broker has described its cluster."""
 
     def checks(self) -> Checks[None]:
-        """Make the checks one by one; what cannot be checked because of a failure is left out."""
+        """Make the checks one by one; checks that a failure makes impossible are left out."""
         described: MetadataResponse | None = None
         for host, port in self.addresses:
             name = _address(host, port)
@@ -80,7 +80,7 @@ class Doctor:
         yield _partitions(described)
 
     def _described(self, host: str, port: int, advertised_by: str) -> Checks[MetadataResponse | None]:
-        """What the broker at an address says about its cluster. `advertised_by` begins the texts of failures."""
+        """The cluster as the broker at an address describes it. `advertised_by` begins the texts of failures."""
         connection = yield from self._opened(host, port, advertised_by)
         if connection is None:
             return None

@@ -44,7 +44,7 @@ class NotFound(ClientError):  # noqa: N818 (conditions, named as such)
 
 
 class Refused(KafkaError):  # noqa: N818 (conditions, named as such)
-    """An error that a broker answered: its text says what it is about, `message` is the broker's own or None."""
+    """An error that a broker answered: its text names the object, `message` is the broker's own or None."""
 
     def __init__(self, code: ErrorCode, about: str, message: str | None, hint: str | None) -> None:
         super().__init__(code, message)
@@ -53,7 +53,7 @@ class Refused(KafkaError):  # noqa: N818 (conditions, named as such)
 
 
 def no_such(kind: str, name: str | None, answer: KafkaError | None = None) -> NotFound:
-    """The error of a name that nothing of this kind has."""
+    """The error for a name that does not exist."""
     return NotFound(f"there is no {kind} {name!r}", kind=kind, name=name or "", answer=answer)
 
 
@@ -73,7 +73,7 @@ def raise_for(code: int, about: str, message: str | None = None, hint: str | Non
 
 
 def outcome_for(code: int, about: str, message: str | None = None, hint: str | None = None) -> KafkaError | None:
-    """The error of one item of an answer; raised if it may be gone at the next attempt, so that it is repeated.
+    """The error of one item of an answer; raised if another attempt may succeed, so that the request is repeated.
 
     An unknown topic is an answer: it was named by a user.
     """

@@ -1,4 +1,4 @@
-"""What listens at an address, if it is not a Kafka broker that this client can talk to: TLS, a web server, nothing.
+"""Finds out what answers at an address instead of a Kafka broker that this client can use: TLS, a web server, nothing.
 
 Everything is tried on connections of its own, with a time limit each. Nothing is sent but a TLS handshake and the first
 line of an HTTP request.
@@ -41,7 +41,7 @@ def connect(host: str, port: int, timeout_s: float) -> socket.socket:
 
 
 def what_listens(host: str, port: int, timeout_s: float) -> str:
-    """What answers at an address that does not speak Kafka's protocol: a part of a sentence about it."""
+    """Describe the server at an address that does not speak Kafka's protocol, as a part of a sentence."""
     try:
         if speaks_tls(host, port, timeout_s):
             return "expects TLS: set security.protocol to SSL or SASL_SSL"

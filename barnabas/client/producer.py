@@ -1,8 +1,8 @@
 """A producer: partitions records, collects them in batches, keeps several requests in flight, retries in order.
 
 Single-threaded: `send` and `pump` do the work, `flush` waits for it. Idempotent by default, so a retry after
-a lost answer appends nothing twice (I1-I3). An error that is not retriable is raised by the next call. What has become
-of the records is then in `outcome`. With a transactional id all records between `begin` and `commit` are in one
+a lost answer appends nothing twice (I1-I3). An error that is not retriable is raised by the next call; `outcome` then
+counts the records by their result. With a transactional id all records between `begin` and `commit` are in one
 transaction (`client/transaction.py`).
 """
 
@@ -134,7 +134,7 @@ class Producer:
     ) -> None:
         """Add one record; it is sent when its batch is full, or at the next `seal` or `flush`.
 
-        Blocks while more than `buffer_bytes` wait. Errors: those of earlier records, NotFound, TimedOut, Unreachable.
+        Blocks while more than `buffer_bytes` wait. Errors: errors of earlier records, NotFound, TimedOut, Unreachable.
         """
         target = self._topics.get(topic) or self._open_topic(topic)
         queues = target.queues
@@ -184,11 +184,11 @@ class Producer:
         self._failure = self._failure or error
 
     def resume(self) -> None:
-        """Forget the error of `stop`, so that what was collected can be sent."""
+        """Clear the error of `stop`, so that the collected records can be sent."""
         self._failure = None
 
     def settle(self, timeout_s: float) -> None:
-        """Send nothing more, and wait at most `timeout_s` for the answers to what was sent. Raises nothing of it."""
+        """Send nothing more, and wait at most `timeout_s` for the answers in flight. Their errors are not raised."""
         deadline = monotonic() + timeout_s
         while waiting := [connection for connection in self.cluster.open_connections if connection.in_flight]:
             left = deadline - monotonic()
@@ -198,7 +198,7 @@ class Producer:
                 connection.receive()
 
     def outcome(self) -> Outcome:
-        """What has become of the records so far."""
+        """The results of the records so far."""
         unknown = missing = 0
         complete = self._count
         for topic in self._topics.values():

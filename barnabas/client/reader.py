@@ -68,7 +68,7 @@ class Position:
 
 
 class Fetched:
-    """What one fetch returned for a partition: whole batches, and the offsets that are wanted of them."""
+    """The data of a partition in one fetch: whole batches, and the range of wanted offsets."""
 
     __slots__ = ("aborted", "batches", "end", "first", "next_offset", "partition", "timestamp_type")
 
@@ -92,7 +92,7 @@ class Fetched:
         return sum(one.size for one in iter_batches(self.batches, partial_ok=True))
 
     def records(self) -> Iterator[Record]:
-        """The wanted records, in order. `timestamp_type` is that of the latest (0 CreateTime, 1 LogAppendTime)."""
+        """The wanted records, in order. `timestamp_type` is the latest record's (0 CreateTime, 1 LogAppendTime)."""
         first, end = self.first, self.end
         batches: Iterator[BatchView] = iter_batches(self.batches, partial_ok=True)
         if self.aborted:
@@ -131,7 +131,7 @@ class Reader:
         self.on_fetched = on_fetched
         self.positions: dict[TopicPartition, Position] = {}
         self.current: Fetched | None = None
-        """What the latest record of `records` is of."""
+        """The fetched data that the latest record of `records` is in."""
         self._answers: list[tuple[dict[bytes, str], FetchResponse]] = []
         self._busy: set[int] = set()
         self._failing_since: float | None = None
@@ -162,14 +162,14 @@ class Reader:
                 yield partition, record
 
     def batches(self, on_idle: Callable[[], None] | None = None) -> Iterator[tuple[TopicPartition, BatchView]]:
-        """Yield batches, also those of control records, as `records` yields records; the first may begin before."""
+        """Yield batches, also of control records, as `records` yields records; the first may begin before."""
         for fetched in self._fetches(on_idle):
             for batch in iter_batches(fetched.batches, partial_ok=True):
                 if batch.next_offset > fetched.first:
                     yield fetched.partition, batch
 
     def _fetches(self, on_idle: Callable[[], None] | None) -> Iterator[Fetched]:
-        """What is fetched, up to the end offsets."""
+        """The fetched data, up to the end offsets."""
         while True:
             yield from self.poll(0.0)
             if self.is_done:
@@ -179,7 +179,7 @@ class Reader:
             self.wait(WAIT_S)
 
     def poll(self, timeout_s: float) -> list[Fetched]:
-        """What has arrived, in at most `timeout_s` seconds; the next fetches are then in flight."""
+        """Return the fetched data after at most `timeout_s` seconds; the next fetches are then in flight."""
         self._fetch()
         if not self._answers and timeout_s:
             self.wait(timeout_s)
@@ -315,7 +315,7 @@ class Reader:
 
 
 def _committed(batches: Iterator[BatchView], aborted: Sequence[AbortedTransaction]) -> Iterator[BatchView]:
-    """The batches without those of aborted transactions: each of these ends with its abort marker."""
+    """The batches without aborted transactions, each of which ends with its abort marker."""
     begins = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)
     aborting: set[int] = set()
     for batch in batches:

@@ -26,7 +26,7 @@ from barnabas.wire.messages.transactions import (
 )
 
 LAST_PRODUCE_VERSION, LAST_ADD_VERSION, LAST_END_VERSION, LAST_INIT_VERSION = 11, 3, 4, 5
-"""Newer versions are those of transactions whose epoch grows with each (KIP-890)."""
+"""Newer versions are for transactions that each increase the epoch (KIP-890)."""
 
 
 class Transaction:

@@ -1,4 +1,4 @@
-"""`barnabas serve --control`: what tests ask of a broker beside Kafka's protocol, over HTTP with a token.
+"""`barnabas serve --control`: requests of tests to a broker beside Kafka's protocol, over HTTP with a token.
 
-Nothing of it is imported by a broker that is started without `--control`.
+A broker that is started without `--control` does not import it.
 """

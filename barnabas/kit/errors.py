@@ -1,4 +1,4 @@
-"""What a request of the control channel is refused with: a status of HTTP and one sentence."""
+"""Errors that refuse a request of the control channel: an HTTP status and one sentence."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ class ControlError(Exception):
 
 
 class NotFoundError(ControlError):
-    """What the request names does not exist."""
+    """An object that the request names does not exist."""
 
     status = 404
 
 
 class WaitedTooLongError(ControlError):
-    """What the request waits for has not happened in time."""
+    """The condition that the request waits for was not met in time."""
 
     status = 408

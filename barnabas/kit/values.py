@@ -1,4 +1,4 @@
-"""The values of a request of the control channel, read with their types. ControlError says what is wrong with one."""
+"""The values of a request of the control channel, read with their types. A wrong value is a ControlError."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NONE = object()
 
 
 class Values:
-    """What a request says, by name."""
+    """The values of a request, by name."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
@@ -86,7 +86,7 @@ class Values:
         return dict(self._typed(name, dict, "an object", {}))
 
     def has(self, name: str) -> bool:
-        """Whether the request says something of this."""
+        """Whether the request has a value of this name."""
         return self._values.get(name) is not None
 
     def _typed(self, name: str, kind: type | tuple[type, ...], what: str, default: Any) -> Any:

@@ -1,7 +1,7 @@
 """Plans of `barnabas cluster drain` and `rebalance`: which replicas and which leader each partition gets. Pure.
 
-The first replica is the preferred leader, and the plan is that it leads. Plans go by who leads now: after a failure
-that is often another replica. A plan has only the partitions that change, in their replicas or their leader; it moves
+The first replica is the preferred leader, and the plan is that it leads. Plans use the present leaders: after a failure
+the leader is often another replica. A plan has only the partitions whose replicas or leader change; it moves
 as few replicas as it can, and keeps the number of replicas of each partition.
 """
 
@@ -67,7 +67,7 @@ def _new_home(partition: Partition, placed: Placed, broker: int, others: Collect
 
 
 def _next_leader(placed: Placed, able: Sequence[int], leads: Counter[int]) -> int:
-    """The preferred leader, or who leads now, if able; else the one that leads least."""
+    """The preferred leader, or the present leader, if able; else the replica that leads least."""
     for kept in (placed.replicas[0], placed.leader):
         if kept in able:
             return kept

@@ -1,8 +1,8 @@
 """The control socket of a supervisor: one JSON line for a request, one for its answer.
 
 It is a Unix socket in the cluster's directory, or in a directory of its own when that path would be too long for one;
-both are accessible to the user only. A supervisor runs if its socket is listened to: the system knows that, a process
-id does not tell it. A request names the directory, so that a copy of one does not reach the original's supervisor.
+both are accessible to the user only. A supervisor runs if its socket is listened to; a process id would not prove that.
+A request names the directory, so that a request from a copy of it does not reach the original's supervisor.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PATH_MAX = 100
 ANSWER_S = 120.0
 """How long a command waits for the supervisor, seconds."""
 LOOK_S = 5.0
-"""How long a command waits for the supervisor that only tells who runs, seconds."""
+"""How long a command waits for the supervisor's list of running nodes, seconds."""
 LINE_MAX = 65_536
 
 

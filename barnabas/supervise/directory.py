@@ -1,4 +1,4 @@
-"""The directory of a cluster, as its supervisor takes it: made, locked, and not that of one broker.
+"""The directory of a cluster, as its supervisor takes it: made, locked, and not the directory of one broker.
 
 A log directory of one broker has `meta.properties`, or partitions. `barnabas serve` refuses a cluster's in turn
 (`storage.directories.foreign`).
@@ -19,7 +19,7 @@ from barnabas.terminal.notes import note
 def take_directory(directory: str, patience_s: float) -> ClusterLock:
     """Make the directory if it is missing, and lock it; nodes of an earlier supervisor are waited for.
 
-    PlanError if it is that of one broker, or another process has it. OSError.
+    PlanError if it is the directory of one broker, or another process has it. OSError.
     """
     _make(Path(directory).absolute())
     _refuse_log_directory(directory)

@@ -1,4 +1,4 @@
-"""Which brokers of a cluster are drained: a file for each in its directory, with what was moved away, for the undo.
+"""The drained brokers of a cluster: a file for each in its directory, with the former replicas, for the undo.
 
 It is durable before anything is moved.
 """
@@ -28,7 +28,7 @@ def save(data_dir: str, broker: int, before: Assignment) -> None:
 
 
 def load(data_dir: str, broker: int) -> Assignment:
-    """What `save` kept. NoCluster's sentence if the broker is not drained, or the file cannot be read."""
+    """The replicas that `save` kept. NoCluster's sentence if the broker is not drained, or the file is unreadable."""
     path = _path(data_dir, broker)
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
@@ -43,7 +43,7 @@ def load(data_dir: str, broker: int) -> Assignment:
 
 
 def forget(data_dir: str, broker: int) -> None:
-    """The broker is not drained any more."""
+    """Remove the file of a broker that is not drained any more."""
     _path(data_dir, broker).unlink(missing_ok=True)
 
 

@@ -1,7 +1,7 @@
 """Three of Apache Kafka's own controllers, for `serve --brokers N --controllers kafka`. Needs Java.
 
 Their jars are fetched once, through `pom.xml` beside this file, into the user's cache. The directories are formatted
-once, with explicit feature levels: what Kafka finalizes by default may be more than Barnabas' brokers support.
+once, with explicit feature levels: Kafka's default levels may be higher than Barnabas' brokers support.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def prepare(
     cluster_id: str,
     features: Mapping[str, int] = FEATURES,
 ) -> None:
-    """Write the configuration of each controller, by its directory, and format those that are new. PlanError.
+    """Write the configuration of each controller, by its directory, and format new directories. PlanError.
 
     Without `features` a new cluster has Kafka's defaults.
     """

@@ -1,4 +1,4 @@
-"""Who runs the nodes in a directory: two locks, which the kernel releases when their holders have ended.
+"""Locks a cluster's directory for one supervisor: two locks, which the kernel releases when their holders have ended.
 
 `.lock` belongs to the supervisor alone. It is the name of a log directory's lock as well, so a broker whose log
 directory this is does not run at the same time. `.nodes.lock` belongs to the supervisor and, inherited, to each of its
@@ -40,7 +40,7 @@ class ClusterLock:
             holder = holder_of_lock(str(path)) or _written_in(path)
             raise PlanError(f"a cluster or a broker runs already in {self._directory}{holder}")
         os.ftruncate(self._own, 0)
-        os.pwrite(self._own, f"{os.getpid()}\n".encode(), 0)  # for systems that do not tell who has a lock
+        os.pwrite(self._own, f"{os.getpid()}\n".encode(), 0)  # for systems that do not name the holder of a lock
         self._nodes = self._open(NODES)
         deadline, has_told = time.monotonic() + patience_s, False
         while not lock(self._nodes):
@@ -55,11 +55,11 @@ class ClusterLock:
             time.sleep(POLL_S)
 
     def descriptors(self) -> list[int]:
-        """What nodes must not keep: they inherit the other lock."""
+        """The descriptors that nodes must close: they keep the other lock."""
         return [] if self._own < 0 else [self._own]
 
     def release(self) -> None:
-        """Let go of both."""
+        """Release both locks."""
         for descriptor in (self._own, self._nodes):
             if descriptor >= 0:
                 os.close(descriptor)
@@ -69,7 +69,7 @@ class ClusterLock:
         return os.open(self._directory / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _nodes_that_run(self) -> str:
-        """The nodes whose log directories are locked, with their processes where the system tells them."""
+        """The nodes whose log directories are locked, with their process ids if the system names them."""
         running = []
         for name in node_directories(self._directory):
             paths = [self._directory / name / one for one in NODE_LOCKS]

@@ -108,7 +108,7 @@ class Members:
             self.add_broker(broker)
         self._check_ids()
         self.left_out = [] if before is None else [n.name for n in before.brokers if n.node_id > options.brokers]
-        """Brokers that the directory had and this start has not."""
+        """Brokers that an earlier start had in the directory, and this one has not."""
         self._brokers_line, self._controllers_line = Lifeline(), Lifeline()
         self._jars: Path | None = None
 
@@ -138,7 +138,7 @@ class Members:
         return f"PLAINTEXT://{host}:{self._ports[node.node_id]}"
 
     def prepare(self) -> None:
-        """Make what the nodes need before any is started: Kafka's controllers are fetched and formatted. PlanError."""
+        """Prepare the nodes before any is started: Kafka's controllers are fetched and formatted. PlanError."""
         if self.options.controllers != KAFKA:
             return
         self._jars = kafka_controllers.jars()
@@ -208,8 +208,8 @@ class Members:
 def _before(directory: str) -> ClusterState | None:
     """The cluster that the directory has, by its file, or by the directories of its nodes. PlanError.
 
-    A file that is damaged is kept beside the new one; one that the disk or its mode does not let be read is no reason
-    to write another.
+    A damaged file is kept beside the new one; a file that cannot be read, because of the disk or its mode, is not
+    replaced.
     """
     file = Path(directory) / FILE
     try:
@@ -232,7 +232,7 @@ def _before(directory: str) -> ClusterState | None:
 
 
 def _id_from(environment: Mapping[str, str]) -> str:
-    """The cluster id that the environment sets, which brokers of before may have; else a new one."""
+    """The cluster id that the environment sets, which existing brokers may have; else a new one."""
     return environment.get("CLUSTER_ID") or new_cluster_id()
 
 
@@ -249,7 +249,7 @@ def _listed(ids: set[int]) -> str:
 
 
 def import_the_broker() -> None:
-    """Import what every node needs, once for all of them."""
+    """Import the modules that every node needs, once for all of them."""
     import barnabas.broker.server  # noqa: F401
 
     sys.stdout.flush()

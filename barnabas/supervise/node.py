@@ -15,13 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 Body = Callable[[], int]
-"""What a node does; the exit code of its process."""
+"""The function that a node's process runs; it returns the exit code."""
 RESTORED = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP})
 """Signals that a node handles as if it had no supervisor."""
 
 
 class Lifeline:
-    """A pipe that ends when nobody holds its writing end any more."""
+    """A pipe that ends when no process holds its writing end any more."""
 
     def __init__(self) -> None:
         self.reading, self._writing = os.pipe()
@@ -45,7 +45,7 @@ class Lifeline:
 def fork(body: Body, log: str, in_child: Callable[[], None]) -> int:
     """Start a process that runs `body`, with its output appended to `log`; returns its id.
 
-    `in_child` is called first, to let go of what belongs to the supervisor.
+    `in_child` is called first in the child, to release the supervisor's resources.
     """
     sys.stdout.flush()
     sys.stderr.flush()

@@ -12,7 +12,7 @@ MAX_BROKERS = 99
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """What the command line says of a cluster."""
+    """The options of a cluster on the command line."""
 
     brokers: int
     """How many brokers, with the ids from 1."""

@@ -1,7 +1,7 @@
 """Which nodes a cluster has, and the config keys that the supervisor sets for each. Pure.
 
-Brokers have the ids 1 to N, our controller 3000, Kafka's 3001 to 3003. What makes a node part of this cluster (its id,
-roles, addresses, directory) cannot be set by the user; everything else can, for all nodes or for one.
+Brokers have the ids 1 to N, our controller 3000, Kafka's 3001 to 3003. The user can set all keys, for all nodes or for
+one, but those that make a node part of this cluster (its id, roles, addresses, directory).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def check_user_keys(sets: Iterable[str]) -> None:
 def broker_keys(
     node_id: int, host: str, port: int, directory: str, controllers: Sequence[Controller], user: Mapping[str, str]
 ) -> dict[str, str]:
-    """The config keys of a broker: those of the user, and those that make it part of the cluster."""
+    """The config keys of a broker: the user's keys, and the keys that make it part of the cluster."""
     return {**user, **_common(node_id, directory, controllers, user), **_of_broker(host, port)}
 
 
@@ -107,7 +107,7 @@ def _common(node_id: int, directory: str, controllers: Sequence[Controller], use
 
 
 def metrics_address(address: str, node_id: int) -> str:
-    """The address of a broker's metrics: each broker has the port after that of the one before; 0 stays 0."""
+    """The address of a broker's metrics: each broker has the next port after the previous broker's; 0 stays 0."""
     host, colon, port = address.rpartition(":")
     if not port.isdecimal() or port == "0":
         return address

@@ -1,4 +1,4 @@
-"""What `cluster.json` held, found again in the directories of the nodes: the cluster's id, its nodes, its controllers.
+"""Restores the content of `cluster.json` from the directories of the nodes: the cluster's id, nodes and controllers.
 
 Each node's `meta.properties` has the id. Our controller has its log directory where a broker has it, Kafka's have one
 below. Without a controller's directory the metadata is gone: brokers that have partitions would set them all aside.

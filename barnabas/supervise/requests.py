@@ -1,7 +1,7 @@
-"""The commands of `barnabas cluster` that the supervisor carries out: start, stop, kill, add, and who runs.
+"""The commands of `barnabas cluster` that the supervisor carries out: start, stop, kill, add, list running nodes.
 
 A connection brings one line of JSON and gets one. An answer may wait for a condition, which is looked at in each turn
-of the supervisor's loop; nobody else waits meanwhile.
+of the supervisor's loop; it delays no other answer.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 Answer = dict[str, Any]
 Pending = Callable[[], Answer | None]
-"""Gives the answer when it is known."""
+"""Returns the answer once it is known, else None."""
 CONNECTIONS_MAX = 64
 
 
 class Nodes(Protocol):
-    """What a command may do with the nodes: the supervisor."""
+    """The supervisor's operations on nodes, as the commands use them."""
 
     members: Members
     is_stopping: bool
@@ -62,7 +62,7 @@ class Requests:
         }
 
     def descriptors(self) -> list[int]:
-        """Those of the open connections."""
+        """The descriptors of the open connections."""
         return [one.fileno() for one in {*self._received, *self._pending}]
 
     def accept(self, listener: socket.socket) -> None:
@@ -105,7 +105,7 @@ class Requests:
             self._answer(connection, {"error": "the supervisor does not understand the command"})
 
     def _is_meant(self, directory: str | None) -> bool:
-        """Whether a request is for the cluster of this directory: that of a copy has the path of this socket."""
+        """Whether a request is for the cluster of this directory: a copy's `cluster.json` has the same socket."""
         try:
             return directory is None or self._supervisor.members.directory.samefile(directory)
         except OSError:
@@ -124,7 +124,7 @@ class Requests:
             connection.settimeout(1.0)
             connection.sendall(json.dumps(answer).encode() + b"\n")
         except OSError:
-            pass  # whoever asked has gone
+            pass  # the client has disconnected
         self._close(connection)
 
     def _close(self, connection: socket.socket) -> None:
@@ -173,6 +173,6 @@ class Requests:
             raise Refused(f"{node.name} does not run")
         pid = node.pid
         if number is signal.SIGKILL:
-            node.state = "stopping"  # asked for: it is not told as a death
+            node.state = "stopping"  # a command has asked for it: it is not reported as a failure
         self._supervisor.signal_node(node, number, "stop" if number is signal.SIGTERM else "kill")
         return lambda: {**asdict(node), "pid": pid} if node.pid is None else None

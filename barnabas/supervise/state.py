@@ -1,11 +1,11 @@
-"""`cluster.json` in the directory of a cluster: who its nodes are, and who ran when it was written.
+"""`cluster.json` in the directory of a cluster: its nodes, and which of them ran when it was written.
 
-It is replaced as a whole, durably, whenever something changes, so a reader sees one moment. Its process ids tell an
-operator who ran; after a power failure other processes have them, so nothing is concluded from one. Who runs now says
-the supervisor (`control.look`), and whether one is there says its lock (`lock`).
+It is replaced as a whole, durably, at each change, so a reader sees one moment. Its process ids are for an operator to
+read; after a power failure other processes may have them, so the code concludes nothing from one. The supervisor knows
+which nodes run now (`control.look`), and its lock shows whether there is a supervisor (`lock`).
 
 The file has no version: fields are only added, with a default, so that an older file can be read. Fields of a later
-version are ignored, and named by `read_all`. What a file that cannot be read has held is found again by `recovery`.
+version are ignored, and named by `read_all`. `recovery` restores the content of a file that cannot be read.
 """
 
 from __future__ import annotations

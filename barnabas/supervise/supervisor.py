@@ -1,8 +1,8 @@
-"""The supervisor: starts the nodes of a cluster, tells who dies, answers the commands, and ends all in order.
+"""The supervisor: starts the nodes of a cluster, reports nodes that die, answers the commands, and ends all in order.
 
 One thread waits for everything: signals, ends of nodes, ready files while a node starts, and the control socket. No
-command holds another up: what an answer waits for (a node's end, its start) is a condition that is looked at in each
-turn. A stop ends the brokers first, by controlled shutdown, and then the controllers. `cluster.json` is written before
+command delays another: an answer waits for a condition (a node's end, its start), which is checked in each turn. A
+stop ends the brokers first, by controlled shutdown, and then the controllers. `cluster.json` is written before
 the first node is started, so that no node belongs to a cluster whose id could be lost; while it cannot be written the
 nodes go on.
 """
@@ -40,7 +40,7 @@ STOP_S = 30.0
 RESTART_S = 1.0
 """How long a node is left alone before it is started again, seconds."""
 SAVE_AGAIN_S = 5.0
-"""After what time a state that could not be written is tried again, seconds."""
+"""The pause before a failed write of the state is tried again, seconds."""
 
 
 def run(options: ClusterOptions) -> int:
@@ -94,7 +94,7 @@ class Supervisor:
 
     @property
     def state(self) -> ClusterState:
-        """What `cluster.json` says."""
+        """The state to write to `cluster.json`."""
         return self.members.state
 
     def run(self) -> int:
@@ -107,7 +107,7 @@ class Supervisor:
                 Path(self.options.ready_file).unlink(missing_ok=True)
             self.members.prepare()
             import_the_broker()
-            gc.freeze()  # what the nodes share is not written to by their collections
+            gc.freeze()  # the nodes' garbage collections do not write to shared objects
             for name in self.members.left_out:
                 note(f"barnabas serve: {name} of {self.directory} is not started, --brokers is {self.options.brokers}")
             self._write_first()
@@ -126,7 +126,7 @@ class Supervisor:
         return self._exit_code
 
     def close(self) -> None:
-        """Let go of the control socket and of the directory."""
+        """Close the control socket and release the directory's lock."""
         self._selector.close()
         self._listener.close()
         control.remove(self.state.control, self.directory)
@@ -180,7 +180,7 @@ class Supervisor:
     # nodes
 
     def start(self, node: NodeState, command: str = "") -> None:
-        """Start a node's process; `command` is that of `barnabas cluster` which asks for it."""
+        """Start a node's process; `command` is the subcommand of `barnabas cluster` that asked for it."""
         mine = [self._wake_read, self._wake_write, self._listener.fileno(), *self._requests.descriptors()]
         mine += self._lock.descriptors()
         self._asked[node.node_id] = command
@@ -208,7 +208,7 @@ class Supervisor:
             os.killpg(node.pid, number)
 
     def save(self) -> None:
-        """Write `cluster.json`. A disk that refuses it stops no node: it is told, and written when it can be."""
+        """Write `cluster.json`. If that fails the nodes go on: it is reported, and the write is tried again."""
         try:
             state.write(self.directory, self.state, self._files)
         except OSError as error:

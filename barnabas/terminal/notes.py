@@ -1,4 +1,4 @@
-"""Sentences: on stdout what was asked for, on stderr what happens and what went wrong.
+"""Prints sentences: results on stdout, progress and errors on stderr.
 
 On a terminal they are wrapped at words; elsewhere a sentence is one line.
 """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 RATE_OVER_S = 5.0
-"""The rate is that of so many seconds."""
+"""The rate is the mean of so many seconds."""
 Show = Callable[..., None]
 """`show(done, note="")`: how much is done, in the unit of the total, and a text to show after it."""
 
@@ -29,7 +29,7 @@ def progress(
 ) -> Iterator[Show]:
     """Yield a function `show(done, note="")` that updates the line; it does nothing where no progress is shown.
 
-    `unit` is the plural of what is counted; `bytes` are shown as kB and MB. `total` None: no end is known.
+    `unit` is the plural of the counted things; `bytes` are shown as kB and MB. `total` None: no end is known.
     """
     wanted = is_shown and can_redraw(sys.stderr) and not (beside_data and is_terminal(sys.stdout))
     if not wanted:

@@ -15,7 +15,7 @@ class Declined(Exception):  # noqa: N818 (a condition, named as such)
 def ask(question: str, yes: bool) -> None:
     """Ask a question with the default no; `Declined` unless it is answered with yes.
 
-    With `yes`, and where stdin or stderr is no terminal, it is not asked: a script that gives the command means it.
+    With `yes`, and where stdin or stderr is no terminal, it is not asked: in a script the command is the consent.
     """
     if yes or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return

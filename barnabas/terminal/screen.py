@@ -1,4 +1,4 @@
-"""What the terminal can show: its width, and whether escape sequences may be written.
+"""The terminal's abilities: its width, and whether escape sequences may be written.
 
 `NO_COLOR` (not empty) and `TERM=dumb` turn escape sequences off; a file or a pipe never gets any.
 """
@@ -13,7 +13,7 @@ BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """True if a person looks at what is written to this stream, or types what is read from it."""
+    """True if this stream writes to a terminal or reads from one."""
     return stream is not None and not stream.closed and stream.isatty()
 
 

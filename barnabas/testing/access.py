@@ -1,4 +1,4 @@
-"""What a client needs to reach a cluster, in the words of each client: an address, and a log-in if one is wanted."""
+"""The settings with which each client reaches a cluster: an address, and a log-in if one is wanted."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Access:
 
     @property
     def username(self) -> str | None:
-        """The user; None if nobody logs in."""
+        """The user; None without a log-in."""
         return self.security.get("username")
 
     @property
     def password(self) -> str | None:
-        """The user's password; None if nobody logs in."""
+        """The user's password; None without a log-in."""
         return self.security.get("password")
 
     @property

@@ -2,7 +2,7 @@
 
 `BARNABAS_CONTROL` (http://TOKEN@HOST:PORT) names a broker that runs already; it is used instead of a new process.
 One that only `BARNABAS_TEST_BOOTSTRAP_SERVERS` names has no control channel: clients can use it, the kit cannot. It is
-not `BARNABAS_BOOTSTRAP_SERVERS`, which the command line uses: tests must not write there because somebody has set it.
+not `BARNABAS_BOOTSTRAP_SERVERS`, which is for the command line: tests must not write to that cluster by accident.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Broker:
     ) -> None:
         """`config` are Kafka's broker keys; `timeout` is how long assertions wait, seconds.
 
-        `host` is what all clusters listen on; clients are told the address that they have dialled. `port` is for one
+        `host` is the address of all listeners; responses name the address that a client has dialled. `port` is for one
         broker: several have free ones. ValueError for both.
         """
         if port and brokers is not None:
@@ -74,7 +74,7 @@ class Broker:
         return Cluster(*self._started())
 
     def stop(self) -> None:
-        """End it; a broker that ran before goes on, without what was opened with this object's `brokers`."""
+        """End it; a broker that ran before goes on, without the cluster that this object's `brokers` opened."""
         if self._opened is not None and self._process is None:
             with suppress(RefusedError, BrokerError):  # the test has closed it, or the broker has ended
                 self.channel.call("DELETE", f"/v1/clusters/{self._opened.number}")
@@ -106,8 +106,8 @@ class Broker:
     def open(self, config: Mapping[str, object] | None = None, **more: object) -> Cluster:
         """A further cluster in the same process, with config keys of its own.
 
-        `more`: what else a cluster can be opened with: seed, brokers, as_version, auth, tls. RefusedError for what it
-        cannot start with.
+        `more`: the other options of a cluster: seed, brokers, as_version, auth, tls. RefusedError if it cannot start
+        with them.
         """
         return Cluster(*self._open(config, more))
 

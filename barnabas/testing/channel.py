@@ -1,7 +1,7 @@
 """The control channel, from the test's side: requests of JSON over HTTP on the loopback, with a token.
 
 It may be used from several threads; each request has a connection of its own while it is waited for, and connections
-are used again, but not those of another process: a fork has copies of them. Standard library only.
+are used again, but not by another process: a fork has copies of them. Standard library only.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Channel:
         self._idle: deque[HTTPConnection] = deque()
         self._pid = os.getpid()
         self.why: Callable[[], str] = str
-        """Says why nobody may answer, "" if that is not known."""
+        """Returns why there may be no answer, "" if that is not known."""
 
     def call(self, method: str, path: str, values: dict[str, Any] | None = None, wait_s: float = 0.0) -> Any:
         """Make a request, which itself may wait `wait_s`; its answer.
 
-        RefusedError with the broker's sentence; BrokerError if nobody answers.
+        RefusedError with the broker's sentence; BrokerError if there is no answer.
         """
         body = json.dumps(values or {})
         for is_fresh in (False, True):

@@ -1,7 +1,7 @@
 """The clock of a cluster: `freeze`, `advance`, `jump`, `resume`. No test waits for a timeout of the broker.
 
 Sessions, rebalances, transactions, share locks, tokens, quotas, retention and compaction go by it, and so do the
-timestamps that the broker gives to records (LogAppendTime). What clients wait for in a request is in real time.
+timestamps that the broker gives to records (LogAppendTime). Waits within a request are in real time.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ADVANCE_S = 60.0
 
 
 class ClockOperations:
-    """What can be done to the clock of a cluster. Each returns the date that the cluster has then."""
+    """Operations on the clock of a cluster. Each returns the date that the cluster has then."""
 
     def __init__(self, link: Link) -> None:
         self._link = link

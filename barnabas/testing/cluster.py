@@ -1,7 +1,7 @@
-"""A cluster as a test sees it: its address, topics and groups, and what can be done to it.
+"""A cluster as a test sees it: its address, topics, groups and operations.
 
-Every test has one of its own (a virtual cluster of the broker's process), in which names are those that the code under
-test uses; it is gone after the test.
+Every test has a cluster of its own (a virtual cluster of the broker's process), in which the code under test uses its
+usual names; it is gone after the test.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __tracebackhide__ = True
 
 
 class SnapshotOperations:
-    """What can be done with a snapshot. It is there until it is removed, or the broker's process ends."""
+    """Operations on a snapshot. It is there until it is removed, or the broker's process ends."""
 
     def __init__(self, link: Link, number: int) -> None:
         self._link = link
@@ -80,7 +80,7 @@ class Request:
     connection: int
     """The connections of a cluster are numbered."""
     topics: tuple[str, ...]
-    """What it names."""
+    """The names in it."""
     groups: tuple[str, ...]
     transactional_ids: tuple[str, ...]
     errors: tuple[tuple[str, str], ...]
@@ -92,7 +92,7 @@ class Request:
     number: int = field(compare=False)
     """In the order of their arrival."""
     details: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """What else is recorded of this API: records and acks of Produce, offsets of OffsetCommit …"""
+    """The other details that are recorded for this API: records and acks of Produce, offsets of OffsetCommit …"""
 
     @property
     def error(self) -> str | None:
@@ -150,26 +150,26 @@ def _groups(link: Link) -> Iterator[str]:
 
 
 class End:
-    """What the broker tells when a cluster is closed."""
+    """The broker's answer when a cluster is closed."""
 
     def __init__(self, told: Mapping[str, Any]) -> None:
         self.findings = [Finding(**one) for one in told.get("findings", ())]
-        """What clients did wrong."""
+        """The mistakes of clients."""
         self.cassette: str | None = told.get("cassette")
         """The session, if it was recorded."""
         self.refused: str | None = told.get("refused")
         """Why it was recorded and there is no cassette."""
         self.missing: list[str] = list(told.get("missing", ()))
-        """What clients have asked that the cassette does not have, which answers them."""
+        """The clients' requests that the cassette, which answers them, does not have."""
 
 
 class ClusterOperations:
-    """What can be asked of a cluster."""
+    """Operations on a cluster."""
 
     def __init__(self, link: Link, access: Access) -> None:
         self._link = link
         self.access = access
-        """What clients need to reach it, for each of the libraries."""
+        """The settings with which clients reach it, for each of the libraries."""
         self.bootstrap_servers = access.bootstrap_servers
         """HOST:PORT, as clients take it."""
 
@@ -208,7 +208,7 @@ class ClusterOperations:
         group: str | None = None,
         transactional_id: str | None = None,
     ) -> list[Request]:
-        """What clients have asked, oldest first; the broker keeps the last 2,000 requests."""
+        """The requests of clients, oldest first; the broker keeps the last 2,000 requests."""
         values = {"api": api, "client_id": client_id, "topic": topic, "group": group}
         found = self._link.perform("recorded", values | {"transactional_id": transactional_id})
         return [request_of(one) for one in found["requests"]]
@@ -222,26 +222,26 @@ class ClusterOperations:
         topic: str | None = None,
         group: str | None = None,
     ) -> list[str]:
-        """What clients did, in lines, oldest first: repeated requests are one line with a count."""
+        """The requests of clients in lines, oldest first: repeated requests are one line with a count."""
         values = {"last": last, "client_id": client_id, "topic": topic, "group": group}
         lines: list[str] = self._link.perform("timeline", values)["lines"]
         return lines
 
     @operation
     def lint(self, *, ignore: str | Sequence[str] = ()) -> list[Finding]:
-        """What the clients have done wrong on the wire; without the rules to ignore. RefusedError for unknown ones."""
+        """The mistakes of clients in their requests; without the rules to ignore. RefusedError for unknown rules."""
         found = self._link.perform("lint", {"ignore": rules_of(ignore)})["findings"]
         return [Finding(**one) for one in found]
 
     @operation
     def assert_no_lint(self, *, ignore: str | Sequence[str] = ()) -> None:
-        """Clients have done nothing wrong on the wire, but for what is ignored."""
+        """Assert that clients made no mistakes in their requests, but for ignored rules."""
         found = self._link.perform("lint", {"ignore": rules_of(ignore)})["findings"]
         if found:
             raise AssertionError("\n".join(str(Finding(**one)) for one in found))
 
     def report(self) -> dict[str, str]:
-        """What a failing test shows of this cluster, by title: what is there, and what clients did."""
+        """The report of this cluster for a failing test, by title: its records, groups, and the requests of clients."""
         parts = {"what is there": what_is_there(self._link), "what clients did": self._link.context().strip()}
         return {title: text for title, text in parts.items() if text}
 
@@ -273,7 +273,7 @@ class ClusterOperations:
 
     @operation
     def restore(self, snapshot: SnapshotOperations) -> None:
-        """Have the cluster be what it was; it keeps its address, and connections are closed."""
+        """Set the cluster back to a snapshot; it keeps its address, and connections are closed."""
         self._link.perform("restore", {"snapshot": snapshot.number})
 
     def _take_snapshot(self) -> int:
@@ -286,7 +286,7 @@ class ClusterOperations:
 
     @operation
     def close(self) -> None:
-        """Close its connections, and remove it with all that it has: for its clients the broker has gone."""
+        """Close its connections, and remove it with its data: its clients cannot reach it any more."""
         self._close()
 
     def _close(self) -> None:
@@ -316,14 +316,14 @@ class Cluster(ClusterOperations, Sync):
             self._close()
 
     def close_with_lint(self, ignore: str | Sequence[str] = ()) -> list[Finding]:
-        """Close it; what its clients did wrong, but for what is ignored, and for what the test itself has caused.
+        """Close it; return its clients' mistakes, but for ignored rules and those that the test itself has caused.
 
         RefusedError for an unknown rule; the cluster is closed then too.
         """
         return self.end(ignore).findings
 
     def end(self, ignore: str | Sequence[str] | None = ()) -> End:
-        """Close it, and learn all that there is to know at the end; None to ignore all findings.
+        """Close it, and return the broker's answer; None ignores all findings.
 
         Nothing if the test has closed it.
         """
@@ -425,7 +425,7 @@ LONGEST = 150
 
 
 def keep(kafka: Cluster, folder: Path, test: str) -> str:
-    """Save the cluster as `folder`/NAME of the test, in place of what an earlier run has left there; what to say."""
+    """Save the cluster as `folder`/NAME of the test, in place of an earlier run's copy; return a sentence about it."""
     path = folder / re.sub(r"[^\w.-]+", "-", test).strip("-")[-LONGEST:]
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the test kit raises beside AssertionError."""
+"""The errors that the test kit raises beside AssertionError."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ class SeedError(ValueError):
 
 
 class RefusedError(RuntimeError):
-    """The broker refuses what the test asks for; the text is its sentence."""
+    """The broker refuses an operation of the test; the text is its sentence."""

@@ -1,4 +1,4 @@
-"""Faults by rule: what happens to the requests of the code under test that a rule concerns.
+"""Faults by rule: errors, delays and lost connections for requests of the code under test.
 
     with kafka.faults.add(api="Produce", topic="orders", nth=2, error="NOT_LEADER_OR_FOLLOWER") as rule:
         ...
@@ -40,7 +40,7 @@ class _Decisions:
         self._predicates: dict[int, Predicate] = {}
         self._thread: threading.Thread | None = None
         self.failures: dict[int, Exception] = {}
-        """What a predicate has raised, by rule; the request went on as if the rule did not concern it."""
+        """The exceptions of predicates, by rule; the request went on as if the rule did not concern it."""
 
     def add(self, rule: int, predicate: Predicate) -> None:
         """Call a predicate for a rule from now on."""
@@ -91,7 +91,7 @@ class _Decisions:
 
 
 class RuleOperations:
-    """What can be asked of a rule. A context manager in both forms: leaving it removes the rule."""
+    """Operations on a rule. A context manager in both forms: leaving it removes the rule."""
 
     def __init__(self, link: Link, decisions: _Decisions, number: int, text: str) -> None:
         self._link = link
@@ -133,7 +133,7 @@ class RuleOperations:
         return self._last
 
     def _check(self) -> None:
-        """Raise what the predicate has raised."""
+        """Raise the predicate's exception."""
         failure = self._decisions.failures.pop(self.number, None)
         if failure is not None:
             raise AssertionError(f"The predicate of the rule {self._text} has failed: {failure!r}") from failure
@@ -290,7 +290,7 @@ class Faults(FaultsOperations, Sync):
     ) -> Rule:
         """Add a rule. Without an action it only counts. RefusedError for one that makes no sense.
 
-        Which requests: `api` as Kafka calls it, and what they name or who sends them. Which of those: the `nth`, the
+        Which requests: `api` as Kafka calls it, and the names in them or their client. Which of those: the `nth`, the
         first `count` (from the nth on, if both are given), with a `probability` that `seed` repeats, and those that
         `when` accepts. What happens: an `error` in place of the answer (of the items that are named, where the API has
         items), a `delay` in seconds, the connection dropped "before" or "after" the request is done, `half` an answer,

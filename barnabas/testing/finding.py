@@ -1,4 +1,4 @@
-"""What a client does wrong on the wire, as a test sees it."""
+"""A client's mistake in its requests, as a test sees it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Finding:
     text: str
     """What happened."""
     explanation: str
-    """What it means, and what to do."""
+    """Its meaning and its remedy."""
 
     def __str__(self) -> str:
         who = f" by {self.client_id}" if self.client_id else ""

@@ -30,7 +30,7 @@ class Async:
 
 
 class operation(Generic[P, R]):  # noqa: N801 - a decorator
-    """A method with two forms: that of the class it is used through."""
+    """A method with two forms: the class through which it is called has one of them."""
 
     def __init__(self, function: Callable[Concatenate[Any, P], R]) -> None:
         self._function = function

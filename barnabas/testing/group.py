@@ -1,4 +1,4 @@
-"""A group of a cluster, of any type: what it has committed, who is in it, and waits for both."""
+"""A group of a cluster, of any type: its committed offsets, its members, and waits for both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from barnabas.testing.forms import Async, Sync, operation
 if TYPE_CHECKING:
     from barnabas.testing.link import Link
 
-# --- what a test makes a group and its coordinator go through
+# --- rebalances, expired sessions, fencing and reloads on request
 
 __tracebackhide__ = True
 """For pytest: a failure is shown where the test made it."""
@@ -27,7 +27,7 @@ class HasId(Protocol):
 
 
 class GroupChoreography:
-    """What can be done to a group. Its members learn of it when they speak to the coordinator next."""
+    """Operations that disturb a group. Its members notice them at their next request to the coordinator."""
 
     name: str
     _link: Link
@@ -36,14 +36,14 @@ class GroupChoreography:
     def rebalance(self) -> int:
         """Have every member join again; how many there are.
 
-        Members of a classic group see REBALANCE_IN_PROGRESS; those of the other protocols are removed, and join anew.
+        Members of a classic group get REBALANCE_IN_PROGRESS; members of the other protocols are removed, and join anew.
         """
         count: int = self._link.perform("rebalance", {"group": self.name})["members"]
         return count
 
     @operation
     def expire(self, member: HasId | str | None = None) -> list[str]:
-        """End the session of a member (its id or instance id), or of all; the ids of those who are removed."""
+        """End the session of a member (its id or instance id), or of all; the ids of the removed members."""
         member_id = member if member is None or isinstance(member, str) else member.id
         removed: list[str] = self._link.perform("expire_member", {"group": self.name, "member": member_id})["members"]
         return removed
@@ -106,7 +106,7 @@ STATES = frozenset(
 
 
 class GroupOperations(GroupChoreography):
-    """What can be asked of a group."""
+    """Operations that read a group."""
 
     def __init__(self, link: Link, name: str) -> None:
         self._link = link
@@ -122,7 +122,7 @@ class GroupOperations(GroupChoreography):
 
     @operation
     def committed(self, topic: str, partition: int = 0) -> int | None:
-        """The committed offset of a partition, which is that of the next record to read; None if there is none."""
+        """The committed offset of a partition: the offset of the next record to read; None if there is none."""
         return state_of(self._link.perform("group", {"group": self.name})).offsets.get((topic, partition))
 
     @operation

@@ -2,8 +2,8 @@
 
     from barnabas.testing import KafkaContainer    # instead of: from testcontainers.kafka import KafkaContainer
 
-What describes a container (image, network, volumes, platform) is accepted and means nothing here. `pytest -p
-barnabas.testing.testcontainers` makes it what `testcontainers.kafka` has, for suites that are to stay as they are.
+Arguments that describe a container (image, network, volumes, platform) are accepted and ignored. `pytest -p
+barnabas.testing.testcontainers` puts it into `testcontainers.kafka`, for suites that are to stay as they are.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class KafkaContainer:
     """A broker with the methods of testcontainers' `KafkaContainer`."""
 
     def __init__(self, image: str = "apache/kafka", port: int = 9093, **_: Any) -> None:
-        """`port` is that inside of a container: `get_exposed_port` gives the real one."""
+        """`port` is the port inside of a container: `get_exposed_port` returns the real one."""
         self.image = image
         self.port = port
         self.env: dict[str, str] = {}
@@ -58,7 +58,7 @@ class KafkaContainer:
             self._process = None
 
     def _variables(self) -> Mapping[str, str]:
-        """The variables of the container, without those of its inside."""
+        """The variables of the container, without those that describe its inside."""
         return {name: value for name, value in self.env.items() if name not in OF_CONTAINERS}
 
     def get_bootstrap_server(self) -> str:
@@ -76,7 +76,7 @@ class KafkaContainer:
         return int(self.get_bootstrap_server().rpartition(":")[2])
 
     def get_logs(self) -> tuple[bytes, bytes]:
-        """What it has logged: stdout, stderr."""
+        """Its log: stdout, stderr."""
         assert self._process is not None, "the container was not started"
         return b"", self._process.logged()
 
@@ -137,11 +137,11 @@ class KafkaContainer:
         return self
 
     def with_kwargs(self, **_: Any) -> Self:
-        """What Docker is given."""
+        """Ignore Docker's arguments."""
         return self
 
     def get_wrapped_container(self) -> Self:
-        """What testcontainers' functions that wait look at: `status` and `reload`."""
+        """The object for testcontainers' functions that wait: it has `status` and `reload`."""
         return self
 
     @property

@@ -1,4 +1,4 @@
-"""What the objects of one cluster share: the channel, the cluster's number, the deadline, the context of failures."""
+"""The state that the objects of one cluster share: channel, the cluster's number, deadline, context of failures."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ class Link:
         return Deadline(self.timeout if timeout is None else timeout)
 
     def topics(self) -> list[str]:
-        """The topics that there are, but for those of the broker itself."""
+        """The topics that exist, but for the broker's internal ones."""
         body = {"topics": None, "allowAutoTopicCreation": False, "includeTopicAuthorizedOperations": False}
         found = self.perform("request", {"api": "Metadata", "body": body})["topics"]
         return sorted(one["name"] for one in found if not one["isInternal"])
 
     def context(self, records: Sequence[Record] = (), group: str | None = None) -> str:
-        """What a failure shows beside its sentence: the last records, and what clients did last, of a group or all."""
+        """The text after a failure's sentence: the last records, and the last requests of a group's or all clients."""
         shown = records[-SHOWN:]
         head = "The records" if len(shown) == len(records) else f"The last {len(shown)} of {len(records)} records"
         text = f"\n{head}:" + "".join(f"\n  {one}" for one in shown) if shown else ""

@@ -85,7 +85,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Remember that a test has passed, for its fixtures; a failed one shows what clients did."""
+    """Remember that a test has passed, for its fixtures; the report of a failed one shows its clients' requests."""
     report: pytest.TestReport = yield  # type: ignore[assignment]
     if report.when == "call":
         item.stash[_PASSED] = report.passed
@@ -120,7 +120,7 @@ def _run_broker(config: pytest.Config) -> Broker:
 
 
 def _started(config: pytest.Config) -> dict[str, Any]:
-    """Start the broker of a run with several workers; what they need to use it."""
+    """Start the broker of a run with several workers; return the values with which they use it."""
     broker = _run_broker(config)
     return {"url": broker.channel.url, "token": broker.channel.token}
 
@@ -200,7 +200,7 @@ def _cassette(request: pytest.FixtureRequest, name: str | bool | None, timing: s
 
 
 def _marked(item: pytest.Item) -> dict[str, Any]:
-    """What the marker of a test says. The test fails with a sentence if it has another form."""
+    """The arguments of a test's marker. The test fails with a sentence if they have another form."""
     marker = item.get_closest_marker("kafka")
     if marker is None:
         return {}
@@ -229,7 +229,7 @@ def _seeds(config: pytest.Config) -> list[Seed]:
 
 
 def _report_lint(item: pytest.Item, findings: list[Finding], mode: str) -> None:
-    """Warn of what the clients of a test did wrong, at the place of the test; with `error` the test fails."""
+    """Warn of the mistakes of a test's clients, at the place of the test; with `error` the test fails."""
     if not findings:
         return
     if mode == "error":

@@ -1,9 +1,9 @@
 """The broker's process: started from a test, ready before the start returns, ended with the test run.
 
-It runs with an isolated import path and without this machine's variables for Kafka, so nothing of the user's directory
-and shell reaches it, and nothing of it the user's interpreter. It holds one end of a pipe: when the process of the
-tests ends, in whatever way, so does the broker. No file is left then: its log has no name, and the
-one with the token is removed as soon as it was read.
+It runs with an isolated import path and without this machine's variables for Kafka, so the user's directory and shell
+do not affect it, and it does not affect the user's interpreter. It holds one end of a pipe: when the process of the
+tests ends, in whatever way, so does the broker. No file is left then: its log has no name, and the file with the token
+is removed as soon as it was read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class BrokerProcess:
     ) -> None:
         """Start it, and wait until it serves. BrokerError with its own words if it does not.
 
-        `variables` are set in its environment; those of this process that it would read are not.
+        `variables` are set in its environment; this process's own variables for Kafka are not.
         """
         self._owner = os.getpid()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
@@ -79,12 +79,12 @@ class BrokerProcess:
         return self._process.pid
 
     def logged(self) -> bytes:
-        """What the broker has logged, until it is ended."""
+        """The broker's log, until it is ended."""
         descriptor = self._log.fileno()
         return os.pread(descriptor, os.fstat(descriptor).st_size, 0)  # the broker writes on where it is
 
     def why_ended(self) -> str:
-        """What a failure says of a process that has ended by itself; "" while it runs."""
+        """A sentence for a failure about a process that has ended by itself; "" while it runs."""
         code = self._process.poll()
         if code is None or self._log.closed:
             return ""
@@ -110,5 +110,5 @@ class BrokerProcess:
 
 
 def _inherited() -> dict[str, str]:
-    """The environment of this process without what is set for another broker."""
+    """The environment of this process without the variables for another broker."""
     return {name: value for name, value in os.environ.items() if not name.startswith(NOT_PASSED_ON)}

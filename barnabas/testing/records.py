@@ -1,4 +1,4 @@
-"""Records as a test sees them, and what it looks for."""
+"""Records as a test sees them, and the conditions on records that it looks for."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def record_of(values: Mapping[str, Any]) -> Record:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a test looks for; None means any."""
+    """The conditions on a record; None means any."""
 
     key: Text | None = None
     value: Text | None = None
@@ -81,7 +81,7 @@ class Wanted:
         }
 
     def of(self, records: Sequence[Record]) -> list[Record]:
-        """Those of the records that `where` accepts."""
+        """The records that `where` accepts."""
         return list(records) if self.where is None else [record for record in records if self.where(record)]
 
     def __str__(self) -> str:

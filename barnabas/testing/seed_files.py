@@ -3,7 +3,7 @@
     {"topic": "orders", "partition": 0, "key": "7", "value": "{\"id\": 7}", "headers": [{"name": "h", "value": "x"}]}
 
 Without a topic it is the name of the file. Bytes that are no text are base64, in `key_base64` and `value_base64`;
-offsets are those that the records get. Without a timestamp it is the time of the load.
+offsets are assigned by the load. The default timestamp is the time of the load.
 """
 
 from __future__ import annotations

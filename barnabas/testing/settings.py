@@ -23,7 +23,7 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What the run is like; None is what the user has not said."""
+    """The settings of a run; None where the user has set nothing."""
 
     timeout: float | None
     port: int | None

@@ -1,4 +1,4 @@
-"""What tests of Spark's streams need: all that is there, processed now."""
+"""A helper for tests of Spark's streams: it processes all available records at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def process_available(stream: Any, checkpoint: str | Path, *, timeout: float = 120.0) -> list[Any]:
-    """Have a streaming DataFrame process what its sources have, and stop; the rows of its output.
+    """Let a streaming DataFrame process all available records, and stop; the rows of its output.
 
     With the same `checkpoint` the next call goes on where this one has ended. Errors of the query are raised, as
     StreamingQueryException; AssertionError if it does not end within `timeout` seconds.

@@ -1,6 +1,6 @@
 """`pytest -p barnabas.testing.testcontainers`: `from testcontainers.kafka import KafkaContainer` gives Barnabas.
 
-For suites that were written for testcontainers and are to stay as they are. Other containers stay those of the library,
+For suites that were written for testcontainers and are to stay as they are. Other containers come from the library,
 if it is installed.
 """
 

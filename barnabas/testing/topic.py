@@ -1,6 +1,6 @@
-"""A topic of a cluster, read from its logs: what was produced, without a consumer, a group or a sleep.
+"""A topic of a cluster, read from its logs: its records, without a consumer, a group or a sleep.
 
-What an assertion has seen is kept, so that `assert_no_more` says what came beyond that.
+Records that an assertion has returned are remembered, so that `assert_no_more` reports any others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __tracebackhide__ = True
 
 
 class TopicOperations:
-    """What can be asked of a topic."""
+    """Operations on a topic."""
 
     def __init__(self, link: Link, name: str) -> None:
         self._link = link
@@ -115,7 +115,7 @@ class TopicOperations:
 
     @operation
     def assert_no_more(self) -> None:
-        """The topic has no committed records but those that `wait_for` and `assert_produced` have returned."""
+        """The topic has no committed records but the ones that `wait_for` and `assert_produced` have returned."""
         more = [one for one in self._read(Wanted()) if (one.partition, one.offset) not in self._seen]
         if more:
             raise AssertionError(

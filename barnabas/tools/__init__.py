@@ -1,1 +1,1 @@
-"""What commands do without a client: `dump` reads files, `secure` makes certificates, `takeover` checks directories."""
+"""Commands' parts without a client: `dump` reads files, `secure` makes certificates, `takeover` checks directories."""

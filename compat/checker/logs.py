@@ -1,8 +1,8 @@
 """The logs according to a history: the writes of each value, their outcome, and the positions at which they were read.
 
-A transaction without a commit request is certainly aborted, since an event is written before its request is sent. One
-whose commit was not answered has committed if a read_committed reader has read any of its values at the acknowledged
-position; then all of them must be readable.
+A transaction without a commit request is certainly aborted, since an event is written before its request is sent. A
+transaction whose commit was not answered has committed if a read_committed reader has read any of its values at the
+acknowledged position; then all of them must be readable.
 
 A value may be sent again after a transaction that did not commit, so one value may have several writes.
 """

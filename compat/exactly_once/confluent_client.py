@@ -124,7 +124,7 @@ def next_offsets(messages: list[Message]) -> list[TopicPartition]:
 
 
 def known_offset(message: Message) -> int:
-    """The offset of a delivered message, -1 if librdkafka was not told it.
+    """The offset of a delivered message, -1 if librdkafka does not know it.
 
     When the response to an idempotent batch is lost and a later batch succeeds, librdkafka reports the first as
     delivered without an offset, for which confluent-kafka returns None: the sequences prove that it was appended.

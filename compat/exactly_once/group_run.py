@@ -1,6 +1,6 @@
-"""A run with a plain group: a writer and two members that commit what they have read, with any of the libraries.
+"""A run with a plain group: a writer and two members that commit the records they have read, with any of the libraries.
 
-At the end the group must have committed everything, and the checker compares what was written with what was read.
+At the end the group must have committed everything, and the checker compares the written values with the read ones.
 """
 
 from __future__ import annotations

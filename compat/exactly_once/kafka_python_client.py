@@ -1,7 +1,7 @@
 """A client process with kafka-python that writes a history; its role is `write` or `read`.
 
 `python -m compat.exactly_once.kafka_python_client ROLE NAME=VALUE...` with the settings of `confluent_client`: an
-idempotent writer, or a member of a group of the classic protocol that commits what it has read. SIGTERM ends it.
+idempotent writer, or a member of a group of the classic protocol that commits the records it has read. SIGTERM ends it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Client(ConsumerRebalanceListener):
     # -- the writer
 
     def write(self) -> None:
-        """Write numbered values until SIGTERM. What is refused in the end has no answer in the history."""
+        """Write numbered values until SIGTERM. Values that are finally refused have no answer in the history."""
         settings, chance = self.settings, random.Random(f"{self.settings['seed']} {self.settings['process']}")
         producer = KafkaProducer(bootstrap_servers=self.bootstrap, linger_ms=2, delivery_timeout_ms=DELIVERY_MS)
         room = threading.Semaphore(OUTSTANDING)
@@ -93,7 +93,7 @@ class Client(ConsumerRebalanceListener):
         self.history.write("revoked", partitions=[list(one) for one in revoked])
 
     def read(self) -> None:
-        """Read the source, and commit what was read."""
+        """Read the source, and commit the records read."""
         settings, session_ms = self.settings, int(self.settings["session_ms"])
         group = f"{settings['group']}-readers"
         consumer = KafkaConsumer(

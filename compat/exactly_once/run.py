@@ -79,7 +79,7 @@ class Outcome:
 
 
 class KilledCluster(Protocol):
-    """What a run needs of the brokers."""
+    """The operations on brokers that a run uses."""
 
     @property
     def bootstrap(self) -> str:
@@ -90,7 +90,7 @@ class KilledCluster(Protocol):
 class Run:
     """`server` was started with the settings in BROKER; histories are written to `folder`.
 
-    Who breaks the brokers in another way than by kills calls `start`, `finish` and `kill`.
+    Callers that break the brokers in another way than by kills use `start`, `finish` and `kill`.
     """
 
     clients: tuple[str, ...] = CLIENTS
@@ -152,7 +152,7 @@ class Run:
             slot.start()
 
     def stop_writing(self) -> None:
-        """Stop the writer, if it still runs; the others go on with what it has written."""
+        """Stop the writer, if it still runs; the other clients go on with the values it has written."""
         writer = self.slots.pop("write-0", None)
         if writer is not None:
             writer.stop()
@@ -168,7 +168,7 @@ class Run:
         return self.outcome
 
     def kill(self) -> None:
-        """End the clients that run, without waiting for what they do."""
+        """End the clients that run, without waiting for their work."""
         for slot in self.slots.values():
             if slot.process is not None and slot.process.poll() is None:
                 slot.kill9()

@@ -1,4 +1,4 @@
-"""Compares decisions about random ACLs with those of Kafka's StandardAuthorizer.
+"""Compares decisions about random ACLs with the decisions of Kafka's StandardAuthorizer.
 
     python -m compat.kafka.acls 10000 [SEED]
 

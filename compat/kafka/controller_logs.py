@@ -1,7 +1,7 @@
 """Metadata logs that our controller writes: random requests of brokers and tools, time that passes, new controllers.
 
 Every record is encoded as the broker would, in the version for the metadata.version of then; the controller's own image
-is that of the records as they were written.
+is built from the records before they are encoded.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Written(Brokers):
         """A request that is answered in steps."""
         self.commit(result_of(steps))
 
-    # What may happen
+    # Random events
 
     def restart(self) -> None:
         broker = self.random.choice(IDS)
@@ -225,7 +225,7 @@ class Written(Brokers):
         self.commit(self.controller.allocate_producer_ids(request))
 
     def stop_alone(self) -> None:
-        """What a single node writes when it stops, and when it starts again."""
+        """The records that a single node writes when it stops, and when it starts again."""
         broker = self._broker()
         self.apply(shutdown_records(self.image, self.image.brokers[broker]))
         self.apply(election_records(self.image, broker, after_crash=self._once_in(2)))

@@ -1,4 +1,4 @@
-"""Where the image is not Kafka's, on purpose: the records, what Kafka does with them, and why Barnabas does not.
+"""Deliberate differences from Kafka's image: the records, Kafka's handling of them, and why Barnabas' is another one.
 
 No controller writes most of them: Kafka's controllers refuse such a record, its brokers do not look.
 `python -m compat.kafka.metadata_images` leaves these cases out; each is checked to be a difference still.
@@ -16,7 +16,7 @@ FIRST, SECOND = b"\x01" * 16, b"\x02" * 16
 
 
 class Deliberate(NamedTuple):
-    """Metadata that the two take differently."""
+    """Metadata that Kafka and Barnabas handle differently."""
 
     name: str
     kafka: str

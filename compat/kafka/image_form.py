@@ -1,4 +1,4 @@
-"""A metadata image of Barnabas as JSON, every field of it: what `ImageForm.java` makes of Kafka's MetadataImage."""
+"""A metadata image of Barnabas as JSON, with every field, in `ImageForm.java`'s form of Kafka's MetadataImage."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
     python -m compat.kafka.make_directory tests/data/kafka-4.4.0-directory.tar.gz
 
-It has: a quorum whose voters are records, two snapshots of the metadata, a group, and a committed, an aborted and an
+It has: a quorum with its voters in records, two snapshots of the metadata, a group, and a committed, an aborted and an
 open transaction with offsets of the group `movers` (5, 12 and 99 of `orders`). The indexes of the metadata log are
 omitted, because Kafka leaves them with 10 MB of zeros.
 """

@@ -1,9 +1,9 @@
-"""Writes what brokers of earlier releases of Apache Kafka answer to ApiVersions, from the classes of each release.
+"""Writes the ApiVersions responses of brokers of earlier Apache Kafka releases, from the classes of each release.
 
     python -m compat.kafka.make_releases
 
 The table is `barnabas/kit/traffic/releases.json`, which `as_version` uses. The jars of the releases are downloaded
-once. Releases before 3.3 are those of a broker with ZooKeeper, later ones of a broker with KRaft.
+once. Releases before 3.3 answer as a broker with ZooKeeper, later ones as a broker with KRaft.
 """
 
 from __future__ import annotations

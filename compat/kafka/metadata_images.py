@@ -1,4 +1,4 @@
-"""Random metadata logs, and those of our controller: the images that Kafka's classes and Barnabas make of them.
+"""Compares the images that Kafka's classes and Barnabas make of random metadata logs, and of our controller's logs.
 
     python -m compat.kafka.metadata_images 20000 [SEED]      # prints how many logs have the same image
 
@@ -32,10 +32,10 @@ LOGS_OF_A_RUN = 1000
 
 
 class Log(NamedTuple):
-    """A metadata log, and what Barnabas makes of it."""
+    """A metadata log, and the image that Barnabas makes of it."""
 
     name: str
-    """What repeats it."""
+    """The command that repeats it."""
     batches: Sequence[bytes]
     image: ClusterImage
     failed: int | None
@@ -64,7 +64,7 @@ def _replayed(batches: Sequence[bytes], replay: Any) -> tuple[ClusterImage, int 
 
 
 def kafkas(logs: Iterable[Log]) -> list[Form]:
-    """What Kafka's classes make of logs."""
+    """The results of Kafka's classes for logs."""
     lines = run_program("MetadataImages", stdin="".join(_question(log) + "\n" for log in logs))
     return [json.loads(line) for line in lines if line.startswith("{")]
 
@@ -89,7 +89,7 @@ def _snapshot(image: ClusterImage) -> bytes:
 
 
 def difference(log: Log, answer: Form) -> str | None:
-    """What differs, in a line; None if nothing does."""
+    """The difference in a line; None if there is none."""
     refused = answer["failed"][0] if "failed" in answer else None
     if refused != log.failed:
         return f"Kafka refuses batch {answer.get('failed')}, Barnabas {log.failed}"
@@ -148,7 +148,7 @@ def random_log(seed: int) -> Log:
 
 
 def controllers_log(seed: int) -> Log:
-    """A log that our controller has written; its own image has to be that of the log."""
+    """A log that our controller has written; the controller's own image has to equal the log's."""
     cluster = controller_log(seed)
     log = load(f"log of our controller {seed}", cluster.batches)
     assert log.failed is None, f"{log.name}: refused at batch {log.failed}"

@@ -1,7 +1,7 @@
 """Random metadata logs: every record type in every version, most of them valid, some slightly odd.
 
-A batch is one delta for Kafka. What a delta of Kafka's does not take as the sequence of its records is left out
-(`deliberate_differences` has those cases, each with its reason), so what is asked here has one answer.
+A batch is one delta for Kafka. Batches that a Kafka delta does not apply as the sequence of their records are left out
+(`deliberate_differences` has those cases, each with its reason), so each stream here has one result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAMES: Final = ("a", "b.c", "b_c", "__consumer_offsets", "ü", "with-a-long-name
 
 @dataclass
 class Model:
-    """What the stream has so far, as far as valid records depend on it."""
+    """The state of the stream so far, as far as valid records depend on it."""
 
     metadata_version: int = 0
     topics: dict[str, bytes] = field(default_factory=dict)

@@ -14,7 +14,7 @@ TIMEOUT_S = 900.0
 
 
 def run_program(main_class: str, *arguments: str, stdin: str = "", class_path: list[Path] | None = None) -> list[str]:
-    """The lines that a program prints which must succeed; the class path is that of Kafka unless given."""
+    """The lines that a program prints, which must succeed; the class path is Kafka's unless given."""
     entries = [compiled(FOLDER, POM), *(jars(POM) if class_path is None else class_path)]
     done = host.run(entries, main_class, *arguments, stdin=stdin, timeout_s=TIMEOUT_S)
     if done.code != 0:

@@ -2,7 +2,7 @@
 
     python -m compat.kafka.quota_changes 2000       # prints the number of worlds that were equal
 
-Some of the requests are impossible: the error codes are compared too, and what is in the metadata afterwards.
+Some of the requests are impossible: the error codes are compared too, and the metadata afterwards.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _filter(random_: random.Random) -> World:
 
 
 def answers(world: World) -> World:
-    """What Barnabas answers. An entity that is named twice has the error of its last entry for both, as in Kafka."""
+    """Barnabas' answers. An entity that is named twice has the error of its last entry for both, as in Kafka."""
     image = ClusterImage()
     codes = []
     for entries in world["requests"]:

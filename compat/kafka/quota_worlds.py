@@ -46,7 +46,7 @@ def new_world(random_: random.Random) -> World:
 
 
 def answers(world: World) -> World:
-    """What Barnabas answers."""
+    """Barnabas' answers."""
     limits: dict[tuple[Name, Name], float] = {}
     for change in world["changes"]:
         place = (_name(change["user"]), _name(change["client"]))

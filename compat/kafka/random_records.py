@@ -33,7 +33,7 @@ def _of(choose: random.Random, replicas: list[int]) -> list[int]:
 
 
 def _directories(choose: random.Random, count: int) -> list[bytes]:
-    """One for each replica, or none, which is what old controllers wrote."""
+    """A directory for each replica, or none, as old controllers wrote."""
     if choose.random() < 0.15:
         return []
     if choose.random() < 0.15:
@@ -164,7 +164,7 @@ def controller(choose: random.Random, controller_id: int) -> m.RegisterControlle
 
 
 def feature(choose: random.Random, metadata_version: int) -> m.FeatureLevelRecord:
-    """A level of a feature other than metadata.version; that of kraft.version is in control records."""
+    """A level of a feature other than metadata.version; kraft.version is in control records."""
     may_have_elr = metadata_version >= 23
     name = choose.choice([*_FEATURES, *[ELR] * may_have_elr, "kraft.version", "a.feature.of.tomorrow"])
     return m.FeatureLevelRecord(name=name, feature_level=choose.choice([0, 1, 1, 2]))
@@ -230,7 +230,7 @@ def quota(choose: random.Random) -> m.ClientQuotaRecord:
 
 
 def other(choose: random.Random) -> Message:
-    """What depends on nothing."""
+    """A record that depends on no other."""
     return choose.choice(
         [
             quota(choose),

@@ -13,16 +13,16 @@ World = dict[str, Any]
 
 
 class Comparison(NamedTuple):
-    """What is compared."""
+    """A comparison of Kafka's answers with Barnabas'."""
 
     new_world: Callable[[random.Random], World]
     main_class: str
     """The Java program in this folder that answers as Kafka."""
     answers: Callable[[World], World]
-    """What Barnabas answers."""
+    """Returns Barnabas' answers to a world."""
 
     def answers_of_kafka(self, worlds: list[World]) -> list[World]:
-        """What Kafka answers."""
+        """Kafka's answers."""
         lines = run_program(self.main_class, stdin="".join(json.dumps(world) + "\n" for world in worlds))
         return [json.loads(line) for line in lines if line.startswith("{")]
 

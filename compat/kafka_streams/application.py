@@ -99,7 +99,7 @@ class Instance:
 
 
 def create_topics(clients: ClientSettings, topics: list[str], partitions: int) -> None:
-    """Create topics; again those whose creation has no answer because its broker was killed."""
+    """Create topics; repeat creations without an answer, because the broker was killed."""
     admin = AdminClient(clients.librdkafka())
     deadline = time.monotonic() + CREATION_S
     while topics:

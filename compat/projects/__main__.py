@@ -34,7 +34,7 @@ class Counts:
 
 
 def run(project: Project) -> tuple[Counts, str]:
-    """Run a project's tests; what was counted, and what pytest printed.
+    """Run a project's tests; return the counts and pytest's output.
 
     ProjectError if it cannot be fetched, installed or run.
     """
@@ -58,7 +58,7 @@ def run(project: Project) -> tuple[Counts, str]:
 
 
 def counted(report: Path) -> Counts:
-    """What a report of pytest counts. An error of a fixture is a failure."""
+    """The counts in a report of pytest. An error of a fixture is a failure."""
     suites = list(ET.parse(report).iter("testsuite"))
 
     def total(key: str) -> int:

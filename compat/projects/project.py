@@ -21,12 +21,12 @@ DECLARED = Path(__file__).with_name("projects.toml")
 
 
 class ProjectError(Exception):
-    """A project that cannot be fetched or installed: one sentence, and what pip said."""
+    """A project that cannot be fetched or installed: one sentence, and pip's output."""
 
 
 @dataclass(frozen=True)
 class Project:
-    """What `projects.toml` says of one."""
+    """A project's entry in `projects.toml`."""
 
     name: str
     version: str
@@ -81,7 +81,7 @@ class Project:
         return folder
 
     def install(self) -> None:
-        """Make its environment: the project, what its tests need, and this tree's Barnabas. Once for each declaration.
+        """Make its environment: the project, its tests' packages, and this tree's Barnabas. Once for each declaration.
 
         ProjectError if pip fails.
         """

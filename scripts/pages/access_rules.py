@@ -1,4 +1,4 @@
-"""Who may do what: what each request needs to be allowed to do, and the error without it. A table of a generated page.
+"""The permissions that each request needs, and the error without them. A table of a generated page.
 
 A test sends the requests of every row, with and without each of its needs. Source: Kafka 4.4 `KafkaApis`,
 `ControllerApis`.
@@ -16,7 +16,7 @@ from barnabas.wire.errors import ErrorCode
 Option = tuple[Operation, ResourceType]
 
 HIDDEN: Final = None
-"""There is no error: what may not be described is left out."""
+"""There is no error: resources that may not be described are left out."""
 
 
 class Need(NamedTuple):
@@ -44,7 +44,7 @@ _ERRORS: Final = {
 
 
 def _need(*options: Option) -> Need:
-    """A need whose error is that of the last option's resource."""
+    """A need with the error of the last option's resource."""
     return Need(options, _ERRORS[options[-1][1]])
 
 
@@ -206,7 +206,7 @@ CONTROLLER_RULES: Final[tuple[Rule, ...]] = (
 
 
 def rows(rules: tuple[Rule, ...]) -> Iterator[tuple[str, str, str]]:
-    """(request, what it needs, the error without it): a row for each need."""
+    """(request, its need, the error without it): a row for each need."""
     for rule in rules:
         name = rule.api.name.title().replace("_", "")
         request = f"{name} {rule.case}".strip()

@@ -320,7 +320,7 @@ def command_line() -> str:
 
 
 def security_page() -> str:
-    """`docs/reference/access.md`: who may do what."""
+    """`docs/reference/access.md`: the permissions that requests need."""
     from scripts.pages.security import page
 
     return format_page(page(GENERATED, _table))

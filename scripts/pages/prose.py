@@ -15,7 +15,7 @@ from typing import Final
 
 WIDTH: Final = 120
 _WHOLE: Final = re.compile(r"`+[^`]*`+|!?\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?")
-"""What stays in one line: code and links."""
+"""Text that stays in one line: code and links."""
 _END: Final = re.compile(r"[.!?][\"')*]*\s+(?=[A-Z`\[*\"(\0])")
 _NOT_AN_END: Final = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|No)\.|\.\.\.|^\*\*\w+\.)\s+$")
 """Abbreviations, dots, and the number of a rule: `**R1. `."""

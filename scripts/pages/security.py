@@ -1,4 +1,4 @@
-"""The generated page `docs/reference/access.md`: what decides who may do what, and a table of it."""
+"""The generated page `docs/reference/access.md`: how an authorizer decides, and a table of permissions."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Area(NamedTuple):
     prefixes: tuple[str, ...]
     """The beginnings of the names, or whole names."""
     otherwise: str
-    """What happens if a key of the area is set that has no effect."""
+    """The consequence if a key of the area is set that has no effect."""
 
 
 AREAS: Final = (

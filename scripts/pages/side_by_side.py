@@ -507,4 +507,4 @@ LACKS: Final = (
     ),
     ("Kafka", "formatters, readers and deserializers that are Java classes of users", "Barnabas runs no Java"),
 )
-"""What the others have and Barnabas has not: tool, commands, why."""
+"""Commands of other tools that Barnabas does not have: tool, commands, why."""

@@ -1,1 +1,1 @@
-"""What an administrator asks of a cluster: one module for each kind of resource, one function for each operation."""
+"""Admin operations on a cluster: one module for each kind of resource, one function for each operation."""

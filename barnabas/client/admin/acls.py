@@ -34,7 +34,7 @@ PERMISSIONS: Final = _codes(Permission)
 
 
 class Acl(NamedTuple):
-    """Who may, or may not, do what with which resources. Types are Kafka's names."""
+    """An ACL: a principal and host, an operation, the resources, and whether it is allowed. Types are Kafka's names."""
 
     resource_type: str
     name: str

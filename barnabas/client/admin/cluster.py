@@ -35,7 +35,7 @@ class Feature(NamedTuple):
 
 
 def describe_cluster(cluster: Cluster) -> DescribeClusterResponse:
-    """Cluster id, controller and brokers; also fenced brokers, where the broker tells them (Kafka 4)."""
+    """Cluster id, controller and brokers; also fenced brokers, if the response has them (Kafka 4)."""
 
     def attempt(deadline: float) -> DescribeClusterResponse:
         node = cluster.any_node(deadline)

@@ -31,7 +31,7 @@ KEYS: Final = {
     "connection_creation_rate": "connections per second of an address",
 }
 DEFAULT: Final = None
-"""The name of the entity that stands for all without a quota of their own."""
+"""The name of the default entity: its quotas are for all entities without their own."""
 EXACT, DEFAULT_MATCH, ANY = 0, 1, 2
 
 Entity = Mapping[str, str | None]
@@ -75,7 +75,7 @@ def list_quotas(cluster: Cluster, wanted: Entity, *, every: Sequence[str] = (), 
 def alter_quotas(
     cluster: Cluster, entity: Entity, changes: Mapping[str, float | None], *, validate_only: bool = False
 ) -> None:
-    """Set quotas of one entity, or remove them (None). The broker refuses what is not a quota of the entity."""
+    """Set quotas of one entity, or remove them (None). The broker refuses keys that are not quotas of the entity."""
     entry = AlterClientQuotasRequestEntryData(
         entity=[
             AlterClientQuotasRequestEntityData(entity_type=ENTITY_TYPES[kind], entity_name=name)

@@ -38,7 +38,7 @@ class Reassignment(NamedTuple):
 
 
 def reassign(cluster: Cluster, wanted: Mapping[Partition, Sequence[int] | None]) -> None:
-    """Start to give partitions these replicas, or, for None, cancel what is going on. The first error is raised."""
+    """Start to give partitions these replicas, or, for None, cancel the reassignment. The first error is raised."""
     topics: dict[str, ReassignableTopic] = {}
     for (name, index), replicas in wanted.items():
         topic = topics.setdefault(name, ReassignableTopic(name=name))

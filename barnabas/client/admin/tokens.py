@@ -1,6 +1,6 @@
 """Delegation tokens (KIP-48). Errors: `KafkaError` from the broker, `NotFound`, `TimedOut`, `Unreachable`.
 
-A broker serves them only to clients that have logged in, and not to those that did so with a token.
+A broker serves them only to clients that have logged in without a token.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ HINTS: Final = {
 
 
 class Token(NamedTuple):
-    """A token. Who has the id and the HMAC may act as the owner. Times are in ms."""
+    """A token. A client with its id and HMAC may act as the owner. Times are in ms."""
 
     token_id: str
     owner: str
@@ -123,7 +123,7 @@ def find_token(cluster: Cluster, token_id: str) -> Token:
 
 
 def renew_token(cluster: Cluster, hmac: bytes, period_ms: int) -> int:
-    """Let a token live for a period from now, -1 for the broker's; the time of its expiry in ms."""
+    """Set a token's expiry to a period from now, -1 for the broker's period; return the time of expiry in ms."""
     request = RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period_ms)
     return _new_expiry(cluster, request, RenewDelegationTokenResponse)
 

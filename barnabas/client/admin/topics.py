@@ -38,7 +38,7 @@ _NOT_TRIMMED = {
     int(ErrorCode.POLICY_VIOLATION): "the topic's cleanup.policy does not have delete",
     int(ErrorCode.INVALID_TOPIC_EXCEPTION): "it is an internal topic",
 }
-"""What a broker means by an error of DeleteRecords, which has no text."""
+"""Sentences for the errors of DeleteRecords, whose responses have no text."""
 
 
 def list_topics(cluster: Cluster) -> list[MetadataResponseTopic]:

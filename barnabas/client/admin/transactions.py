@@ -1,4 +1,4 @@
-"""Transactions and producers: list, describe, abort, find those that hang (KIP-664, KIP-360).
+"""Transactions and producers: list, describe, abort, find hanging transactions (KIP-664, KIP-360).
 
 A transaction hangs when a partition has it open and its coordinator does not know it: nothing will ever end it, and
 readers with read_committed wait behind it. Errors: `KafkaError` from the broker, `NotFound`, `TimedOut`, `Unreachable`.
@@ -150,7 +150,7 @@ def open_transactions(cluster: Cluster, partitions: Sequence[TopicPartition]) ->
 def hanging_transactions(
     cluster: Cluster, partitions: Sequence[TopicPartition], *, idle_since_ms: int
 ) -> list[OpenTransaction]:
-    """Open transactions without a record since a time in ms, of which their coordinator knows nothing.
+    """Open transactions without a record since a time in ms, which their coordinator does not have.
 
     Their producer has no transactional id any more, or its transaction does not have the partition. Source: KIP-664.
     """

@@ -24,7 +24,7 @@ MECHANISMS = {scram.id: name for name, scram in SCRAM_MECHANISMS.items()}
 
 
 class UserCredential(NamedTuple):
-    """What can be seen of a credential: neither salt nor password."""
+    """A credential as the broker describes it: without salt and password."""
 
     user: str
     mechanism: str

@@ -1,7 +1,7 @@
-"""A consumer of a group: reads the partitions that its membership gives it, and commits what was processed.
+"""A consumer of a group: reads the partitions that are assigned to it, and commits the processed records.
 
-The caller says with `processed` what it has dealt with; `before_commit` is called before offsets are committed, which
-happens every five seconds, before a rebalance and at the end. So a record is committed only after it was processed.
+The caller marks records with `processed`; `before_commit` is called before offsets are committed, which happens every
+five seconds, before a rebalance and at the end. So a record is committed only after it was processed.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class GroupConsumer:
         self._processed[partition] = offset
 
     def close(self, commit: bool = True) -> None:
-        """Commit what was processed, if wanted, and leave the group; a failure of these is said, not raised."""
+        """Commit the processed records, if wanted, and leave the group; failures are noted, not raised."""
         try:
             if commit and self._processed and not self.member.must_join:
                 self._commit(CLOSE_S)
@@ -158,7 +158,7 @@ class GroupConsumer:
         self.note(f"group {self.member.group}: {_named(partitions)} {verb}{generation}")
 
     def _positions(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where to begin: committed offsets, else what `starts` says."""
+        """The offsets to begin at: committed offsets, else the ones of `starts`."""
         if not partitions:
             return {}
         committed = committed_offsets(self.cluster, self.member.group) if self.uses_committed else {}

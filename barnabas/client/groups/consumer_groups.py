@@ -52,7 +52,7 @@ class Committed(NamedTuple):
 
 
 def _told(code: int) -> str | None:
-    """What a broker means by an error of a group's deletion, which has no text in Kafka."""
+    """A sentence for an error of a group's deletion, which has no text in Kafka."""
     return {
         int(ErrorCode.NON_EMPTY_GROUP): "it has members; stop them first",
         int(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC): "a member reads it; stop it first",

@@ -199,7 +199,7 @@ class GroupMember:
     def _assignments(
         self, protocol: str, members: Sequence[JoinGroupResponseMember]
     ) -> list[SyncGroupRequestAssignment]:
-        """The leader's work: who reads what."""
+        """Assign partitions to all members, as the leader."""
         ordered = sorted(members, key=lambda one: (one.group_instance_id is None, one.group_instance_id, one.member_id))
         subscriptions = {one.member_id: _subscribed(bytes(one.metadata)) for one in ordered}
         every = {topic for topics in subscriptions.values() for topic in topics}
@@ -334,7 +334,7 @@ class GroupMember:
         if not self.member_id or self.instance_id is not None:
             return
         if self._node is not None and self._node.in_flight:
-            self.cluster.close()  # an answer that others delay would come before that of LeaveGroup
+            self.cluster.close()  # an answer that other members delay would come before LeaveGroup's answer
             self._node = None
         deadline = monotonic() + CLOSE_S
         node = self._coordinator(deadline)

@@ -1,6 +1,6 @@
 """Which ACL decides whether a principal may do something, by the rules of the broker's own authorizer.
 
-The ACLs are those that a broker has listed. The one that is named is the one in the broker's audit log.
+The ACLs come from a broker's list. The deciding ACL is the one that the broker's audit log names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Question(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The answer; `acl` is the one that decides, or None: `why` says what decides then."""
+    """The answer; `acl` is the deciding ACL, or None: then `why` gives the reason."""
 
     is_allowed: bool
     acl: Acl | None

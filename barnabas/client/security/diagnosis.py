@@ -1,4 +1,4 @@
-"""What a listener expects that closes a connection: TLS, or a log-in. Tried on connections of its own."""
+"""Finds out whether a listener that closes a connection expects TLS or a log-in, on connections of its own."""
 
 from __future__ import annotations
 

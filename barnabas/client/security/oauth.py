@@ -1,7 +1,7 @@
 """Where a token of OAUTHBEARER comes from: a file (KIP-768), or an unsecured one made of JAAS options (KIP-255).
 
-A file is read at every log-in, so that whoever renews tokens replaces the file. Tokens of an HTTPS endpoint are not
-fetched: a program that has one writes it to a file.
+A file is read at every log-in, so a program renews the token by replacing the file. Tokens are not fetched from HTTPS
+endpoints: a program that has one writes it to a file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TokenError(JaasError):
 
 
 def token_source(keys: Mapping[str, str], login: LoginModule | None) -> Callable[[], str]:
-    """A function that gives the token of the moment. `TokenError` if no source is named, or one that is not there."""
+    """Return a function that returns the current token. `TokenError` if no source is named, or it does not exist."""
     handler = keys.get("sasl.login.callback.handler.class", "").rpartition(".")[2]
     if handler and handler not in HANDLERS:
         known = " and ".join(HANDLERS)

@@ -1,7 +1,7 @@
 """SASL on a connection (KIP-43, KIP-152, KIP-368): SaslHandshake, then SaslAuthenticate until the mechanism is done.
 
-PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER. What a broker refuses is `AuthenticationFailed` with the broker's
-own words, which is not tried again. No error shows a password or a token.
+PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER. A refusal of the broker is `AuthenticationFailed` with the
+broker's message, and is not tried again. No error shows a password or a token.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Channel(Protocol):
 
 
 class Sasl(NamedTuple):
-    """A mechanism and what it needs: a user and a password, or a source of tokens."""
+    """A mechanism with its user and password, or with its source of tokens."""
 
     mechanism: str
     user: str = ""

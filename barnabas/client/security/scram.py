@@ -16,7 +16,7 @@ SALT_BYTES: Final = 32
 
 
 class Credential(NamedTuple):
-    """What a broker stores of a password."""
+    """The values that a broker stores for a password."""
 
     mechanism: str
     iterations: int

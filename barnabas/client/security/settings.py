@@ -1,7 +1,7 @@
-"""What secures a client's connections, from its configuration: Kafka's keys, and five short names of other clients.
+"""The security settings of a client, from its configuration: Kafka's keys, and five short names of other clients.
 
-Keys that would change what is secured and that this client does not have are refused by name, never ignored. No error
-shows the value of a key that is secret.
+Security keys that this client does not support are refused by name, never ignored. No error shows the value of a key
+that is secret.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TLS_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVers
 
 
 class Security:
-    """What is done with a new connection: TLS, SASL, both or nothing."""
+    """The security of a new connection: TLS, SASL, both or none."""
 
     def __init__(self, protocol: str, context: ssl.SSLContext | None, sasl: Sasl | None) -> None:
         self.protocol = protocol
@@ -59,7 +59,7 @@ class Security:
 
 
 def security_from(properties: Mapping[str, str]) -> Security | None:
-    """What secures the connections; None for plain ones. Keys without a meaning for security are left to the caller.
+    """The security of connections; None for plain ones. Keys without a meaning for security are left to the caller.
 
     `SecurityError` if a key is unknown, a value is wrong, a store cannot be read, or a key has no effect.
     """

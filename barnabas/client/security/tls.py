@@ -1,6 +1,6 @@
 """A socket with TLS 1.2 or 1.3, used as a plain one: every complete record that has arrived is read at once.
 
-OpenSSL works on memory, the bytes go through the plain socket. So what `select` says of the socket holds for the data:
+OpenSSL works on memory, the bytes go through the plain socket. So the result of `select` holds for the data as well:
 nothing is left behind in OpenSSL. A failed handshake is one sentence.
 """
 

@@ -1,4 +1,4 @@
-"""Addresses of brokers in responses: a client that is to stay with a proxy must be told the proxy's.
+"""Replaces the addresses of brokers in responses with a proxy's, so that clients stay connected to the proxy.
 
 They are the fields `host` and `port` of one struct, wherever a message has such a struct: brokers of Metadata and
 DescribeCluster, coordinators, the endpoints that Produce and Fetch name with a new leader.

@@ -1,7 +1,7 @@
 """Record batches as JSON that people read: the fields of their headers, and every record with key, value and headers.
 
-Text is text, and other bytes are {"base64": "…"}. Fields of a header that have their default are left out. What is
-large, and what could not be made again from this form, as to its content, is left in base64 as Kafka's JSON has it.
+Text is text, and other bytes are {"base64": "…"}. Header fields with their default are left out. Large batches, and
+those whose content could not be made again from this form, stay in base64 as in Kafka's JSON.
 """
 
 from __future__ import annotations

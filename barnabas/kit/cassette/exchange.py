@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def request_version(api: ApiKey, version: int) -> int:
-    """The version in which a request is read and written: that of a later ApiVersions is the last one (KIP-511)."""
+    """The version to read and write a request in: for a newer ApiVersions than ours the latest (KIP-511)."""
     return min(version, message_for(api)[0].max_version) if api == ApiKey.API_VERSIONS else version
 
 
@@ -43,7 +43,7 @@ class Exchange:
     response: bytes | None = None
     """None if there was none: Produce with acks=0, or a connection that was closed before."""
     response_version: int = 0
-    """Another one than that of the request only for ApiVersions (KIP-511)."""
+    """The version of the response; it differs from the request's only for ApiVersions (KIP-511)."""
     took: float | None = None
     """From the request to the response."""
 

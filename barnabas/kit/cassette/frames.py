@@ -1,4 +1,4 @@
-"""Frames of Kafka's protocol from a stream of trio, bounded as those of a broker."""
+"""Frames of Kafka's protocol from a trio stream, with the size limits of a broker."""
 
 from __future__ import annotations
 

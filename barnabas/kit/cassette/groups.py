@@ -1,7 +1,7 @@
-"""The groups of a session. What their members do by their own clock differs from run to run, so it is not looked for.
+"""The groups of a session. Requests that members send by their clock differ from run to run, so they are not compared.
 
-Heartbeats and goodbyes that the session does not have are answered as a coordinator does who has nothing to say. The
-leader of a classic group is given what it has assigned itself: it joins again or not, as its metadata comes, and the
+Heartbeats and leave requests that the session does not have get the answer of a coordinator without news. The
+leader of a classic group gets the assignment that it sent: it joins again or not, as its metadata comes, and the
 assignment of another join may be empty.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Groups:
-    """What is known of the groups of a session."""
+    """The ids, member ids and assignments of a session's groups."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()
@@ -31,10 +31,10 @@ class Groups:
         """The ids of members that a coordinator gave; others are made by clients, anew in each run."""
         self._interval_ms: dict[str, int] = {}
         self._assigned: dict[tuple[str, str], bytes] = {}
-        """By group and member, what a leader has assigned in this run."""
+        """The assignments of this run's leaders, by group and member."""
 
     def add(self, api: ApiKey, request: Any, response: Any) -> None:
-        """Remember what a request of the session says of groups."""
+        """Store the groups and member ids in a request of the session and its response."""
         named = getattr(request, "groups", None) or ()
         self._known.update([getattr(request, "group_id", ""), *[getattr(one, "group_id", one) for one in named]])
         if api == ApiKey.JOIN_GROUP and response is not None:
@@ -61,7 +61,7 @@ class Groups:
         return response
 
     def unrecorded(self, api: ApiKey, request: Any) -> Message | None:
-        """The answer to a heartbeat or a goodbye that the session does not have; None for anything else."""
+        """The answer to a heartbeat or leave request that the session does not have; None for other requests."""
         if api == ApiKey.HEARTBEAT and self.knows(request):
             return HeartbeatResponse()
         if api == ApiKey.LEAVE_GROUP and self.knows(request):
@@ -79,7 +79,7 @@ class Groups:
         return None
 
     def adapt(self, api: ApiKey, request: Any, response: Any) -> None:
-        """Change a response of the session to what holds in this run."""
+        """Replace values of the session in a response by the values of this run."""
         member = getattr(request, "member_id", "")
         if member and getattr(response, "member_id", None):
             response.member_id = member  # a client that makes its id itself makes another one in each run

@@ -1,4 +1,4 @@
-"""The records of a session: what its producers sent, in order, and what its consumers were given, by offset.
+"""The records of a session: the records that producers sent, in order, and that consumers received, by offset.
 
 Batches are cut anew in each run, so a Produce is compared record by record, and a Fetch is answered by its offsets.
 """
@@ -25,12 +25,12 @@ class Sent(NamedTuple):
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
     offset: int
-    """What it got."""
+    """The answer to the record."""
     took: float
-    """How long the producer waited for that, seconds."""
+    """How long the producer waited for the answer, seconds."""
 
     def is_same(self, record: Record) -> bool:
-        """Whether it was this record."""
+        """Whether the record is equal to this one."""
         return self[:3] == content(record)
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ class Sent(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What a response gave of a partition: the records from one offset on, to the one before `end`."""
+    """The records of a partition in a response: from one offset on, to the one before `end`."""
 
     start: int
     end: int
@@ -50,7 +50,7 @@ class Given(NamedTuple):
 
 
 def content(record: Record) -> tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]:
-    """What is compared of a record: not its time."""
+    """The fields of a record that are compared: all but its timestamp."""
     return record.key, record.value, tuple((name, value) for name, value in record.headers)
 
 
@@ -86,16 +86,16 @@ class Logs:
 
     def __init__(self) -> None:
         self._sent: dict[Place, list[Sent]] = defaultdict(list)
-        """Those that were not produced again yet."""
+        """Records that were not produced again yet."""
         self._given: dict[Place, list[Given]] = defaultdict(list)
         """By the offset after their last record, each offset once."""
         self._state: dict[Place, Any] = {}
-        """What the last answer said of a partition: its high watermark and so on."""
+        """The last answer for a partition: its high watermark and so on."""
         self.fetched: set[str] = set()
         """Topics that were fetched."""
 
     def add_produce(self, request: Any, response: Any | None, took: float) -> None:
-        """Remember what a request has written; without a response (acks=0) the offsets are not known."""
+        """Store the records that a request wrote; without a response (acks=0) their offsets are not known."""
         offsets = {}
         for topic in () if response is None else response.responses:
             for one in topic.partition_responses:
@@ -109,7 +109,7 @@ class Logs:
                     self._sent[place] += [Sent(*content(record), base + at, took) for at, record in enumerate(records)]
 
     def add_fetch(self, request: Any, response: Any | None, took: float) -> None:
-        """Remember what was asked for and given; of a partition with an error there is nothing to remember."""
+        """Store the requested offsets and the returned records; partitions with an error are skipped."""
         self.fetched.update(map(topic_of, request.topics))
         for topic in () if response is None else response.responses:
             self.fetched.add(topic_of(topic))  # in a fetch session the request need not name it
@@ -128,7 +128,7 @@ class Logs:
                 insort(known, given)
 
     def take(self, place: Place, records: list[Record]) -> Sent | str:
-        """The first of these records as the session produced it, or what is wrong with one of them."""
+        """The first of these records as the session produced it, or a sentence about the one that differs."""
         waiting = self._sent.get(place, [])
         first = None
         for record in records:
@@ -141,7 +141,7 @@ class Logs:
         return first or "no record"
 
     def at(self, place: Place, offset: int) -> Given | str:
-        """What was given from an offset on, with no records if there were none yet; or why that is not known."""
+        """The records returned from an offset on, none if there were none yet; or why they are not known."""
         known = self._given.get(place, [])
         at = bisect_right(known, offset, key=lambda one: one.end)
         if at == len(known):

@@ -1,6 +1,6 @@
-"""Serves a cassette on one address, which stands for all brokers of the session: the one that the client has reached.
+"""Serves a cassette on one address, which stands for all brokers of the session.
 
-What the cassette does not have is answered INVALID_REQUEST, and a topic that it does not have with
+Requests that the cassette does not have are answered INVALID_REQUEST, and topics that it does not have with
 TOPIC_AUTHORIZATION_FAILED, which clients do not try again, so that a test fails and does not wait. Where the answer has
 no place for an error the connection is closed.
 """

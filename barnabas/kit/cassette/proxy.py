@@ -1,4 +1,4 @@
-"""A proxy that records: it passes frames on between clients and brokers, and hands over what went through.
+"""A proxy that records: it passes frames on between clients and brokers, and hands over each exchange.
 
 Each broker that a response names gets a listening socket of its own, and its address is replaced by that one, so that
 clients stay with the proxy. Nothing else is changed. Responses have the order of their requests, so the oldest request
@@ -59,10 +59,10 @@ class Proxy:
         self._nursery: trio.Nursery
         self._limit = trio.Semaphore(MAX_CONNECTIONS)
         self._unreachable: set[Address] = set()
-        """Brokers that a line of the log was about, since clients try again and again."""
+        """Brokers that could not be reached: each is logged once, since clients retry."""
         self._began = trio.current_time()
         self.address = self._listen(upstream, listen)
-        """Where clients reach the broker that was given first."""
+        """The proxy's address for the first broker."""
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -81,7 +81,7 @@ class Proxy:
         return self._host, listening.getsockname()[1]
 
     def _port_of(self, broker: Address) -> int:
-        """Where clients reach a broker through the proxy."""
+        """The proxy's port for a broker."""
         known = self._listeners.get(broker)
         if known is not None:
             return int(known.getsockname()[1])
@@ -124,7 +124,7 @@ class Proxy:
 
 
 class _Session:
-    """One connection of a client, and that to the broker."""
+    """One connection of a client, and the connection to the broker."""
 
     def __init__(self, proxy: Proxy, client: trio.SocketStream, broker: trio.SocketStream, number: int) -> None:
         self._proxy = proxy
@@ -149,7 +149,7 @@ class _Session:
                 nursery.start_soon(requests)
                 nursery.start_soon(responses)
         except* (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # one side has gone
+            pass  # one side has closed the connection
         except* (ProtocolError, KafkaError, OSError) as group:
             logger.warning("Connection %d is closed: %s", self._number, group.exceptions[0])
         for exchange in self._waiting:

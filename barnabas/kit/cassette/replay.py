@@ -1,8 +1,8 @@
 """Answers from a cassette: nothing is handled, each request gets the response that it had in the session.
 
-Requests that are the same (`signature.py`) get their responses in the order of the recording; what clients ask again
-and again (`REPEATED`) gets the last one for ever, anything else is asked once. Produce and Fetch go by records
-(`logs.py`), Metadata by topics, what members of groups do by themselves by their groups (`groups.py`). A request that
+Requests that are the same (`signature.py`) get their responses in the order of the recording; requests that clients
+repeat (`REPEATED`) get the last one for ever, others are answered once. Produce and Fetch go by records
+(`logs.py`), Metadata by topics, heartbeats and commits of members by their groups (`groups.py`). A request that
 the cassette does not have is a sentence in `missing`.
 """
 
@@ -55,10 +55,10 @@ SHOWN: Final = 500
 
 
 class MissingError(Exception):
-    """The cassette has no response to a request; the text says what was asked, and what comes next."""
+    """The cassette has no response to a request; the text names the request and the one that is next."""
 
     def __init__(self, text: str, refusal: Message | None = None) -> None:
-        """`refusal` is what the client is answered, if it is more than an error."""
+        """`refusal` is the response to the client, if it is more than an error."""
         super().__init__(text)
         self.refusal = refusal
 
@@ -80,14 +80,14 @@ class Replay:
     def __init__(self, exchanges: Iterable[Exchange], *, as_recorded: bool = False) -> None:
         """`as_recorded`: each response takes as long as it took in the session. KafkaError for unreadable records."""
         self.missing: list[str] = []
-        """What was asked that the cassette does not have."""
+        """The requests that the cassette does not have, as sentences."""
         self._as_recorded = as_recorded
         self._logs = Logs()
         self._groups = Groups()
         self._queues: dict[tuple[ApiKey, int, str], deque[Exchange]] = defaultdict(deque)
         self._topics: dict[tuple[int, str], tuple[Exchange, Any]] = {}
         self._brokers: dict[int, Exchange] = {}
-        """By version, the last Metadata of all."""
+        """The last Metadata response for all topics, by version."""
         self._names: dict[str, str] = {}
         """Topics by their ids."""
         session = list(exchanges)
@@ -117,7 +117,7 @@ class Replay:
                 self._topics[exchange.version, str(topic.name)] = exchange, topic
 
     def _key(self, api: ApiKey, version: int, request: Message) -> tuple[ApiKey, int, str]:
-        # an ApiVersions says only who asks
+        # an ApiVersions only names the client
         return api, version, "" if api == ApiKey.API_VERSIONS else signature(request, version, self._groups.given_ids)
 
     def answer(self, api: ApiKey, version: int, request: Any) -> Answer | None:
@@ -167,9 +167,9 @@ class Replay:
         return message
 
     def _no_topics(self, version: int, request: Any) -> Message | None:
-        """The answer to a Metadata that is missing: nobody may use the topics that are not known.
+        """The answer to a Metadata that is missing: the unknown topics have TOPIC_AUTHORIZATION_FAILED.
 
-        It has brokers, since clients do not look at one without.
+        It has brokers, since clients ignore a Metadata without brokers.
         """
         if not isinstance(request, MetadataRequest) or version not in self._brokers:
             return None
@@ -246,7 +246,7 @@ def _clipped(text: str) -> str:
 
 
 def _log_in(version: int, request: Any) -> Answer:
-    """Anybody may log in, where a yes is all that the broker says; the cassette does not have what was sent."""
+    """Accept any password or token: the cassette has none. MissingError for SCRAM, whose broker must know it."""
     parts = bytes(request.auth_bytes).split(b",", 3)
     if parts[0] in {b"n", b"y"} and len(parts) > 2 and parts[2].startswith(b"n="):
         raise MissingError("SaslAuthenticate by SCRAM; the broker must know the password, and a cassette has none")

@@ -1,6 +1,6 @@
-"""What a cassette must not have: passwords, tokens, credentials. They are taken out before anything is written.
+"""Removes passwords, tokens and credentials from requests before they are written to a cassette.
 
-A request is compared with those of a cassette without them too, so what a client logs in with does not count.
+Requests are also compared without them, so a client may log in with another password.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What makes two requests the same: their JSON without what real clients change from one run to the next.
+"""The signature that equal requests share: their JSON without the values that clients change from one run to the next.
 
 The order of a list does not count. Left out are times, epochs, generations, producer ids, ids that clients make, the
 bytes of subscriptions and assignments. Ids of members that the coordinator gave are compared.

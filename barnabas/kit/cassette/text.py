@@ -1,7 +1,7 @@
 """A cassette: the requests of a session and their responses, in JSON that people can read, compare and edit.
 
-The first line says what the file is. Each request is an object of its own, from a line `{` to a line `}`: who asked and
-when, what was asked, and what the answer was, in the JSON of Kafka's own tools. Record batches are opened
+The first line names the format. Each request is an object of its own, from a line `{` to a line `}`: the client, the
+time, the request and the response, in the JSON of Kafka's own tools. Record batches are opened
 (`batches.py`), secrets are left out (`secrets.py`), and so are headers: correlation ids and sizes belong to a
 connection.
 """
@@ -140,7 +140,7 @@ def _ms(seconds: float) -> float:
 
 
 def _pretty(value: Any, indent: str) -> str:
-    """JSON with a line for each part of what does not fit into one line."""
+    """JSON in which a value that does not fit into one line has a line for each part."""
     if not value or not isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False)
     if _may_fit(value) and len(indent) + len(flat := json.dumps(value, ensure_ascii=False)) <= WIDTH:

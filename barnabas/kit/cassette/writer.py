@@ -1,4 +1,4 @@
-"""Turns what a proxy has seen into text, in a thread, so that only those who are recorded wait for that, or for a disk.
+"""Turns exchanges into text in a thread, so that only recorded connections wait for that, or for a disk.
 
 At most `WAITING` exchanges wait for the thread; a connection that has one more waits too. So a recording may go on for
 hours: it keeps nothing in memory.
@@ -36,7 +36,7 @@ class Writer:
         await self._send.send(exchange)
 
     def end(self) -> None:
-        """There are no more: `run` writes what waits, and returns."""
+        """Say that no exchange follows: `run` writes those that wait, and returns."""
         self._send.close()
 
     async def run(self) -> None:

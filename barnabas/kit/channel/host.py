@@ -45,13 +45,13 @@ BACKLOG: Final = 128
 TOKEN_BYTES: Final = 24
 PREFIX: Final = "/v1/clusters"
 SESSION: Final = ("record", "cassette", "timing")
-"""What `sessions` reads of a request to open a cluster."""
+"""The keys of a request to open a cluster that `sessions` reads."""
 SECURITY: Final = ("auth", "tls")
-"""What `security` is made from."""
+"""The keys of a request to open a cluster that `security` reads."""
 
 
 class Host:
-    """What `serve --control` adds to a broker."""
+    """The control channel that `serve --control` adds to a broker."""
 
     def __init__(
         self, address: tuple[str, int], options: ServeOptions, file: str | None, *, ends_with_stdin: bool
@@ -92,7 +92,7 @@ class Host:
             nursery.start_soon(_end_with_stdin)
 
     def _config_of(self, keys: Mapping[str, str]) -> ServerConfig:
-        """The configuration of a cluster: that of the process, on a free port, with keys of its own."""
+        """The configuration of a cluster: the process's configuration on a free port, with the cluster's own keys."""
         options = self._options
         protocol = options.sets.get("listeners", "PLAINTEXT://").partition("://")[0]
         own = {"listeners": f"{protocol}://{self._host}:0"} | dict(keys)
@@ -103,12 +103,12 @@ class Host:
 
     @property
     def _host(self) -> str:
-        """What the listeners of this process are on."""
+        """The host that the listeners of this process are bound to."""
         address = self._options.sets.get("listeners", "").partition(",")[0].partition("://")[2]
         return address.rpartition(":")[0] or "127.0.0.1"
 
     def _tell(self, own: VirtualCluster, address: str) -> None:
-        """Write address and token where the one who started this process reads them."""
+        """Write address and token to the file that the parent process reads."""
         logger.info("The control channel is at http://%s", address)
         if self._file is None:
             return
@@ -125,7 +125,7 @@ class Host:
             raise StartError(f"Cannot write the control file {self._file}: {error.strerror}") from error
 
     async def answer(self, method: str, path: str, values: dict[str, Any]) -> object:
-        """Answer a request of the channel. ControlError for what it refuses."""
+        """Answer a request of the channel. ControlError if it is refused."""
         if not path.startswith(PREFIX):
             raise NotFoundError(f"There is nothing at {path}")
         parts = path[len(PREFIX) :].strip("/").split("/") if path != PREFIX else []
@@ -141,7 +141,7 @@ class Host:
         raise ControlError(f"{method} is not for {path}")
 
     async def _close(self, number: int, values: Values) -> object:
-        """Close a cluster; with `lint`, what its clients did wrong, but for the rules of `ignore`."""
+        """Close a cluster; with `lint` return its clients' mistakes, but for the rules of `ignore`."""
         values.only(("lint", "ignore"))
         cluster = self._clusters[number]
         try:
@@ -217,7 +217,7 @@ def _admit(config: ServerConfig) -> None:
 
 
 async def _end_with_stdin() -> None:
-    """Stop the process when its standard input ends: whoever holds the other end has ended, however that happened."""
+    """Stop the process when its standard input ends: then the process at the other end has ended, in whatever way."""
     async with trio.lowlevel.FdStream(os.dup(0)) as stream:
         while await stream.receive_some(4096):
             pass

@@ -1,8 +1,8 @@
 """The HTTP server of the control channel: JSON in, JSON out, HTTP/1.1 with connections that stay open.
 
-Each connection is a task of trio beside the reactors; h11 parses. A request must have the token. What a client can take
-is bounded: `MAX_CONNECTIONS` at a time, `MAX_BODY_BYTES` a request, `MAX_PIPELINED_BYTES` before its answer; without
-the token `STRANGER_BYTES` and `STRANGER_S`. A request that is waited for is cancelled when its connection is closed by
+Each connection is a task of trio beside the reactors; h11 parses. A request must have the token. A client's resources
+are bounded: `MAX_CONNECTIONS` at a time, `MAX_BODY_BYTES` a request, `MAX_PIPELINED_BYTES` before its answer; without
+the token `STRANGER_BYTES` and `STRANGER_S`. A request in progress is cancelled when its connection is closed by
 the other side.
 """
 
@@ -32,14 +32,14 @@ logger = logging.getLogger("barnabas.control")
 MAX_CONNECTIONS: Final = 256
 MAX_BODY_BYTES: Final = 64 * 1024 * 1024
 MAX_PIPELINED_BYTES: Final = 64 * 1024
-"""What a client may send before its answer; one that sends more has its connection closed."""
+"""Bytes that a client may send before its answer; the connection of a client that sends more is closed."""
 STRANGER_BYTES: Final = 64 * 1024
-"""The body that is read of a request without the token, so that its client reads the answer, and not a reset."""
+"""Bytes of the body that are read without the token, so that the client reads the answer, and not a reset."""
 STRANGER_S: Final = 10.0
 """How long the first request of a connection may take, seconds."""
 
 Answerer: TypeAlias = Callable[[str, str, dict[str, Any]], Awaitable[Any]]
-"""Answers a method, a path and a body with a value for JSON. ControlError for what it refuses."""
+"""Answers a method, a path and a body with a value for JSON. ControlError if the request is refused."""
 
 
 async def serve_control(listening: socket.socket, token: str, answer: Answerer) -> None:
@@ -76,7 +76,7 @@ class _Connection:
                 self._http.start_next_cycle()
                 limit_s = inf
         except h11.LocalProtocolError:
-            pass  # the client has gone
+            pass  # the client has closed the connection
 
     async def _serve_one(self, limit_s: float) -> bool:
         """Answer one request, which has to come within `limit_s`; False if the connection is to be closed."""
@@ -137,7 +137,7 @@ class _Connection:
         scope.cancel()
 
     async def _until_closed(self) -> None:
-        """Return when the connection is to be closed; a bounded part of what is sent meanwhile is kept."""
+        """Return when the connection is to be closed; bytes that arrive meanwhile are kept, up to a limit."""
         with suppress(trio.BrokenResourceError):
             while data := await self._connection.stream.receive_some(READ_BYTES):
                 self._http.receive_data(data)

@@ -1,10 +1,10 @@
 """The clock of a virtual cluster: it can be frozen, advanced, set to another date, and be let run again.
 
-What the state of its brokers depends on goes by it (`Loop.state_now`, `Loop.state_timers`, `Loop.now_ms`): timestamps,
-sessions, rebalances, transactions, locks, tokens, quotas, retention, compaction. What clients wait for in a request,
-idle connections and the limits of work within a turn stay in real time, so that clients of a frozen cluster go on.
+The state of its brokers uses it (`Loop.state_now`, `Loop.state_timers`, `Loop.now_ms`): timestamps, sessions,
+rebalances, transactions, locks, tokens, quotas, retention, compaction. Waits within a request, idle connections and the
+limits of work within a turn stay in real time, so that clients of a frozen cluster go on.
 
-Invariants: time never goes back but by `jump`, which moves the date only; what is due fires in the order of its time;
+Invariants: time goes back only by `jump`, which moves the date only; timers fire in the order of their deadlines;
 when `advance` returns, all that was due has happened, with the work in threads and processes that it has started.
 """
 
@@ -51,7 +51,7 @@ class StateTimers(Timers):
 
 
 class ControlledLoop(Loop):
-    """The loop of a broker whose state goes by the clock of its cluster."""
+    """The loop of a broker whose state uses the clock of its cluster."""
 
     def __init__(self, clock: Clock, now: Callable[[], float]) -> None:
         super().__init__(now, clock.now_ms)
@@ -71,7 +71,7 @@ class ControlledLoop(Loop):
 
 
 class ClockState(NamedTuple):
-    """What a snapshot keeps of a clock: how far it is ahead of the real one, or where it stands, both in ms."""
+    """A clock in a snapshot: how far it is ahead of the real one, or the time at which it is frozen, both in ms."""
 
     ahead_ms: int
     frozen_ms: int | None
@@ -111,7 +111,7 @@ class Clock:
         loop = self._loops[server] = ControlledLoop(self, now)
         return loop
 
-    # -- what brokers ask
+    # -- called by brokers
 
     def now(self) -> float:
         """The monotonic clock of the state, seconds."""
@@ -166,7 +166,7 @@ class Clock:
         finally:
             self._working -= 1
 
-    # -- what tests ask
+    # -- called by tests
 
     def freeze(self) -> None:
         """Let time stand still."""
@@ -184,7 +184,7 @@ class Clock:
             self._set_alarm()
 
     def jump(self, to_ms: int) -> None:
-        """Set the date, ms since 1970, forward or back; nothing of the time between passes for sessions and locks."""
+        """Set the date, ms since 1970, forward or back; timers of sessions and locks are not affected."""
         change = to_ms - self.now_ms()
         if self._frozen_at is None:
             self._ahead_ms += change
@@ -192,7 +192,7 @@ class Clock:
             self._frozen_ms += change
 
     def state(self) -> ClockState:
-        """What `set_state` returns to."""
+        """The state to give to `set_state`."""
         return ClockState(self._ahead_ms, self._frozen_ms if self.is_frozen else None)
 
     def set_state(self, state: ClockState) -> None:
@@ -207,7 +207,7 @@ class Clock:
     async def advance(self, seconds: float) -> None:
         """Let so much time pass, and everything happen that is due in it; whether time runs is as before.
 
-        WaitedTooLongError if what was due does not end within `SETTLE_S`.
+        WaitedTooLongError if the due work does not end within `SETTLE_S`.
         """
         if seconds < 0:
             raise ControlError("Time goes forward only; clock_jump sets the date back")

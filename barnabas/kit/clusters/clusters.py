@@ -1,7 +1,7 @@
-"""The virtual clusters of a process: opened and closed on request, with spares that are started ahead.
+"""The virtual clusters of a process: opened and closed on request; unused clusters are started ahead.
 
-A test opens one and closes it at its end. A spare has the configuration that most of them have, none of their own, so
-that opening one costs no more than taking it; another one is started when the test runs.
+A test opens a cluster and closes it at its end. Most tests open one without keys of its own: such clusters are started
+ahead, so that opening one only takes it; the next one is started while the test runs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ logger = logging.getLogger("barnabas.control")
 SPARES: Final = 2
 """Clusters that are started ahead, once the first was asked for: one for each of two test processes."""
 MOST_SPARES: Final = 4
-"""Spares with those that a test has opened and not used, which are given to another test, at another address."""
+"""Unused clusters, with those that a test opened and did not use: another test gets them, at another address."""
 CLOSED_PER_COLLECTION: Final = 100
 """Closed nodes, of 0.3 MB each, after which garbage is collected: they are full of reference cycles."""
 
@@ -68,11 +68,11 @@ class Clusters:
             raise NotFoundError(f"There is no cluster {number}: it was closed, or never opened") from None
 
     def all(self) -> list[VirtualCluster]:
-        """Those that are open."""
+        """The open clusters."""
         return list(self._open.values())
 
     async def open(self, opening: Opening, secured: Secured | None = None) -> VirtualCluster:
-        """Open a cluster. ControlError for what it cannot start with. `secured` has users of SCRAM."""
+        """Open a cluster. ControlError if it cannot start with its keys. `secured` has users of SCRAM."""
         is_usual = opening == USUAL
         if is_usual and self._spares:
             cluster = self._spares.popleft()
@@ -100,7 +100,7 @@ class Clusters:
             gc.collect()
 
     def _give_on(self, cluster: VirtualCluster) -> None:
-        """Make a spare of a cluster that nobody has used. A client that connects late to its address finds nobody."""
+        """Keep an unused cluster for another test, at a new address: late connections to the old one are refused."""
         cluster.server.leave()
         cluster.id = next(self._numbers)
         try:
@@ -112,7 +112,7 @@ class Clusters:
             self._spares.append(cluster)
 
     async def fork(self, snapshot: Snapshot) -> VirtualCluster:
-        """Open a cluster that begins with what a snapshot has. ControlError if it cannot start."""
+        """Open a cluster that begins with a snapshot's data. ControlError if it cannot start."""
         cluster = await self._start(snapshot.opening, snapshot)
         self._open[cluster.id] = cluster
         return cluster
@@ -148,7 +148,7 @@ class Clusters:
         failed: list[Exception],
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Run a cluster; what it could not start for is in `failed`, as the nursery is that of all clusters."""
+        """Run a cluster; an error of its start goes into `failed`, since all clusters share the nursery."""
         try:
             await cluster.run(task_status)
         except (StartError, ConfigError, ControlError) as error:
@@ -161,7 +161,7 @@ class Clusters:
         cluster.snapshots, cluster.fork = self.snapshots, self.fork
 
     async def _fill(self) -> None:
-        """Start spares, when the one who has opened a cluster has its answer."""
+        """Start clusters ahead, after the request that opened one was answered."""
         try:
             while len(self._spares) < SPARES:
                 await trio.lowlevel.checkpoint()

@@ -1,10 +1,10 @@
 """Copies of a broker's log directory that load as after a clean stop, made while it serves, between two turns.
 
-Files that never change again are hard links: closed segments with their indexes, snapshots, checkpoints. Files that are
-appended to, those of the active segments, are copied; where the file system can, that shares their blocks too. Nothing
-is synced. Where hard links are not possible, as on another file system, everything is copied.
+Files that never change again are hard links: closed segments with their indexes, snapshots, checkpoints. Files of the
+active segments are copied, sharing their blocks where the file system can. Nothing is synced. Where hard links are not
+possible, as on another file system, everything is copied.
 
-A cluster with groups and transactions has a hundred logs that nobody has written to. What their directories have is
+A cluster with groups and transactions has a hundred logs without records. The content of their directories is
 known without copying: they are only looked at in the turn, and made in a thread after it (`EmptyLogs`).
 """
 
@@ -30,14 +30,14 @@ _UNFINISHED: Final = (layout.DELETED_SUFFIX, layout.CLEANED_SUFFIX, layout.SWAP_
 
 
 class EmptyLogs:
-    """Directories of logs without data, which have still to be made."""
+    """Directories of logs without data, which are not made yet."""
 
     def __init__(self) -> None:
         self._files: dict[Path, list[str]] = {}
         self._metadata: dict[Path, bytes] = {}
 
     def add(self, source: Path, target: Path, names: Collection[str]) -> None:
-        """One that has these files, which are empty, but for `partition.metadata`."""
+        """Add a directory with these files, which are empty, but for `partition.metadata`."""
         self._files[target] = [name for name in names if name != layout.PARTITION_METADATA]
         if layout.PARTITION_METADATA in names:
             self._metadata[target] = (source / layout.PARTITION_METADATA).read_bytes()
@@ -53,9 +53,9 @@ class EmptyLogs:
 
 
 def copy_open_logs(log_dirs: LogDirs, target: Path, empty: EmptyLogs, broker_epoch: int = -1) -> None:
-    """Copy what a broker has, of which no work is in progress, into a new directory, but for its `empty` logs.
+    """Copy the data of a broker without work in progress into a new directory, but for its `empty` logs.
 
-    `broker_epoch` is that of its registration in a cluster: the copy claims to have all that it had then. ControlError
+    `broker_epoch` is the epoch of its registration in a cluster: the copy claims to have all data of then. ControlError
     if it has several directories.
     """
     if len(log_dirs.dirs) != 1:

@@ -1,4 +1,4 @@
-"""Directories of temporary data: made whole or not at all, and removed with what is in them."""
+"""Directories of temporary data: made whole or not at all, and removed with their content."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def new_directory(path: Path) -> Iterator[None]:
 
 
 def remove(path: Path) -> None:
-    """Remove a directory; what cannot be removed is told to the operator."""
+    """Remove a directory; a failure is logged."""
     rmtree(path, ignore_errors=True)
     if os.path.lexists(path):
         logger.warning("%s cannot be removed", path)

@@ -1,4 +1,4 @@
-"""Who leads the partitions of a cluster of several brokers: elections, and what a snapshot keeps and finds again."""
+"""The leaders of partitions in a cluster of several brokers: elections, and leaders in snapshots."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Brokers(Protocol):
 
     @property
     def client(self) -> LocalClient:
-        """A client of that."""
+        """A client of the first broker that runs."""
 
     def running(self) -> list[Server]:
         """The brokers that run."""
@@ -46,7 +46,7 @@ class Brokers(Protocol):
         """Whether a broker runs."""
 
     async def until(self, condition: Callable[[], bool], what_else: str) -> None:
-        """Wait until something is so."""
+        """Wait until a condition holds."""
 
 
 class Leaders:
@@ -98,7 +98,7 @@ class Leaders:
                 _check(result.error_code, result.error_message)
 
     async def _until_known(self, key: Key, condition: Any, what_else: str) -> None:
-        """Wait until all running brokers know of a partition that it is so."""
+        """Wait until a condition on a partition holds in the metadata of all running brokers."""
 
         def is_known() -> bool:
             known = [_image_of(server, key) for server in self._nodes.running()]
@@ -126,7 +126,7 @@ class Leaders:
         return found
 
     def lagging(self) -> str | None:
-        """A partition of which running replicas in sync have not all records, or they are not committed; else None."""
+        """A partition whose running in-sync replicas miss records, or whose records are not committed; else None."""
         for key, led in self.now().items():
             logs = [self._server(node_id).broker.partitions.find(*key) for node_id in led.isr]
             ends = {None if one is None else one.log.log_end_offset for one in logs}
@@ -147,7 +147,7 @@ class Leaders:
         )
 
     async def return_to(self, before: Mapping[Key, Led]) -> None:
-        """Wait until replicas are in sync that were; preferred ones that led lead again. ControlError."""
+        """Wait until the former in-sync replicas are in sync, and preferred leaders lead again. ControlError."""
         await self._nodes.until(lambda: self._are_back(before), "Not all replicas are in sync again")
         now = self.now()
         moved = [key for key, led in before.items() if now[key].leader != led.leader and self._prefers(key, led.leader)]
@@ -158,7 +158,7 @@ class Leaders:
             )
 
     def _are_back(self, before: Mapping[Key, Led], moved: Iterable[Key] = ()) -> bool:
-        """Whether partitions have what they had in sync and committed; `moved` their leader too."""
+        """Whether partitions have their former in-sync replicas and commits, and `moved` their former leader."""
         now = self.now()
         for key, led in before.items():
             found = now.get(key)

@@ -1,6 +1,6 @@
 """Requests of Kafka's protocol that the control channel makes of a broker of its own process, without a socket.
 
-They are handled as those of any client, by the same dispatcher and handlers, as a super user.
+The dispatcher and handlers of all clients handle them, with the rights of a super user.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ R = TypeVar("R", bound="Message")
 CLIENT_ID = "barnabas-control"
 MAX_FRAME_BYTES = 100 * 1024 * 1024
 PRINCIPAL: Final = KafkaPrincipal("BarnabasControl", "test")
-"""Who asks: a super user of every authorizer, and of a type that no client is authenticated as."""
+"""The principal: a super user of every authorizer, of a type that no client can be authenticated as."""
 
 
 class LocalClient:

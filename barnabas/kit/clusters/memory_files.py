@@ -2,8 +2,8 @@
 
 Most tests write some records, and making a file costs a file system 0.2 ms. So nothing is made on disk before
 `publish`: then all of it is there, each file that is open goes on with a descriptor, and the system's files are used
-from there on. That happens once. Who copies the directory calls it, who hands it to another process, and who exceeds
-`MOST_BYTES` or `MOST_NAMES`.
+from there on. That happens once: before the directory is copied or another process uses it, or when `MOST_BYTES` or
+`MOST_NAMES` is exceeded.
 
 Invariants: a path has the same meaning before and after. Threads may use all of it. A `publish` that fails leaves
 everything in memory, and nothing on disk. Paths that are not below `root` are the system's. Nothing is synced.
@@ -24,13 +24,13 @@ from barnabas.kit.clusters.directories import remove
 from barnabas.storage.files import Buffer, File, UnsyncedFiles
 
 MOST_BYTES: Final = 1024 * 1024
-"""What a cluster keeps in memory at most."""
+"""Bytes that a cluster keeps in memory at most."""
 MOST_NAMES: Final = 1000
 """Files and directories that a cluster has in memory at most; the partitions of the internal topics are 200."""
 
 
 class Content:
-    """What is in a file, for all who have it open."""
+    """The content of a file, shared by all its open files."""
 
     __slots__ = ("data", "modified_ms", "path")
 
@@ -72,7 +72,7 @@ class MemoryFiles(UnsyncedFiles):
         self.root = root
         self._lock = threading.RLock()
         self._directories: dict[str, dict[str, Content | None]] = {}
-        """By path: what is in it, None for a directory."""
+        """The content by path, None for a directory."""
         self._opened: WeakSet[MemoryFile] = WeakSet()
         self._size = 0
         self._names = 0
@@ -110,7 +110,7 @@ class MemoryFiles(UnsyncedFiles):
         return [(file, content.path) for file, content in files if content is not None and content.path]
 
     def discard(self) -> None:
-        """Forget all that is in memory, at the end; nothing of it is written any more."""
+        """Drop all content in memory, at the end, without writing it."""
         with self._lock:
             self._directories.clear()
 
@@ -125,11 +125,11 @@ class MemoryFiles(UnsyncedFiles):
                     super().set_modified_ms(content.path, content.modified_ms)
 
     def _is_held(self, path: str) -> bool:
-        """Whether a path is one of those in memory."""
+        """Whether a path is in memory."""
         return not self._is_published and path.startswith(self.root) and path[len(self.root) :][:1] in {"", "/"}
 
     def _entry(self, path: str) -> Content | None:
-        """What has this name, None for a directory. FileNotFoundError."""
+        """The content at a path, None for a directory. FileNotFoundError."""
         if path in self._directories:
             return None
         folder, _, name = path.rpartition("/")
@@ -150,7 +150,7 @@ class MemoryFiles(UnsyncedFiles):
         return file
 
     def _grown(self, size: int, names: int) -> None:
-        """Count what was added, and leave the memory when that is too much."""
+        """Count added bytes and names, and publish all when they exceed a limit."""
         self._size += size
         self._names += names
         if self._size > MOST_BYTES or self._names > MOST_NAMES:
@@ -187,7 +187,7 @@ class MemoryFiles(UnsyncedFiles):
             return self._opened_file(self._file(path), path)
 
     def lock(self, path: str) -> File | None:
-        """Take the exclusive lock of a file: that of a directory in memory is free, as its name is new."""
+        """Take the exclusive lock of a file; in memory it is free, since the directory's name is new."""
         with self._lock:
             return self.open(path) if self._is_held(path) else super().lock(path)
 
@@ -286,7 +286,7 @@ class MemoryFiles(UnsyncedFiles):
         self._directories[folder][name] = None
 
     def _below(self, path: str) -> Iterator[str]:
-        """A directory, and those in it."""
+        """A directory, and the paths in it."""
         return (one for one in self._directories if one == path or one.startswith(f"{path}/"))
 
     def _take_name(self, path: str) -> None:
@@ -294,7 +294,7 @@ class MemoryFiles(UnsyncedFiles):
         self._directories.get(folder, {}).pop(name, None)
 
     def _forget(self, path: str) -> None:
-        """A file loses its name, if there is one; those who have it open go on."""
+        """Remove the name of a file, if it exists; open files of it stay usable."""
         try:
             content = self._file(path)
         except FileNotFoundError:

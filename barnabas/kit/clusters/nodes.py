@@ -2,7 +2,7 @@
 
 Each node is a whole `Server`, which speaks with the others over sockets as in processes of their own. A node that is
 killed closes its sockets and flushes nothing: its files are as the page cache of a machine has them after its process
-was killed. Nodes that start again have their addresses and directories. What brokers owe each other is in real time.
+was killed. Nodes that start again have their addresses and directories. Timers between brokers are in real time.
 
 A snapshot is taken between two turns, so it has all nodes at one moment; it is served as after a clean stop of all.
 """
@@ -66,8 +66,8 @@ FAST: Final = {
 """Defaults for tests: internal topics, of which every broker has a replica, are made quickly, and have coordinators on
 all brokers nevertheless."""
 MISSED_S: Final = 1.0
-"""After so long a broker that was killed is fenced. Sessions have Kafka's nine seconds, unless the config says
-otherwise: nobody is fenced on a machine that is busy."""
+"""How long after its end a killed broker is fenced. Sessions have Kafka's nine seconds, unless the config says
+otherwise: no broker is fenced because the machine is busy."""
 
 KNOWN_S: Final = 10.0
 """How long brokers may take to learn of a change, seconds."""
@@ -89,7 +89,7 @@ class Node:
 
 
 class Beginning(NamedTuple):
-    """What the nodes begin with."""
+    """The directories and sockets that the nodes begin with."""
 
     folder: Path
     """Has their directories; it is removed at their end."""
@@ -149,7 +149,7 @@ class Nodes(VirtualCluster):
             self.ended.set()
 
     async def _serve_again(self, beginning: Beginning) -> None:
-        """Serve with what a snapshot has; if it does not start, `_failure` says why."""
+        """Serve the data of a snapshot; if that does not start, `_failure` says why."""
         try:
             await self._serve_from(beginning, self._replaced.set)
         except (StartError, ConfigError, ControlError) as error:
@@ -213,7 +213,7 @@ class Nodes(VirtualCluster):
         return controller
 
     async def _start_brokers(self, beginning: Beginning) -> None:
-        """Start those that are to run, one after the other; partitions are led as they were."""
+        """Start the brokers that are to run, one after the other; partitions have the leaders that they had."""
         state = beginning.state
         if state is None:
             for node_id in self._nodes:
@@ -238,7 +238,7 @@ class Nodes(VirtualCluster):
     async def _announce(self, ports: Mapping[int, int]) -> None:
         """Have the metadata of a snapshot name the ports of these brokers, before one looks for the others.
 
-        Those that it names may be of the cluster that the snapshot was taken of.
+        The ports in it may be ports of the cluster that the snapshot was taken of.
         """
         controller = self._controller.broker.active_controller
         records: list[Message] = []
@@ -274,7 +274,7 @@ class Nodes(VirtualCluster):
         server.inherited = sockets or {}
         self.clock.add(server)
         node.ended = trio.Event()
-        self._controller.broker.active_controller.local.end_session(node_id)  # that of before it was killed
+        self._controller.broker.active_controller.local.end_session(node_id)  # its listener before it was killed
         try:
             await self._nursery.start(self._run_node, node, server)
         except StartError as error:
@@ -378,7 +378,7 @@ class Nodes(VirtualCluster):
             copy_open_logs(broker.log_dirs, target / name, empty, epoch)
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Begin again with what a snapshot has, at the same addresses. Connections are closed.
+        """Begin again with the data of a snapshot, at the same addresses. Connections are closed.
 
         ControlError if it is of another cluster, or cannot be copied: then nothing has changed; or if its nodes do not
         start: then the cluster has ended.
@@ -459,7 +459,7 @@ class Nodes(VirtualCluster):
     async def coordinator(self, key: str, *, of_transactions: bool = False) -> Server:
         """The broker that coordinates a group, or a transactional id, once it does. WaitedTooLongError.
 
-        Any broker while the topic of the coordinators does not exist: then nobody has one.
+        Any broker while the topic of the coordinators does not exist: then there is no coordinator.
         """
         found: list[Server] = []
 
@@ -490,7 +490,7 @@ class Nodes(VirtualCluster):
     async def until_led(self, topic: str, *, is_new: bool = False) -> None:
         """Wait until all brokers know a topic, and its partitions are led by brokers that run. WaitedTooLongError.
 
-        One that no broker knows is there only if it `is_new`.
+        A topic that no broker knows is waited for only if it `is_new`.
         """
         if self._knows(topic) or is_new:
             await self.until(lambda: self._is_led(topic), f"Not all partitions of {topic} have a leader")
@@ -503,7 +503,7 @@ class Nodes(VirtualCluster):
         return sum(1 for _ in self.partitions_of(topic)) == count
 
     async def until(self, condition: Callable[[], bool], what_else: str) -> None:
-        """Wait until something is so. WaitedTooLongError, with what is the case, if it takes longer than `KNOWN_S`."""
+        """Wait until a condition holds. WaitedTooLongError, with `what_else`, if it takes longer than `KNOWN_S`."""
         with trio.move_on_after(KNOWN_S) as limit:
             while not condition():
                 changed = trio.Event()
@@ -521,7 +521,7 @@ class Nodes(VirtualCluster):
 
 
 def _ignore(_: object) -> None:
-    """What follows is seen in the metadata."""
+    """Ignore an answer: its effect is seen in the metadata."""
 
 
 def _any_port() -> socket.socket:
@@ -541,13 +541,13 @@ def _bound(port: int) -> Sockets:
 
 
 def _close(sockets: Mapping[int, Sockets]) -> None:
-    """Close sockets that nobody has taken."""
+    """Close sockets that no node has taken."""
     for of_node in sockets.values():
         for listening in of_node.values():
             listening.close()
 
 
 def _discard(beginning: Beginning) -> None:
-    """Close the sockets that nobody has taken, and remove the directories."""
+    """Close the sockets that no node has taken, and remove the directories."""
     _close(beginning.sockets)
     remove(beginning.folder)

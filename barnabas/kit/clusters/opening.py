@@ -1,4 +1,4 @@
-"""What a cluster is opened with. A fork is opened with what its parent was, but for the seed."""
+"""The options that a cluster is opened with. A fork has the options of its parent, but for the seed."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 class Opening(NamedTuple):
-    """What a cluster is opened with."""
+    """The options that a cluster is opened with."""
 
     keys: Mapping[str, str] = {}
     """Its config keys."""
     seed: int | None = None
-    """Its ids follow from that, and from the requests before."""
+    """The seed of its ids: with the requests before, it determines each id."""
     as_version: str | None = None
-    """The release of Kafka that it answers as, 3.9."""
+    """The Kafka version that it answers as, such as 3.9."""
     brokers: int | None = None
     """How many brokers it has, beside a controller; None: one, which is its own controller."""
 
     @classmethod
     def of(cls, values: Values, others: tuple[str, ...] = ()) -> Opening:
-        """What a request says, beside the values that `others` names. ControlError for what cannot be."""
+        """The options in a request, beside the values that `others` names. ControlError for an invalid value."""
         values.only(("config", *cls._fields[1:], *others))
         opening = cls(
             {key: str(value) for key, value in values.mapping("config").items()},
@@ -39,7 +39,7 @@ class Opening(NamedTuple):
         return opening
 
     def release(self) -> Release | None:
-        """The release of Kafka that it answers as. ControlError for one that is not known."""
+        """The Kafka version that it answers as. ControlError for an unknown one."""
         if self.as_version is None:
             return None
         from barnabas.kit.traffic.release import release_named

@@ -11,7 +11,7 @@ from barnabas.supervise.state import ClusterState, NodeState, write
 
 
 def write_state(path: Path, cluster_id: str, directories: Mapping[int, str]) -> None:
-    """Write `cluster.json`: who the nodes are, of which none runs, with the names of their directories. OSError."""
+    """Write `cluster.json`: the nodes, none of which runs, with the names of their directories. OSError."""
     state = ClusterState(cluster_id, OURS, os.getpid(), control="")
     for node_id, name in directories.items():
         role = name.partition("-")[0]

@@ -1,7 +1,7 @@
 """Clusters that want a log-in: `open(auth="scram", tls=True)` gives them a listener, a user and a certificate.
 
-The CA and the certificate are made once in a process, in a directory that is removed with it. What a client needs is in
-the answer, so that the fixtures of clients, and tests in other languages, need no configuration of their own.
+The CA and the certificate are made once in a process, in a directory that is removed with it. The answer has all the
+settings of a client, so that the fixtures of clients, and tests in other languages, need no configuration of their own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Security:
     """How the clients of one cluster connect."""
 
     def __init__(self, mechanism: str | None, certificates: Certificates | None) -> None:
-        """Without a mechanism nobody logs in; `certificates` are those of TLS."""
+        """Without a mechanism clients do not log in; `certificates` are for TLS."""
         self.mechanism = mechanism
         self._certificates = certificates
         self.protocol = ("SASL_" if mechanism else "") + ("SSL" if certificates else "PLAINTEXT")
@@ -51,13 +51,13 @@ class Security:
 
     @property
     def secured(self) -> Secured | None:
-        """The user of SCRAM, whom the broker makes at its start."""
+        """The SCRAM user, which the broker creates at its start."""
         if self.mechanism in {None, "PLAIN"}:
             return None
         return Secured({USER: PASSWORD}, str(self.mechanism), lambda _clients, _address: "")
 
     def to_json(self) -> dict[str, str]:
-        """What a client needs."""
+        """The settings that a client needs."""
         answer = {"protocol": self.protocol}
         if self.mechanism is not None:
             answer |= {"mechanism": self.mechanism, "username": USER, "password": PASSWORD}

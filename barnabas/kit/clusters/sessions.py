@@ -1,4 +1,4 @@
-"""A cluster whose clients' session is recorded, or answered from a recording: what stands before its broker.
+"""Records the session of a cluster's clients, or answers it from a recording, in place of its broker.
 
 A cassette goes over the control channel: its file is read and written by the test's process. Its text is made and read
 in threads, so that the clusters of other tests do not wait.
@@ -32,7 +32,7 @@ TIMINGS: Final = ("fast", "recorded")
 
 
 async def session_of(broker: str, given: Values) -> Session:
-    """What is asked for: a replay of a `cassette`, or else a recording of the clients of `broker`, HOST:PORT.
+    """The requested session: a replay of a `cassette`, or else a recording of the clients of `broker`, HOST:PORT.
 
     ControlError if the text is no cassette, or if no port is left.
     """
@@ -52,7 +52,7 @@ async def session_of(broker: str, given: Values) -> Session:
 
 
 class Session(Protocol):
-    """What clients of the cluster reach instead of its broker."""
+    """A server that the clients of the cluster reach instead of its broker."""
 
     bootstrap: str
     is_replay: bool
@@ -61,11 +61,11 @@ class Session(Protocol):
         """Serve until `end`."""
 
     async def end(self) -> dict[str, Any]:
-        """Close its connections; what the test is to know."""
+        """Close its connections; return the result for the test."""
 
 
 class Recording:
-    """Records what goes through."""
+    """Records the requests and responses between clients and the broker."""
 
     is_replay = False
 
@@ -123,6 +123,6 @@ class Replaying:
             await self._player.run()
 
     async def end(self) -> dict[str, Any]:
-        """What was asked that the cassette does not have."""
+        """The requests that the cassette does not have."""
         self._scope.cancel()
         return {"missing": self._player.replay.missing}

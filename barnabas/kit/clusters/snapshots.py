@@ -1,8 +1,8 @@
 """Snapshots of virtual clusters: a directory each, and the clock as it was. They are there until their process ends.
 
 A snapshot has everything that the brokers have written: topics, records, configs, groups, offsets, open transactions,
-the state of producers, ACLs, users. Connections are no part of it. That of a cluster of several brokers has a directory
-for each node, named as those of `barnabas serve --brokers`.
+the state of producers, ACLs, users, but not connections. A snapshot of several brokers has a directory for each node,
+named as in `barnabas serve --brokers`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Led(NamedTuple):
-    """Who led a partition, who was in sync, and up to where its records were committed."""
+    """The leader of a partition, its in-sync replicas, and the offset up to which its records were committed."""
 
     leader: int
     isr: frozenset[int]
@@ -32,7 +32,7 @@ class Led(NamedTuple):
 
 
 class NodesState(NamedTuple):
-    """What a snapshot keeps of several brokers, beside their directories."""
+    """The state of several brokers in a snapshot, beside their directories."""
 
     cluster_id: str
     directories: Mapping[int, str]
@@ -44,25 +44,25 @@ class NodesState(NamedTuple):
 
 
 class Snapshot:
-    """What a cluster was at one moment."""
+    """The state of a cluster at one moment."""
 
     def __init__(self, folder: Path, opening: Opening, clock: ClockState, nodes: NodesState | None) -> None:
         self.folder = folder
         self.opening = opening
-        """What a fork is opened with."""
+        """The options that a fork is opened with."""
         self.clock = clock
         self.nodes = nodes
         """None: one broker, whose directory the snapshot is."""
 
     async def copy_to_temporary(self) -> Path:
-        """A copy for those who remove it at their end. ControlError if it cannot be written: nothing is left then."""
+        """Make a copy, which the caller removes. ControlError if it cannot be written: nothing is left then."""
         path = new_path()
 
         def copy() -> None:
             with new_directory(path):
                 self._copy(path, may_link=True)
 
-        await trio.to_thread.run_sync(copy)  # what is copied does not change any more
+        await trio.to_thread.run_sync(copy)  # the copied files do not change any more
         return path
 
     def save(self, path: Path) -> None:

@@ -1,8 +1,8 @@
 """A virtual cluster: a whole broker of its own, on a port of its own, in the process of `serve --control`.
 
 It has its own topics, groups, transactions, offsets, ACLs, configs and metadata, in files in memory that go with it
-(`memory_files`); nothing is shared with the others but the process. So names are those that the code under test uses,
-any client can use it, and no request is rewritten. It takes about 2 ms of CPU to start one, and 0.4 MB to keep it.
+(`memory_files`); nothing is shared with the others but the process. So the code under test uses its usual names, any
+client can use it, and no request is rewritten. It takes about 2 ms of CPU to start one, and 0.4 MB to keep it.
 
 Why not one broker that gives names a prefix for each test: every field of every message that has a name,
 subscriptions in bytes and regular expressions included, would have to be rewritten, and faults, clocks and snapshots
@@ -47,7 +47,7 @@ class VirtualCluster:
     """One virtual cluster, or the broker of the process itself."""
 
     def __init__(self, number: int, server: Server | None, release: Release | None = None) -> None:
-        """`server` has not started; `release` is the one of Kafka that it answers as."""
+        """`server` has not started; `release` is the Kafka version that it answers as."""
         self.id = number
         self.traffic = Traffic(release)
         self.clock = Clock()
@@ -62,11 +62,11 @@ class VirtualCluster:
         self.fork: Callable[[Snapshot], Awaitable[VirtualCluster]]
         """Opens a cluster that begins with a snapshot."""
         self.opening: Opening = USUAL
-        """What it was opened with."""
+        """The options that it was opened with."""
         self.secured: Secured | None = None
         """The users of SCRAM that it begins with."""
         self.session: Session | None = None
-        """What clients reach instead of its broker, if their session is recorded or answered from a recording."""
+        """The server that clients reach instead of its broker, if their session is recorded or replayed."""
         self.performed: set[str] = set()
         """The operations that the test has asked for."""
         self._scope: trio.CancelScope | None = None
@@ -104,13 +104,13 @@ class VirtualCluster:
         return cluster
 
     def begin_with(self, snapshot: Snapshot) -> None:
-        """Have it start with what a snapshot has."""
+        """Let it start with the data of a snapshot."""
         self._first = snapshot
         self._is_fork = True
 
     @property
     def is_untouched(self) -> bool:
-        """Whether it is as it was started: nobody has connected, and the test has asked for nothing."""
+        """Whether it is unused: no client has connected, and the test has asked for no operation."""
         if self.performed or self.session is not None or self._is_fork or self.opening != USUAL:
             return False
         if self._is_closed or self.ended.is_set() or self.broker.halt_reason is not None:
@@ -157,7 +157,7 @@ class VirtualCluster:
     async def until_led(self, topic: str, *, is_new: bool = False) -> None:
         """Wait until all brokers know a topic, and its partitions are led by brokers that run. WaitedTooLongError.
 
-        One that no broker knows is there only if it `is_new`.
+        A topic that no broker knows is waited for only if it `is_new`.
         """
 
     @property
@@ -168,7 +168,7 @@ class VirtualCluster:
         return f"[{host}]:{endpoint.port}" if ":" in host else f"{host}:{endpoint.port}"
 
     def follow(self, broker: Broker) -> Callable[[Any], None]:
-        """Have those who wait for changes of the metadata called, from now on; what has them called."""
+        """Call `metadata_waiters` after changes of the metadata from now on; return the function that calls them."""
 
         def changed(_: Any) -> None:
             broker.loop.call_after_turn(self._wake)
@@ -230,7 +230,7 @@ class VirtualCluster:
         copy_open_logs(self.broker.log_dirs, target, empty)
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Begin again with what a snapshot has, at the same address. Connections are closed.
+        """Begin again with the data of a snapshot, at the same address. Connections are closed.
 
         The listening sockets are kept, so that clients that connect meanwhile are not refused. ControlError if the
         snapshot cannot be served: then the cluster is as it was.
@@ -250,7 +250,7 @@ class VirtualCluster:
                 await self._replaced.wait()
 
     async def _start(self, snapshot: Snapshot | None, replaced: Server | None = None) -> Server:
-        """A server that has started, with what a snapshot has, and at the address of one that it replaces.
+        """Start a server with the data of a snapshot, at the address of the server that it replaces.
 
         StartError, ConfigError and ControlError if it cannot start: then nothing has changed.
         """

@@ -1,4 +1,4 @@
-"""Operations that make groups and producers go through what happens to them in production: on request, at once.
+"""Operations that rebalance, expire, fence and reload groups and producers on request, at once.
 
 Where Kafka's protocol has a request with the same effect, it is made on behalf of the client: a member that leaves
 sees the same as one whose session has expired, a producer that is initialized fences its predecessor.
@@ -41,7 +41,7 @@ LEAVE: Final = -1
 LEAVE_FOR_A_WHILE: Final = -2
 JOIN: Final = 0
 SUCCESSOR_SESSION_MS: Final = 45_000
-"""How long a member holds an instance id that it was fenced with: so long it sees FENCED_INSTANCE_ID."""
+"""How long the new member holds the instance id: for that long the fenced member gets FENCED_INSTANCE_ID."""
 TRANSACTION: Final = 1
 """The type of a transactional id as the key of a coordinator."""
 INIT_VERSION: Final = 5
@@ -63,7 +63,7 @@ _PASSING: Final = {
 async def rebalance(cluster: VirtualCluster, values: Values) -> object:
     """Have every member of a group join again.
 
-    In a classic group that is a rebalance; in one of another protocol the members are removed, and join anew.
+    In a classic group that is a rebalance; in a group of another protocol the members are removed, and join anew.
     """
     name = values.text("group")
     found = await _group(cluster, name)
@@ -82,7 +82,7 @@ async def rebalance(cluster: VirtualCluster, values: Values) -> object:
 
 @operation("expire_member", "group", "member")
 async def expire(cluster: VirtualCluster, values: Values) -> object:
-    """End the session of a member, or without one of all: they are removed, and told so when they speak next."""
+    """End the session of a member, or of all if none is given: they are removed, and their next request fails."""
     name, member_id = values.text("group"), values.text("member", None)
     found = await _group(cluster, name)
     chosen = [one for one in found["members"] if member_id in {None, one["id"], one["instance_id"]}]
@@ -114,7 +114,7 @@ async def fence_producer(cluster: VirtualCluster, values: Values) -> object:
     transactional_id = values.text("transactional_id")
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
     finding = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=[transactional_id])
-    await cluster.client.ask(finding, FindCoordinatorResponse)  # makes the internal topic, if nobody has yet
+    await cluster.client.ask(finding, FindCoordinatorResponse)  # makes the internal topic if it does not exist
     answer = InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
     with trio.move_on_after(ABORT_S):
         while True:
@@ -122,7 +122,7 @@ async def fence_producer(cluster: VirtualCluster, values: Values) -> object:
             answer = await client.ask(request, InitProducerIdResponse, INIT_VERSION)
             if answer.error_code not in _PASSING:
                 break
-            await trio.sleep(RETRY_S)  # the transaction is being aborted, and nobody is told when that has ended
+            await trio.sleep(RETRY_S)  # the transaction is being aborted; no event says when that has ended
     if answer.error_code:
         raise ControlError(f"{transactional_id}: {ErrorCode(answer.error_code).name}")
     return {"producer_id": answer.producer_id, "epoch": answer.producer_epoch}
@@ -132,7 +132,7 @@ async def fence_producer(cluster: VirtualCluster, values: Values) -> object:
 async def reload(cluster: VirtualCluster, values: Values) -> object:
     """Unload the coordinator of a group or a transactional id, and load it again from its log, `seconds` later.
 
-    Whoever waits for it is answered NOT_COORDINATOR, whoever asks meanwhile COORDINATOR_LOAD_IN_PROGRESS.
+    Requests that wait for it are answered NOT_COORDINATOR, new ones meanwhile COORDINATOR_LOAD_IN_PROGRESS.
     """
     runtime: CoordinatorRuntime[Any]
     if values.has("group") == values.has("transactional_id"):

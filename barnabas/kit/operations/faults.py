@@ -108,7 +108,7 @@ async def fault_list(cluster: VirtualCluster, values: Values) -> object:  # noqa
 
 @operation("fault_remove", "rule")
 async def fault_remove(cluster: VirtualCluster, values: Values) -> object:
-    """Remove one rule, or all of them; what they hold goes on. What a rule has done."""
+    """Remove one rule and return it, or remove all of them; the requests that they hold go on."""
     faults = cluster.traffic.faults
     if not values.has("rule"):
         faults.clear()
@@ -120,7 +120,7 @@ async def fault_remove(cluster: VirtualCluster, values: Values) -> object:
 
 @operation("fault_wait", "rule", "hits", "held", "timeout_s")
 async def fault_wait(cluster: VirtualCluster, values: Values) -> object:
-    """What a rule has done, once it has had so many hits, or holds so many requests, or the time is up."""
+    """Return a rule once it has had so many hits, or holds so many requests, or the time is up."""
     rule = cluster.traffic.faults[values.integer("rule")]
     hits, held = values.integer("hits", 0), values.integer("held", 0)
     await _until(
@@ -160,7 +160,7 @@ async def fault_answer(cluster: VirtualCluster, values: Values) -> object:
 
 
 async def _until(waiters: dict[object, Callable[[], Any]], is_done: Callable[[], bool], timeout_s: float) -> None:
-    """Wait until it is so, or the time is up; `waiters` are called when it may be."""
+    """Wait until the condition holds, or the time is up; `waiters` are called when it may hold."""
     event = trio.Event()
     key = object()
 

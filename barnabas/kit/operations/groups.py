@@ -1,7 +1,7 @@
-"""Operations on groups of every type: state, members with what they are assigned, committed offsets with their lag.
+"""Operations on groups of every type: state, members with their assignments, committed offsets with their lag.
 
-Whoever waits is woken by the records of the group's coordinator. Each change of a group is one, but for the states of
-a classic group between two generations, which are in memory only: who waits for a state looks again meanwhile.
+A request that waits is woken by the records of the group's coordinator. Each change of a group is a record, but for the
+states of a classic group between two generations, which are in memory only: these are polled.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ async def group(cluster: VirtualCluster, values: Values) -> object:
 
 @operation("wait_for_group", "group", "members", "partitions", "offsets", "state", "timeout_s")
 async def wait_for_group(cluster: VirtualCluster, values: Values) -> object:
-    """A group once it is as wished, or when the time is up: "enough" says which.
+    """A group once it meets the conditions, or when the time is up: "enough" says which.
 
     `members` that have an assignment, `partitions` that are assigned in all, `state`, `offsets`: [topic, partition,
     committed offset at least].
@@ -118,7 +118,7 @@ async def _found(cluster: VirtualCluster, name: str) -> tuple[LocalClient, str]:
             listed = await client.ask(ListGroupsRequest(), ListGroupsResponse)
             if not listed.error_code:
                 return client, next((one.group_type for one in listed.groups if one.group_id == name), "")
-            await trio.sleep(LOOK_S)  # nobody is told when a coordinator has been loaded
+            await trio.sleep(LOOK_S)  # no event says when a coordinator has been loaded
     raise ControlError(f"Group {name!r}: {ErrorCode(listed.error_code).name}")
 
 
@@ -136,7 +136,7 @@ async def _classic(client: LocalClient, name: str) -> tuple[str, Members]:
 
 
 def _assigned(data: bytes | memoryview) -> dict[str, list[int]]:
-    """What a member of a classic group is assigned; nothing if its clients' format is another one."""
+    """The assignment of a member of a classic group; empty if it is not in the consumer protocol's format."""
     try:
         assignment = read_assignment(bytes(data))
     except ProtocolError:

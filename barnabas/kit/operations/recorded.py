@@ -1,4 +1,4 @@
-"""Operations on what was recorded of a cluster's clients: `recorded`, `timeline`, `lint`; the lint of a test's end."""
+"""Operations on the recorded requests of a cluster's clients: `recorded`, `timeline`, `lint`; lint at a test's end."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ CAUSES: Final = {
     "transaction-left-open": _LATE,
     "retry-storm": _LATE - {"fault_add"},
 }
-"""Operations after which a rule may report what the test did, and not a mistake of the client. A client that sends a
-request again without a pause does so whoever made it fail."""
+"""Operations after which a rule may report an effect of the test, not a mistake of the client. A client that sends a
+request again without a pause does so whatever made it fail."""
 
 
 @operation("recorded", *FILTER)
@@ -43,23 +43,23 @@ async def recorded(cluster: VirtualCluster, values: Values) -> object:
 
 @operation("timeline", *FILTER, "last")
 async def timeline(cluster: VirtualCluster, values: Values) -> object:
-    """What clients did, in lines; the last ones if `last` is given."""
+    """The requests of clients in readable lines; only the last ones if `last` is given."""
     return {"lines": lines(_matching(cluster, values), values.integer("last", None))}
 
 
 @operation("lint", "ignore")
 async def lint(cluster: VirtualCluster, values: Values) -> object:
-    """What clients have done wrong, of what is recorded, but for the rules that are ignored; each with its meaning."""
+    """The mistakes of clients in the recorded requests, but for ignored rules; each with its meaning."""
     return {"findings": found_in(cluster, {str(one) for one in values.list_of("ignore")})}
 
 
 def found_at_close(cluster: VirtualCluster, ignored: Collection[str]) -> list[dict[str, object]]:
-    """What clients have done wrong of their own accord: not what followed from what the test did to them."""
+    """The mistakes of clients that do not follow from an operation of the test."""
     return [one for one in found_in(cluster, ignored) if not CAUSES.get(str(one["rule"]), _NONE) & cluster.performed]
 
 
 def found_in(cluster: VirtualCluster, ignored: Collection[str]) -> list[dict[str, object]]:
-    """All findings but those of the ignored rules. ControlError for a rule that there is not."""
+    """All findings but the ignored rules'. ControlError for a rule that does not exist."""
     unknown = sorted(set(ignored) - EXPLANATIONS.keys())
     if unknown:
         raise ControlError(f"There is no rule {', '.join(unknown)}; the rules are {', '.join(EXPLANATIONS)}")

@@ -66,11 +66,11 @@ class TopicReader:
         return sorted(self._cluster.partitions_of(self.topic), key=lambda partition: partition.index)
 
     def skip_to_ends(self) -> None:
-        """Leave out what is there already."""
+        """Skip the records that exist already."""
         self.positions.update({partition.index: self._end(partition) for partition in self.partitions})
 
     async def read(self) -> AsyncIterator[list[Found]]:
-        """What is between the positions and the ends, in steps; the positions are moved."""
+        """Yield the records between the positions and the ends, in steps; the positions are moved."""
         for partition in self.partitions:
             async for step in self._read_partition(partition):
                 yield step

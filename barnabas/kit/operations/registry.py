@@ -1,7 +1,7 @@
 """The operations of the control channel on one cluster, by name: `POST /v1/clusters/N/NAME` with an object of JSON.
 
 Each is `async (cluster, values) -> answer`, marked with `@operation(NAME, keys...)`, in a module of `OPERATIONS`; the
-keys are all that a request may say. A module is imported with its first request.
+keys are all that a request may have. A module is imported with its first request.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def operation(name: str, *keys: str) -> Callable[[Operation], Operation]:
 
 
 async def perform(cluster: VirtualCluster, name: str, values: dict[str, Any]) -> object:
-    """Do an operation. ControlError for what it refuses."""
+    """Do an operation. ControlError if it refuses the request."""
     if cluster.session is not None and cluster.session.is_replay:
         raise ControlError("This cluster answers from a cassette: there is no broker to ask, and no log")
     module = OPERATIONS.get(name)

@@ -1,4 +1,4 @@
-"""The operation that asks the broker anything that Kafka's protocol has, in JSON."""
+"""The operation that sends any request of Kafka's protocol to the broker, in JSON."""
 
 from __future__ import annotations
 

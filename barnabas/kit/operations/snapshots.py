@@ -23,7 +23,7 @@ async def snapshot(cluster: VirtualCluster, values: Values) -> object:  # noqa: 
 
 @operation("restore", "snapshot")
 async def restore(cluster: VirtualCluster, values: Values) -> object:
-    """Have the cluster be what it was; its connections are closed, its address stays."""
+    """Set the cluster back to a snapshot; its connections are closed, its address stays."""
     if cluster.id == 0:
         raise ControlError("Cluster 0 is the broker itself, which cannot be replaced: open a cluster, and restore that")
     await cluster.restore(cluster.snapshots[values.integer("snapshot")])

@@ -42,17 +42,17 @@ if TYPE_CHECKING:
     from barnabas.wire.types import Uuid
 
 _COMING: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
-"""What is answered of a topic while it is being created."""
+"""The error codes of a topic while it is being created."""
 FILTER: Final = ("topic", "partition", "positions", "key", "value", "headers", "committed")
 PASSING: Final = {
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-"""What a partition answers for a moment while it is opened or moves."""
+"""The error codes of a partition while it is opened or moves."""
 RETRY_S: Final = 0.005
 HIGH_WATERMARK: Final = -1
-"""Of DeleteRecords: all that is committed."""
+"""The offset in DeleteRecords that deletes all committed records."""
 
 
 @operation("create_topic", "topic", "partitions", "configs")
@@ -175,8 +175,8 @@ async def trim(cluster: VirtualCluster, values: Values) -> object:
 async def _append(cluster: VirtualCluster, topic_id: Uuid, index: int, batch: bytes, deadline: float) -> int:
     """Write a batch to a partition; the offset of its first record.
 
-    As clients do it tries again while the partition is being opened, which others see later than who has created it,
-    or gets another leader.
+    It tries again, as clients do, while the partition is being opened (other brokers see it later than the one that
+    created it) or gets another leader.
     """
     data = TopicProduceData(
         topic_id=topic_id, partition_data=[PartitionProduceData(index=index, records=memoryview(batch))]
@@ -190,11 +190,11 @@ async def _append(cluster: VirtualCluster, topic_id: Uuid, index: int, batch: by
         if partition.error_code not in PASSING or trio.current_time() >= deadline:
             name = ErrorCode(partition.error_code).name
             raise ControlError(f"Partition {partition.index}: {name}: {partition.error_message or ''}".rstrip(": "))
-        await trio.sleep(RETRY_S)  # nobody is told when a partition is open
+        await trio.sleep(RETRY_S)  # no event says when a partition is open
 
 
 class _Search:
-    """What a request looks for, and has found."""
+    """The records that a request looks for, and the ones found."""
 
     def __init__(self, cluster: VirtualCluster, values: Values) -> None:
         self.topic = values.text("topic")

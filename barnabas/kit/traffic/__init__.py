@@ -1,1 +1,1 @@
-"""What passes between the clients of a cluster and its broker, decoded: recorded, changed by rules, and checked."""
+"""Requests and responses of a cluster's clients, decoded: recorded, changed by rules, and checked."""

@@ -1,6 +1,6 @@
-"""What is recorded of a request beside its names, by API: a few numbers that say what the client did.
+"""The details that are recorded of a request beside its names, by API: a few numbers that say what the client did.
 
-The names are those of Kafka's fields in snake case, where there is one. Batches are counted by their headers.
+The details have the names of Kafka's fields in snake case, where there is one. Batches are counted by their headers.
 """
 
 from __future__ import annotations

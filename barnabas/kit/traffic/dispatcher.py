@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from barnabas.wire.schema import Message
 
 MAX_FIRST_BYTES: Final = 256
-"""What is looked at of a connection's first request."""
+"""Bytes of a connection's first request that are looked at."""
 
 
 class Traffic:
-    """What the control channel knows of a cluster's clients, and does to them."""
+    """The recorder and the fault rules of a cluster's clients."""
 
     def __init__(self, release: Release | None = None) -> None:
-        """`release` is the one that the broker answers as."""
+        """`release` is the Kafka version that the broker answers as."""
         self.recorder = Recorder()
         self.release = release
         self._faults: Faults | None = None
@@ -51,13 +51,13 @@ class Traffic:
         return self._faults
 
     def dispatcher(self, broker: Broker, listener: str) -> Dispatcher:
-        """What serves the requests of a kind of listener; those to a controller are no clients'."""
+        """The dispatcher of a kind of listener; requests to a controller do not come from clients."""
         if listener == CONTROLLER:
             return Dispatcher(broker, listener)
         return ControlledDispatcher(broker, listener, ControlledRoutes(listener, self))
 
     def serve(self, route: Route, handler: Handler, ctx: RequestContext, request: Message) -> HandlerOutcome:
-        """Handle a request: what a handler returns. Errors as those of the handler."""
+        """Handle a request; return the handler's result, and raise its errors."""
         return handler(ctx, request) if _is_of_broker(ctx, request) else self._recorded(route, handler, ctx, request)
 
     async def _recorded(self, route: Route, handler: Handler, ctx: RequestContext, request: Message) -> Message | None:
@@ -81,7 +81,7 @@ class Traffic:
 
 
 def _is_of_broker(ctx: RequestContext, request: Any) -> bool:
-    """Whether a follower asks, which may be a broker of Apache Kafka: that is no client's request."""
+    """Whether a request comes from a follower, which may be an Apache Kafka broker, and not from a client."""
     if ctx.api_key == ApiKey.FETCH:
         return replica_of(request) >= 0
     return ctx.api_key == ApiKey.OFFSET_FOR_LEADER_EPOCH and bool(request.replica_id >= 0)
@@ -90,8 +90,8 @@ def _is_of_broker(ctx: RequestContext, request: Any) -> bool:
 class ControlledDispatcher(Dispatcher):
     """Serves clients by the routes of a cluster's traffic, and other brokers of Barnabas as any broker does.
 
-    A connection is that of a broker if it begins as the brokers' client does (`broker.net.network_client`): what
-    brokers ask each other is not recorded, no fault is for them, and they know no earlier release.
+    A connection belongs to a broker if it begins as the brokers' client does (`broker.net.network_client`): requests
+    between brokers are not recorded, have no faults, and are served in all versions.
     """
 
     __slots__ = ("_brokers", "_served_by")

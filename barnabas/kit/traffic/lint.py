@@ -1,7 +1,7 @@
-"""What clients do wrong on the wire: findings in the recorded requests, each with what it means and what to do.
+"""Mistakes of clients in the recorded requests: findings, each with its meaning and its remedy.
 
-A rule reports only what ordinary use of a client does not do: the numbers below are far from it, because a false alarm
-is a bug. Rules see what is in the ring, so a mistake that was long ago is not reported.
+No rule reports ordinary use of a client: the numbers below are far from it, because a false alarm
+is a bug. Rules see only the requests in the ring, so an old mistake is not reported.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Finding(NamedTuple):
 
 
 class Traces(NamedTuple):
-    """What the rules look at."""
+    """The requests and connections that the rules look at."""
 
     entries: Sequence[Entry]
     open_clients: Collection[str | None]
@@ -71,7 +71,7 @@ EXPLANATIONS: Final = {
     "rebalance-storm": "The group hardly gets to work between rebalances: members come and go, or are too slow to "
     "rejoin. Keep consumers for longer than a record, or use static membership (group.instance.id).",
 }
-"""What each rule means, and what to do."""
+"""The meaning of each rule, and its remedy."""
 
 
 def findings(traces: Traces) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""What any message of Kafka's protocol names: topics, partitions, groups, transactional ids, error codes.
+"""The names in any message of Kafka's protocol: topics, partitions, groups, transactional ids, error codes.
 
 Kafka's declarations say which text is a topic's name, a group's id or a transactional id (`entity`). A class is
 analyzed once; reading a message then looks only at the fields that can name something.
@@ -34,14 +34,14 @@ class Shape(NamedTuple):
     """Which fields of a class name something."""
 
     own: tuple[tuple[str, str, bool], ...]
-    """Name of the field, what it names, whether it is an array."""
+    """Name of the field, the kind of its name, whether it is an array."""
     error: str | None
     children: tuple[tuple[str, bool, Shape], ...]
     """Structs and arrays of structs that name something: field, whether it is an array, shape."""
 
 
 class Place(NamedTuple):
-    """A struct of a message, and what it is about."""
+    """A struct of a message, with the names that apply to it."""
 
     struct: Any
     topic: str | None
@@ -85,7 +85,7 @@ def _analyzed(message_class: type[StructBase]) -> Shape:
 
 
 def places(message: StructBase, image: ClusterImage) -> Iterator[Place]:
-    """The structs of a message, outer ones first, each with what it and those around it name."""
+    """The structs of a message, outer ones first, each with its names and the names of the structs around it."""
     yield from _places(message, shape_of(type(message)), image, Place(message, None, None, None, None, None, -1))
 
 
@@ -132,7 +132,7 @@ class Named:
 
 
 def named_by(request: StructBase, image: ClusterImage) -> Named:
-    """What a request names, each once and in its order."""
+    """The names in a request, each once and in its order."""
     named = Named()
     if type(request) is FindCoordinatorRequest:
         keys = [key for key in (request.key, *request.coordinator_keys) if key]
@@ -157,7 +157,7 @@ def _collect(struct: Any, shape: Shape, image: ClusterImage, named: Named, topic
 
 
 def _add(named: Named, what: str, value: Any, image: ClusterImage, topic: str | None) -> str | None:
-    """Add one name; the topic that the names behind it are about."""
+    """Add one name; return the topic of the names after it."""
     if what == PARTITION:
         named.partitions.add((topic, value))
     elif what == GROUP and value:

@@ -1,7 +1,7 @@
-"""The requests of a cluster's clients, in a ring in memory: who asked what, of which topics and groups; the outcome.
+"""The requests of a cluster's clients, in a ring in memory: client, API, topics, groups and outcome.
 
-An entry is made when a request arrives and completed when it is answered; nothing of a message is kept, as it would
-keep the memory of its frame. Requests of the control channel itself are not recorded.
+An entry is made when a request arrives and completed when it is answered; it has no references into a message, which
+would keep the memory of its frame. Requests of the control channel itself are not recorded.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Recorder:
         self._next_connection = 1
 
     def begin(self, ctx: RequestContext, request: Message) -> tuple[Entry, Named]:
-        """Record a request that has arrived; its entry, and what it names."""
+        """Record a request that has arrived; return its entry, and the names in it."""
         number = self._connections.get(ctx.connection)
         if number is None:
             number = self._opened(ctx.connection)
@@ -177,7 +177,7 @@ def error_name(code: int) -> str:
 
 
 def _add_session(broker: Broker, request: Any, named: Named) -> None:
-    """An incremental fetch names its changes only: add what its session has."""
+    """Add the partitions of a fetch session: an incremental fetch names its changes only."""
     session = broker.fetch_sessions.find(request.session_id)
     if session is not None:
         for partition in session.partitions.values():

@@ -53,7 +53,7 @@ def _table() -> dict[str, Any]:
 
 
 def release_named(name: str) -> Release:
-    """A release by its name, as 3.9. ControlError for one that is not in the table."""
+    """A release by its name, such as 3.9. ControlError if it is not in the table."""
     try:
         found = _table()[name]
     except KeyError:
@@ -62,7 +62,7 @@ def release_named(name: str) -> Release:
 
 
 class Release:
-    """What the brokers of one release serve."""
+    """The APIs and features of one Kafka release."""
 
     def __init__(self, name: str, apis: Mapping[int, tuple[int, int]], features: Mapping[str, tuple[int, int]]) -> None:
         """`apis`: first and last version by key; `features`: lowest and highest level by name."""
@@ -82,7 +82,7 @@ class Release:
             )
 
     def handler(self, api_key: ApiKey, handler: Handler) -> Handler:
-        """What handles the requests of an API."""
+        """The handler of an API's requests."""
         if api_key == ApiKey.API_VERSIONS:
             return self._api_versions
         feature = FEATURE_OF.get(api_key)
@@ -102,7 +102,7 @@ class Release:
         return self._answer(ctx) if refusal is None else refusal
 
     def _answer(self, ctx: RequestContext) -> ApiVersionsResponse:
-        """What the release answers: its features are those of this broker too, at the levels that both have."""
+        """The ApiVersions response of the release: the features and levels that this broker has too."""
         response = whole_answer(ctx.broker.metadata, ())
         hidden = TELEMETRY_APIS if ctx.broker.config[METRICS_LISTENER] is None else frozenset()
         response.api_keys = [

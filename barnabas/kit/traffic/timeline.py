@@ -1,6 +1,6 @@
-"""The readable lines of what clients did: joins, syncs, changes in heartbeats, fetches, commits, transactions.
+"""The requests of clients in readable lines: joins, syncs, changes in heartbeats, fetches, commits, transactions.
 
-What repeats is one line with a count: fetches, produces and heartbeats of one client that say nothing new.
+Repeated requests are one line with a count: fetches, produces and heartbeats of one client without news.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SUMMARIZED: Final = frozenset(
 )
 """APIs of which several in a row are one line."""
 HIDDEN: Final = frozenset({ApiKey.API_VERSIONS, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
-"""What every client asks when it connects, or says of itself; shown only when it fails."""
+"""APIs that every client uses when it connects; shown only when they fail."""
 COUNTED: Final = frozenset({"records", "bytes", "batches", "partitions_with_records"})
 """Details that are added up."""
 
@@ -130,7 +130,7 @@ def lines(entries: Iterable[Entry], last: int | None = None) -> list[str]:
         if line is not None and line.takes(entry):
             line.add(entry)
             continue
-        if entry.api not in SUMMARIZED:  # what comes after a join, a commit or a transaction is a new line
+        if entry.api not in SUMMARIZED:  # after a join, a commit or a transaction a new line begins
             open_lines = {key: one for key, one in open_lines.items() if key[0] != entry.connection}
         line = _Line(entry)
         made.append(line)

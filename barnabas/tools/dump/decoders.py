@@ -56,7 +56,7 @@ def _pairs(module: ModuleType, only: tuple[str, ...] = (), without: tuple[str, .
 
 
 def _coordinator_record(pairs: dict[int, Pair], record: Record) -> Decoded:
-    """Decode a record: its type is in the first two bytes of the key, the value's version in those of the value."""
+    """Decode a record: the first two bytes of the key are its type, the first two of the value the value's version."""
     if record.key is None or len(record.key) < _VALUE_VERSION_SIZE:
         return f"Error at offset {record.offset}, skipping. The record has no key", None
     kind = int.from_bytes(record.key[:2], "big")

@@ -19,7 +19,7 @@ class UnreadableError(Exception):
 
 
 class Options:
-    """What to print."""
+    """The options of a dump."""
 
     __slots__ = (
         "decode",

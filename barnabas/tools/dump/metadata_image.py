@@ -1,6 +1,6 @@
 """The image of the cluster metadata from the files of a data directory, for commands that only read.
 
-A broker may be writing the log meanwhile: what is not whole at its end is left out.
+A broker may be writing the log meanwhile: an incomplete batch at its end is left out.
 """
 
 from __future__ import annotations

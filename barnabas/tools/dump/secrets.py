@@ -1,4 +1,4 @@
-"""Hides what nobody needs to see of records of the cluster metadata: passwords of brokers' configs, and credentials.
+"""Hides secrets in records of the cluster metadata: passwords in brokers' configs, and credentials.
 
 Kafka's `kafka-dump-log` shows them; its metadata shell hides them (`MetadataNodeRedactionCriteria`), as here.
 """

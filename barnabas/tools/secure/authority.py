@@ -1,7 +1,7 @@
-"""A certificate authority of one broker: its own certificate, and those that it signs for the broker and for clients.
+"""A certificate authority of one broker: its certificate, and the ones that it signs for the broker and for clients.
 
-Keys are of the curve P-256, which every client has. Certificates have what strict verifiers ask for: key usages, and
-the identifiers of the keys (RFC 5280).
+Keys are of the curve P-256, which every client has. Certificates have the extensions that strict verifiers
+require: key usages, and the identifiers of the keys (RFC 5280).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CA_DAYS: Final = 3650
 CERTIFICATE_DAYS: Final = 397
 """How long a certificate of the broker or of a client lasts: clients refuse longer ones on some systems."""
 _EARLY: Final = dt.timedelta(hours=1)
-"""Certificates begin so much earlier, for machines whose clock is slow."""
+"""Certificates are valid from that long before now, for machines whose clock is slow."""
 
 
 class Authority:

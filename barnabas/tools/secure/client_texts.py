@@ -11,7 +11,7 @@ LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 class Login(NamedTuple):
-    """Where a client connects to, and as whom."""
+    """The address that a client connects to, and its credentials."""
 
     address: str
     """HOST:PORT."""
@@ -44,7 +44,7 @@ def properties_file(login: Login) -> str:
 
 
 def configurations(login: Login, properties: str) -> str:
-    """What is shown; `properties` is the path of the client.properties."""
+    """The configurations to show; `properties` is the path of the client.properties."""
     return TEXT.format(
         confluent=_dict(
             {

@@ -1,4 +1,4 @@
-"""What the user can fix about certificates; apart, since reading certificates needs a large package."""
+"""The error about certificates, in a module of its own, since reading certificates needs a large package."""
 
 from __future__ import annotations
 

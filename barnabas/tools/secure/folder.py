@@ -1,7 +1,7 @@
 """The folder of `--secure`: DIR-secure beside the data directory DIR, with mode 0700 and files of mode 0600.
 
 It is not in the data directory, where Kafka takes every folder for a partition. The key of the CA is written before
-its certificate, and files are replaced as a whole, so that after a crash what is there can be used.
+its certificate, and files are replaced as a whole, so that after a crash the existing files can be used.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SecureFolder:
         self.clients: Final = self.path / "clients.txt"
 
     def prepare(self, hosts: Iterable[str]) -> None:
-        """Make what is missing: the CA, and a certificate of the broker with these names. `SecureError`."""
+        """Make the missing files: the CA, and a certificate of the broker with these names. `SecureError`."""
         from barnabas.tools.secure.authority import Authority, certificates_in, hosts_of
 
         wanted = list(dict.fromkeys(hosts))
@@ -166,7 +166,7 @@ def _write_private(path: Path, data: bytes) -> None:
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """An error of the disk is a sentence."""
+    """Turn an OSError into a SecureError with one sentence."""
     try:
         yield
     except OSError as error:

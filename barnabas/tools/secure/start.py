@@ -1,4 +1,4 @@
-"""What `barnabas serve --secure` does before the broker starts, and what it tells clients when the broker serves.
+"""The steps of `barnabas serve --secure` before the broker starts, and its output for clients when the broker serves.
 
 The password of the first user is in client.properties alone, which is written when the broker serves for the first
 time; each start gives the user that password. So a start that fails leaves nothing that the next one could not use,
@@ -22,7 +22,7 @@ from barnabas.wire.configdef import ConfigError
 from barnabas.wire.properties import parse_properties
 
 ADMIN: Final = "admin"
-"""The first user, who may do everything."""
+"""The first user, a super user."""
 PASSWORD_BYTES: Final = 24
 
 
@@ -42,7 +42,7 @@ def keys_of(folder: SecureFolder) -> dict[str, str]:
 
 
 def prepare(folder: SecureFolder, hosts: Iterable[str], users: Mapping[str, str]) -> Secured:
-    """Make what is missing in the folder; `users` have names and passwords. `SecureError`."""
+    """Make the missing files in the folder; `users` have names and passwords. `SecureError`."""
     folder.prepare(["localhost", "127.0.0.1", "::1", os.uname().nodename, *hosts])
     known = _known_password(folder)
     password = users.get(ADMIN) or known or secrets.token_urlsafe(PASSWORD_BYTES)

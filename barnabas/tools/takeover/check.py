@@ -1,7 +1,7 @@
 """The check of `barnabas serve --check`: configuration, directories, features and controllers, in this order.
 
-What the configuration itself forbids ends it, since nothing else can be understood then. Everything else is collected,
-so that one run tells all of it.
+An error in the configuration itself ends it, since nothing else can be checked then. All other findings are collected,
+so that one run reports them all.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.tools.takeover.verdict import Verdict
 
-# --- keys that Barnabas does not act on, and whose effect an operator counts on
+# --- keys without effect in Barnabas whose effect an operator counts on
 
 RELIED_ON: Final = {
     "config.providers": "Barnabas does not look values up, so that ${...} would be taken as it is written",
     "remote.log.storage.system.enable": "Barnabas has no tiered storage, so that segments there cannot be read",
 }
-"""Key -> what would be lost without it."""
+"""Key -> the effect that would be missing."""
 _OFF: Final = {"", "false"}
 
 
@@ -43,7 +43,7 @@ def check_certificates(config: ServerConfig, verdict: Verdict) -> None:
 
 
 def check_keys(config: ServerConfig, verdict: Verdict) -> None:
-    """Add what the keys that are set stand for."""
+    """Add the missing effects of the keys that are set."""
     for name, why in RELIED_ON.items():
         if config.static.get(name, "").strip() not in _OFF:
             verdict.refuse(f"{name} is set: {why}")
@@ -58,7 +58,7 @@ EXIT_OK, EXIT_AGAINST = 0, 2
 
 
 def run(options: ServeOptions) -> int:
-    """Check, and tell; the exit code: 0 when Barnabas can take over, 2 when something stands against it."""
+    """Check, and print the findings; return the exit code: 0 if Barnabas can take over, else 2."""
     verdict, subject = check(options)
     for text in verdict.notes:
         note(f"barnabas serve --check: note: {text}")
@@ -74,7 +74,7 @@ def run(options: ServeOptions) -> int:
 
 
 def check(options: ServeOptions) -> tuple[Verdict, str]:
-    """The verdict, and what it is about."""
+    """Return the verdict, and a description of what was checked."""
     verdict = Verdict()
     try:
         config = load_options(options)

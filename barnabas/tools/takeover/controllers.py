@@ -1,4 +1,4 @@
-"""The controllers that the configuration names: one must answer, and what it says of features must be supported."""
+"""Checks the controllers in the configuration: one must answer, and this broker must support its finalized features."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The log directories: identity, checkpoints, and each partition's files, as far as a glance can tell.
+"""The log directories: identity, checkpoints, and each partition's files, checked superficially.
 
 Batches are not read, but for the first of each segment, which has the format: `barnabas storage check` reads them all.
-While the broker that has the directory still runs, files come and go: one that is gone is no finding.
+While the broker that has the directory still runs, files come and go: a missing file is no finding.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CHECKPOINTS: Final = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKP
 _MAGIC_AT: Final = 16
 _MAGIC: Final = 2
 _SHOWN: Final = 10
-"""Partitions that are named; of the others only the count is told."""
+"""Partitions that are named; the others are only counted."""
 
 
 def check_directories(config: ServerConfig, verdict: Verdict) -> int:

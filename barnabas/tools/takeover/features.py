@@ -1,4 +1,4 @@
-"""The metadata of the cluster, from the copy in a log directory: whether all that it has can be served."""
+"""Checks whether the metadata of the cluster, from the copy in a log directory, can be served completely."""
 
 from __future__ import annotations
 

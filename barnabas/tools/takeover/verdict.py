@@ -1,4 +1,4 @@
-"""What a check has found: what stands against a start, and what the operator should know of."""
+"""The findings of a check: reasons against a start, and notes for the operator."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ class Verdict:
 
     def __init__(self) -> None:
         self.against: list[str] = []
-        """Barnabas would not start, or would do something else than the broker before it."""
+        """Findings by which Barnabas would not start, or would do something else than the broker before it."""
         self.notes: list[str] = []
-        """What will be different, or could not be asked."""
+        """Differences to the broker before it, and checks that were not possible."""
 
     def refuse(self, text: str) -> None:
-        """Add a sentence that stands against it."""
+        """Add a reason against a start."""
         self.against.append(text)
 
     def note(self, text: str) -> None:
-        """Add a sentence to know."""
+        """Add a note for the operator."""
         self.notes.append(text)

@@ -1,1 +1,1 @@
-"""Faults by rule: what happens to the requests of a cluster's clients that a rule concerns."""
+"""Faults by rule: errors, delays and lost connections for the clients' requests that a rule concerns."""

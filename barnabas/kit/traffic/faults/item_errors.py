@@ -1,9 +1,9 @@
 """An error of Kafka in place of the answer: for single items where the API has items, else for the whole response.
 
-Requests that change something have the items that fail taken out before they are handled, so that what is told to the
-client is true; the answers of these items are made from the request, whose keys (topic, partition, group) the items of
-the response repeat. Requests that only read are handled, and the error is put into their responses. Such a fetch does
-not wait for records.
+Items that fail are removed from requests that change something before these are handled, so that the response is true;
+the answers of these items are made from the request, whose keys (topic, partition, group) the items of the response
+repeat. Requests that only read are handled, and the error is put into their responses. Such a fetch does not wait for
+records.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ ITEM_ERRORS_ONLY: Final = {
     ),
     ApiKey.METADATA: frozenset({ErrorCode.REBOOTSTRAP_REQUIRED}),
 }
-"""APIs whose top-level error code is for these errors only: others are those of the items."""
+"""APIs whose top-level error code has these errors only: other errors are in the items."""
 _SAME: Final = {
     "partition": "partition_index",
     "partition_id": "partition_index",
@@ -77,7 +77,7 @@ _SAME: Final = {
 }
 """Names of keys that are the same in a request and its response."""
 _NOT_READ: Final = {"high_watermark": -1, "last_stable_offset": -1, "base_offset": -1, "log_start_offset": -1}
-"""What Kafka answers in the items that have failed."""
+"""Kafka's values in the items that have failed."""
 
 
 class ItemErrors:
@@ -121,7 +121,7 @@ class ItemErrors:
         return response
 
     def _is_whole(self) -> bool:
-        """Whether the error is that of the whole response."""
+        """Whether the error is for the whole response."""
         has_code = hasattr(self._route.response_class(), "error_code") and self._has_field("error_code")
         if not has_code or (self._wanted.has_items and _has_failing_items(self._route.response_class)):
             return False
@@ -170,7 +170,7 @@ class ItemErrors:
         return None if response is None else _joined(response, failures)
 
     def _divided(self, request: Any) -> tuple[Any, Any]:
-        """The request without what fails, and with that only."""
+        """The request without the items that fail, and the request with these items only."""
         if self._route.api_key == ApiKey.ELECT_LEADERS and request.topic_partitions is None:
             request = _elections_of_all(request, self._ctx.broker.image)
         if not self._wanted.has_items:
@@ -268,7 +268,7 @@ def _same(name: str) -> str:
 
 
 def _has_failing_items(response_class: Any) -> bool:
-    """Whether items of a response can have an error of their own: those of heartbeats cannot."""
+    """Whether items of a response can have an error of their own: the items of heartbeats cannot."""
     items = [one.struct_class for one in response_class.declared if one.struct_class is not None]
     return any(any(field.name in ERROR_FIELDS for field in one.declared) or _has_failing_items(one) for one in items)
 
@@ -295,7 +295,7 @@ def _answer_to(asked: Any, answer_class: Any, exists: Callable[[Field], bool], f
 
 
 def _values(asked: Any) -> dict[str, Any]:
-    """The keys of an item; those of APIs that name items by a text or a number only."""
+    """The keys of an item, also for APIs whose items are plain texts or numbers."""
     if isinstance(asked, int):
         return {"partition_index": asked}
     if isinstance(asked, str):
@@ -305,9 +305,9 @@ def _values(asked: Any) -> dict[str, Any]:
 
 
 def _items_for(field: Field, asked: Any) -> list[Any]:
-    """The items of a request that an array of its response answers: those that share the most keys.
+    """The items of a request that an array of its response answers: the array that shares the most keys.
 
-    Where none are shared, as in those of ACLs and quotas, the answers are in the order of all items.
+    Where no keys are shared, as for ACLs and quotas, the answers are in the order of all items.
     """
     arrays = _arrays(asked)
     names = [one.name for one in field.struct_class.declared]  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""The fault rules of one cluster: which requests each concerns, when it fires, and who waits for that.
+"""The fault rules of one cluster: which requests each concerns, when it fires, and the waiters for its hits.
 
 The rules are asked in the order in which they were added; the first that fires decides what happens to a request.
 A rule counts the requests that it concerns: `nth` and `count` choose among those, `probability` draws for each with a
@@ -67,7 +67,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What happens to a request; `delay` in seconds comes first and goes with each of the others."""
+    """The action on a request; `delay` in seconds comes first and can be combined with each of the others."""
 
     hold: bool = False
     delay: float = 0.0
@@ -102,7 +102,7 @@ class Trigger:
 
 @dataclass(eq=False, slots=True)
 class Rule:
-    """One rule, and what it has done."""
+    """One rule, with its hits and held requests."""
 
     number: int
     wanted: Wanted
@@ -113,7 +113,7 @@ class Rule:
     hits: int = 0
     is_removed: bool = False
     held: dict[int, Callable[[], None]] = field(default_factory=dict)
-    """What lets the requests go on that are held, in their order."""
+    """Functions that let the held requests go on, in their order."""
     waiters: dict[object, Callable[[], None]] = field(default_factory=dict)
     random: Random = field(init=False)
 
@@ -135,7 +135,7 @@ class Rule:
         return True
 
     def tell(self) -> None:
-        """Wake those who wait for its hits."""
+        """Wake the waiters for its hits."""
         for wake in list(self.waiters.values()):
             wake()
 
@@ -173,7 +173,7 @@ class Faults:
     def __init__(self) -> None:
         self.rules: dict[int, Rule] = {}
         self.questions: dict[int, Question] = {}
-        """Those that are open."""
+        """The open questions, by number."""
         self.asked: dict[object, Callable[[], None]] = {}
         """Called when there is a question."""
         self._rule_numbers = count(1)
@@ -198,7 +198,7 @@ class Faults:
         return rule
 
     def remove(self, rule: Rule) -> None:
-        """Remove a rule: what it holds goes on, and what it asks about it does not concern."""
+        """Remove a rule: requests that it holds go on, and it does not concern requests with an open question."""
         self.rules.pop(rule.number, None)
         rule.is_removed = True
         for question in [one for one in self.questions.values() if one.rule is rule]:
@@ -212,14 +212,14 @@ class Faults:
             self.remove(rule)
 
     def release(self, rule: Rule, limit: int | None = None) -> int:
-        """Let requests that are held go on, all or the first few; how many."""
+        """Let held requests go on, all or the first few; return their number."""
         numbers = list(rule.held)[:limit]
         for number in numbers:
             rule.held.pop(number)()
         return len(numbers)
 
     def hold(self, rule: Rule, go_on: Callable[[], None]) -> Callable[[], None]:
-        """Keep a request until it is released; what forgets it instead, when its client is gone."""
+        """Hold a request until it is released; return a function that drops it when its client has disconnected."""
         number = next(self._numbers)
         rule.held[number] = go_on
 
@@ -237,7 +237,7 @@ class Faults:
         return number
 
     def decide(self, number: int, *, yes: bool) -> None:
-        """Answer a question; one that is answered already, or whose client is gone, is ignored."""
+        """Answer a question; ignored if it is answered already, or if its client has disconnected."""
         question = self.questions.pop(number, None)
         if question is not None:
             question.decide(yes)

@@ -1,6 +1,6 @@
 """One request on its way past the fault rules: to its handler, to an error, or to a closed connection.
 
-A request that has to wait (for a release, a delay, the decision of the test's process) is copied out of its frame, and
+A request that has to wait (until it is released, for a delay, for the test's decision) is copied out of its frame, and
 its connection serves nothing else until it has gone on, as with any request that waits. A delay is of real time, also
 while the broker's clock is frozen.
 """
@@ -53,7 +53,7 @@ class Serving:
         self._is_copied = False
 
     async def serve(self) -> Message | None:
-        """The response that is sent; errors as those of the handler."""
+        """The response to send; raises the handler's errors."""
         for rule in list(self._faults.rules.values()):
             if rule.is_removed or not rule.wanted.concerns(self._ctx, self._named):
                 continue
@@ -120,7 +120,7 @@ class Serving:
         finally:
             timer.cancel()
 
-    # -- what happens
+    # -- actions
 
     async def _act(self, rule: Rule) -> Message | None:
         action = rule.action
@@ -131,7 +131,7 @@ class Serving:
             if action.error is None:
                 response = await outcome_of(self._handler(self._ctx, self._request))
             elif getattr(self._request, "acks", None) == 0:
-                self._drop()  # as Kafka: there is no response that could tell
+                self._drop()  # as Kafka: there is no response that could carry the error
                 return None
             else:
                 errors = ItemErrors(self._route, self._ctx, rule.wanted, action.error)
@@ -141,7 +141,7 @@ class Serving:
         return self._changed(rule, decoded(self._route, response))
 
     def _changed(self, rule: Rule, response: Message | None) -> Message | None:
-        """The response that is sent for that of the handler."""
+        """The response to send in place of the handler's."""
         action = rule.action
         if action.commit_then_error is not None and response is not None:
             ItemErrors(self._route, self._ctx, rule.wanted, action.commit_then_error).put_into(response)
@@ -160,7 +160,7 @@ class Serving:
         return response
 
     def _drop(self) -> None:
-        """Close the connection, when what was sent before has gone."""
+        """Close the connection after the earlier responses have been sent."""
         self._ctx.connection.is_closing = True
 
     def _send_half(self, response: Message | None) -> None:
