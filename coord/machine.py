@@ -53,7 +53,7 @@ class Reply(NamedTuple):
 
 
 class Result:
-    """What an event causes: records to append atomically and in order, then replies to send."""
+    """The result of an event: records to append atomically and in order, then replies to send."""
 
     __slots__ = ("_undo", "producer", "records", "replies")
 

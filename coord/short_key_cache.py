@@ -1,4 +1,4 @@
-"""A cache of what is computed of a key, bounded in entries and in bytes: keys that are long are not kept.
+"""A cache of a function's results by key, bounded in entries and in bytes: results of long keys are not kept.
 
 A group id may have 32 KB, so 4,096 entries of a cache bounded in entries only could take more than 100 MB.
 """

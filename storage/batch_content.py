@@ -30,8 +30,8 @@ SMALLEST_RECORD: Final = 7
 header count."""
 
 FULL, LENGTHS, HEADER = "full", "lengths", "header"
-"""What is checked of a batch without keys or timestamps to be checked: every field of every record; that records fill
-the batch, and the first and last one completely; nothing that is not in the header."""
+"""How a batch is checked whose keys and timestamps need no check: every field of every record; that records fill the
+batch, and the first and last one completely; the header only."""
 
 _CODEC_AND_TIMESTAMP_TYPE = CODEC_MASK | TIMESTAMP_TYPE_BIT
 _UNLIMITED_MS = 2**63 - 1

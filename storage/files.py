@@ -87,7 +87,7 @@ class FileSlice:
     def read_from_cache(self) -> memoryview | None:
         """The bytes, copied into memory without waiting for the disk; None if they are not in the page cache.
 
-        Where the system or the file system cannot tell, they are read. OSError as `read`.
+        Where the system or the file system does not support it, they are read. OSError as `read`.
         """
         if _NOWAIT is None or self.is_in_memory:
             return memoryview(self.read())
@@ -154,7 +154,7 @@ class Files:
         return _pread_all(file.fd, length, position)
 
     def is_cached(self, file: File, length: int, position: int) -> bool:
-        """Whether the last of these bytes is in the page cache; True if the system or the file system cannot tell."""
+        """Whether the last of these bytes is in the page cache; True if the system or the file system cannot say."""
         if _NOWAIT is None or file.fd < 0:
             return True
         try:
@@ -186,7 +186,7 @@ class Files:
         return True
 
     def publish(self) -> None:
-        """Have all files where other processes find them, as they do those of the system. OSError if that fails."""
+        """Make all files visible to other processes, as files of the system are. OSError if that fails."""
 
     def sync(self, file: File) -> None:
         """Make the file's data durable. After an error the file's state on disk is unknown: never retry."""
@@ -261,7 +261,7 @@ class Files:
         return os.stat(path).st_dev == os.stat(other).st_dev
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or directory with this path. OSError when the disk cannot tell."""
+        """Whether there is a file or directory with this path. OSError when the disk fails."""
         try:
             os.stat(path)
         except (FileNotFoundError, NotADirectoryError):

@@ -35,7 +35,7 @@ REPLICATION_CHECKPOINT = "replication-offset-checkpoint"
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 CLUSTER_STATE = "cluster.json"
-"""What the directory of a cluster of several nodes has, in which each node has its log directory."""
+"""A file that only the directory of a cluster of several nodes has; each node's log directory is below it."""
 
 MOVED = "moved"
 """An empty file in the directory of a partition that was moved here from another log directory: this copy counts."""

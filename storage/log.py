@@ -62,7 +62,7 @@ class Log(LocalLog):
         self.producers = state.producers
         self.log_start_offset = state.log_start_offset
         self.torn = state.torn
-        """What recovery has cut off, None if nothing."""
+        """The data that recovery has cut off; None if there is none."""
         self.checks_reads = False
         """Whether the CRC of each batch is checked before it is handed to a reader."""
         self.max_producers = MAX_INT32
@@ -161,9 +161,9 @@ class Log(LocalLog):
         """Append record batches: check them, assign offsets in place, write them with one write.
 
         `records` must be writable and must not be used by others during the call. `now_ms` is the wall clock for
-        timestamps, `now` the monotonic clock in seconds for rolling; `headers` are those of batches that have been
-        checked. Raises KafkaError with Kafka's code for invalid batches, KAFKA_STORAGE_ERROR when the disk failed; the
-        log is unchanged then.
+        timestamps, `now` the monotonic clock in seconds for rolling; `headers` are the headers of the batches if they
+        have been checked. Raises KafkaError with Kafka's code for invalid batches, KAFKA_STORAGE_ERROR when the disk
+        failed; the log is unchanged then.
         """
         config = self.config
         if headers is None:

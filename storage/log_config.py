@@ -61,7 +61,7 @@ class LogConfig:
     segment_ms: int
     unclean_leader_election_enable: bool
     record_validation: str
-    """What is checked of produced batches: `barnabas.produce.validation` of the broker, no config of the topic."""
+    """How produced batches are checked: `barnabas.produce.validation` of the broker, no config of the topic."""
 
     def __init__(self) -> None:
         for name, attribute in _ATTRIBUTES.items():

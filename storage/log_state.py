@@ -31,7 +31,7 @@ class Checkpointed(NamedTuple):
 
 
 class TornTail(NamedTuple):
-    """What recovery has cut off: from which offset on, how many bytes, and the files that keep a copy, if any."""
+    """Data that recovery has cut off: its first offset, its bytes, and the files that keep a copy, if any."""
 
     offset: int
     size: int
@@ -92,6 +92,6 @@ class LogState:
         self.log_end_offset = 0
         self.recovery_point = 0
         self.torn: TornTail | None = None
-        """What recovery has cut off."""
+        """The data that recovery has cut off."""
         self.is_changed = False
         """Whether loading has changed files, so that the next clean stop has to sync the log."""

@@ -2,10 +2,10 @@
 
 A log file is opened when it is first appended to or read, and stays open. Above the share the least recently used one
 is closed. To find it costs nothing per batch: a file is passed over once if it has been used since it was last
-considered (second chance), which its size and a mark of its reads tell. A `FileSlice` that is being sent and a flush
+considered (second chance), which its size and a mark of its reads show. A `FileSlice` that is being sent and a flush
 that is running keep the descriptor of a file that is closed here.
 
-A new descriptor has the lowest free number, so its number tells how many are in use at least. From `slices_until` on
+A new descriptor has the lowest free number, so its number is how many are in use at least. From `slices_until` on
 records are read at once instead of being sent from an open file, which is closed then. From `crowded_from` on every new
 log file closes another one, however few are open: the last descriptors are for index files, checkpoints, directories
 and the pipes of other processes. If one of those still finds none left, log files are closed until it does.

@@ -1,4 +1,4 @@
-"""The generated pages of docs/ are those that the code makes."""
+"""The generated pages of docs/ are equal to the pages that the code generates now."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def python_files() -> Iterator[Path]:
 
 
 def prose(source: str) -> Iterator[str]:
-    """Comments and strings that stand alone (docstrings, also those of attributes)."""
+    """Comments and strings that stand alone (docstrings, also of attributes)."""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.string

@@ -153,7 +153,7 @@ def test_no_package_imports_one_above_it() -> None:
 
 
 def room_of(module: str) -> str:
-    """`tests.broker` for `tests.broker.fetch.test_fetch`; `tests` for what is in no folder below it; `bench`."""
+    """`tests.broker` for `tests.broker.fetch.test_fetch`; `tests` for modules directly in it; `bench`."""
     parts = module.split(".")
     return ".".join(parts[:2]) if parts[0] == "tests" and len(parts) > 2 else parts[0]
 

@@ -1,4 +1,4 @@
-"""Who a connection belongs to, once it is authenticated (KIP-371, KIP-590).
+"""The principal of a connection, once it is authenticated (KIP-371, KIP-590).
 
 Names and types are compared exactly, upper and lower case included. Source: Kafka 4.4 `KafkaPrincipal`,
 `DefaultKafkaPrincipalBuilder`.
@@ -45,4 +45,4 @@ class KafkaPrincipal(NamedTuple):
 
 
 ANONYMOUS: Final = KafkaPrincipal(USER_TYPE, "ANONYMOUS")
-"""Whoever uses a listener without authentication."""
+"""The principal of clients on a listener without authentication."""

@@ -9,7 +9,7 @@ R = TypeVar("R")
 
 
 def result_of(steps: Generator[object, None, R]) -> R:
-    """What the generator returns, after all of its steps."""
+    """Run all steps of the generator and return its result."""
     while True:
         try:
             next(steps)

@@ -1,10 +1,10 @@
 """The metrics that clients have pushed: the latest value of each series of each client instance, within a bound.
 
-A series is a metric with its attributes, in the names of Prometheus. Counts that are pushed as what was added since
-the last push are summed up here. A client's series are kept for as long as its instance would be, counted from its last
-push, also when the client has ended or goes on at another broker: then the last values can be read still. When the
-bound is reached, those whose client has pushed longest ago are forgotten; what one client alone has beyond it is
-dropped.
+A series is a metric with its attributes, in the names of Prometheus. Counts with delta temporality, which have the
+increase since the last push, are summed up here. A client's series are kept for as long as its instance would be,
+counted from its last push, also when the client has ended or uses another broker: then the last values can still be
+read. When the bound is reached, the series of the client that pushed least recently are dropped; if one client alone
+exceeds the bound, its excess series are dropped.
 """
 
 from __future__ import annotations

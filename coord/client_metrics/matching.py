@@ -30,7 +30,7 @@ SELECTORS: Final = frozenset(
 )
 
 ClientAttributes = Mapping[str, str | None]
-"""What is known of a client, by selector."""
+"""The attributes of a client, by selector."""
 Patterns = Mapping[str, Any]
 """A compiled expression by selector."""
 

@@ -35,7 +35,7 @@ class Subscription(NamedTuple):
 
 
 class Granted(NamedTuple):
-    """What one client is asked to push."""
+    """The metrics that one client is asked to push."""
 
     subscription_id: int
     metrics: tuple[str, ...]
@@ -65,7 +65,7 @@ class Subscriptions:
         self.version += 1
 
     def granted(self, instance_id: bytes, client: ClientAttributes) -> Generator[None, None, Granted]:
-        """What a client is asked to push, in steps."""
+        """Compute the metrics that a client is asked to push, in steps."""
         metrics: dict[str, None] = {}
         interval_ms = DEFAULT_INTERVAL_MS
         for count, subscription in enumerate(list(self._by_name.values()), 1):

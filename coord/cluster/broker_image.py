@@ -43,7 +43,7 @@ class BrokerImage(NamedTuple):
     directories: tuple[Uuid, ...]
     cordoned_directories: tuple[Uuid, ...] | None
     is_migrating_zk_broker: bool = False
-    """What a registration of Kafka 3 said; nothing depends on it, it is kept in snapshots."""
+    """A field of registrations by Kafka 3; nothing depends on it, it is kept in snapshots."""
 
     @classmethod
     def from_record(cls, record: RegisterBrokerRecord) -> BrokerImage:

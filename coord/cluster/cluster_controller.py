@@ -1,7 +1,7 @@
 """The controller of a cluster: brokers register, send heartbeats and are fenced; partitions follow them.
 
 It adds to `LocalController` what needs more than one broker. As there, a method validates a request against the image
-and returns records and a response; the image changes only when the records are replayed. What is not in the image is
+and returns records and a response; the image changes only when the records are replayed. State outside the image is
 volatile: the sessions of the brokers (`broker_sessions`) and the times of the periodic elections. Methods named
 `..._in_steps` are generators that yield after a step of a millisecond at most, during which the image must not change;
 the method without that suffix does all steps at once. Source: Kafka 4.4 `QuorumController`. Rules R16-R19.

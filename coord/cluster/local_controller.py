@@ -258,7 +258,7 @@ class LocalController:
         records, response = yield from alter_quotas_steps(self.image, request, unknown_hosts)
         return Outcome([] if request.validate_only else records, response)
 
-    # Features, and what is described
+    # Features and descriptions
 
     def update_features_in_steps(
         self, request: UpdateFeaturesRequest

@@ -79,7 +79,7 @@ class PartitionImage(NamedTuple):
     def changed(self, record: PartitionChangeRecord) -> PartitionImage:
         """The partition after a change. Absent fields stay; a record with a leader increments the leader epoch.
 
-        ValueError if there is no such partition. Directories that are absent stay as they are, in their order: who
+        ValueError if there is no such partition. Absent directories stay as they are, in their order: a record that
         changes replicas has to name them, unless all are MIGRATING.
         """
         has_leader = record.leader != NO_LEADER_CHANGE

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class ClientContext(NamedTuple):
-    """What a coordinator knows of the client."""
+    """The properties of a client that a coordinator uses."""
 
     client_id: str = ""
     client_host: str = ""

@@ -1,9 +1,9 @@
 """Finds committed offsets that have expired, and groups that are removed with them (rule G2; KIP-211).
 
-The offsets of a group without members expire `offsets.retention.minutes` after it became empty; those of a group that
-never had members, after their commit. Offsets of topics that members subscribe to do not expire, nor do offsets that an
-open transaction may change. A group without members and without offsets is removed. Offsets of share groups are kept by
-the share coordinator and do not expire. Source: Kafka 4.4 `OffsetMetadataManager.cleanupExpiredOffsets`.
+The offsets of a group without members expire `offsets.retention.minutes` after it became empty; if the group never had
+members, after their commit. Offsets of topics that members subscribe to do not expire, nor do offsets that an open
+transaction may change. A group without members and without offsets is removed. Offsets of share groups are kept by the
+share coordinator and do not expire. Source: Kafka 4.4 `OffsetMetadataManager.cleanupExpiredOffsets`.
 """
 
 from __future__ import annotations

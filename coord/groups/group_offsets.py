@@ -135,7 +135,7 @@ class GroupOffsets:
         """All offsets of a group, each topic after its last offset; None after each other offset.
 
         Offsets may be committed and deleted, and transactions begin and end, between two steps: an offset, and whether
-        it is stable, are those of its step.
+        it is stable, are read in its step.
         """
         for name in list(self.store.of_group(group_id)):
             topic = OffsetFetchResponseTopics(name=name, topic_id=ZERO_UUID, partitions=[])
@@ -244,7 +244,7 @@ class GroupOffsets:
         yield result
 
     def _expired(self, group: Group, at: Moment) -> list[CoordinatorRecord]:
-        """What removes the expired offsets of a group, and the group with its last offset; nothing if they are many."""
+        """The records that remove a group's expired offsets, and the group with its last one; none if they are many."""
         if self.store.count(group.group_id) > LOOKED_AT_PER_PART or self._groups.get(group.group_id) is not group:
             return []
         return expired(group, self.store, self.pending, self._config.offsets_retention_ms, at.now_ms)

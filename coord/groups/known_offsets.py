@@ -1,8 +1,8 @@
-"""Where offsets of groups and topics that were met before are kept, while a log is replayed (rule G7).
+"""A cache for the replay of a log: where the offsets of groups and topics seen before are kept (rule G7).
 
 The key of an offset's record is the same for all partitions of a group and a topic but for its last four bytes. So one
-key in hundreds is decoded, and each further offset is two look-ups. What is remembered is never trusted blindly: the
-group and its offsets in the topic may have been removed by a later record.
+key in hundreds is decoded, and each further offset is two look-ups. Cached places are always checked: the group and
+its offsets in the topic may have been removed by a later record.
 """
 
 from __future__ import annotations

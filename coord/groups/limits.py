@@ -1,7 +1,7 @@
-"""Limits of what clients may have a group coordinator hold: groups, and the bytes of members and of groups.
+"""Limits of the memory that clients may take in a group coordinator: groups, and the bytes of members and of groups.
 
-They are checked when a request brings something new, never in replay: what is in the log is always loaded. Kafka has
-limits of the number of members only (`group.max.size` and its like).
+They are checked when a request adds something, never in replay: records in the log are always loaded. Kafka has limits
+of the number of members only (`group.max.size` and similar keys).
 
 The bytes of a group are summed up only when they may have reached the limit, since the sum of all members takes long.
 Until then `_at_most` has the last sum and everything that was admitted after it.

@@ -42,7 +42,7 @@ class ClaimRules(NamedTuple):
 
 
 def identity_of(claims: Mapping[str, Any], rules: ClaimRules, now_ms: int) -> Identity:
-    """Who the bearer is. TokenRefused if a claim does not hold."""
+    """The identity of the bearer. TokenRefused if a claim does not hold."""
     now, skew = now_ms / 1000, rules.clock_skew_s
     expires = _time(claims, "exp")
     if expires is None or expires + skew <= now:

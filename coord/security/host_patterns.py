@@ -69,7 +69,7 @@ def _is_in_range(pattern: str, host: str) -> bool:
 
 
 def _ipv4(text: str) -> int | None:
-    """The number of an address; None for what is none. Leading zeros do not make a number octal."""
+    """The address as a number; None if the text is no address. Leading zeros do not make a number octal."""
     match = _IPV4.fullmatch(text)
     if match is None:
         return None

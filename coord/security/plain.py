@@ -1,6 +1,6 @@
 """PLAIN: a user name and a password in one token (RFC 4616).
 
-An unknown user takes the same comparison as a known one, so neither the response nor its time tells whether a user
+An unknown user takes the same comparison as a known one, so neither the response nor its time shows whether a user
 exists. Source: Kafka 4.4 `PlainSaslServer`.
 """
 

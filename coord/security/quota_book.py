@@ -1,9 +1,9 @@
-"""Who has used how much of one type of quota: one account for all clients that share a quota.
+"""The use of one type of quota: one account for all clients that share a quota.
 
-Clients without a limit have no account. A client that makes up client ids gets an account for each where the quota is
-one for each client id, so accounts that are as good as new are closed, and there are never more than `MAX_ACCOUNTS`:
-then another one makes place, which only forgets what its clients have used (Kafka keeps all for an hour). Times are
-milliseconds. Source: Kafka 4.4 `ClientQuotaManager`.
+Clients without a limit have no account. A client that invents client ids gets an account for each where quotas are
+for each client id, so accounts in the state of new ones are closed, and there are never more than `MAX_ACCOUNTS`: then
+another one is removed, which only loses the use of its clients (Kafka keeps all for an hour). Times are milliseconds.
+Source: Kafka 4.4 `ClientQuotaManager`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOOKED_AT: Final = 2
 
 
 class Account(Generic[U]):
-    """The limit of the clients that share a quota, and what they have used."""
+    """The limit of the clients that share a quota, and their use."""
 
     __slots__ = ("is_closed", "limit", "use")
 
@@ -85,7 +85,7 @@ class QuotaBook(Generic[U]):
         return account
 
     def _make_place(self, now_ms: int) -> None:
-        """Close the accounts at the head that are as good as new; the others go to the end."""
+        """Close the accounts at the head that are in the state of new ones; move the others to the end."""
         accounts = self._accounts
         for _ in range(min(LOOKED_AT, len(accounts))):
             tags = next(iter(accounts))

@@ -19,7 +19,7 @@ SPECIFIED: Final = 2
 
 
 class QuotaFilter:
-    """What a DescribeClientQuotas request asks for."""
+    """The filter of a DescribeClientQuotas request."""
 
     __slots__ = ("_any", "_names", "_size", "_strict")
 

@@ -1,4 +1,4 @@
-"""The settings of client quotas: for whom, under which keys, with which values. Source: Kafka 4.4 `QuotaConfig`.
+"""The settings of client quotas: their entities, keys and values. Source: Kafka 4.4 `QuotaConfig`.
 
 KIP-13, KIP-55, KIP-124, KIP-599, KIP-612.
 """
@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Final
 
 Entity = tuple[tuple[str, str | None], ...]
-"""Whom a setting is for: pairs of type and name, ordered by type; the name None is the default of its type."""
+"""The entity of a setting: pairs of type and name, ordered by type; the name None is the default of its type."""
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"

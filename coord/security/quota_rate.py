@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Final
 
 MAX_THROTTLE_MS: Final = 2**31 - 1
-"""The longest time that a response can tell."""
+"""The longest throttle time that a response can have."""
 
 
 class _Sample:
-    """What was used in one window."""
+    """The use in one window."""
 
     __slots__ = ("last_ms", "start_ms", "value")
 
@@ -38,7 +38,7 @@ class Rate:
         self._current = 0
 
     def record(self, value: float, now_ms: int) -> None:
-        """So much was used; negative takes back what was recorded before."""
+        """Add a use; a negative value takes back a recorded use."""
         samples = self._samples
         if not samples:
             samples.append(_Sample(now_ms))

@@ -49,7 +49,7 @@ class QuotaSettings:
         return bool(self._by_place)
 
     def tags(self, user: str, client_id: str) -> QuotaTags:
-        """Under whom a client counts."""
+        """The user and client id that a client's use is counted under; empty if its quota has none."""
         if len(self._kinds) <= 1:
             has_user, has_client_id = next(iter(self._kinds), (False, True))
             return QuotaTags(user if has_user else "", client_id if has_client_id else "")

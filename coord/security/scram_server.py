@@ -30,7 +30,7 @@ _BASE_36: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Credential(NamedTuple):
-    """What is kept of a password."""
+    """The stored form of a password."""
 
     salt: bytes
     stored_key: bytes

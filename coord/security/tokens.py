@@ -51,7 +51,7 @@ class TokenSettings(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """Who asks, when, and at which metadata.version."""
+    """The principal and time of a request, and the metadata.version."""
 
     principal: KafkaPrincipal
     now_ms: int

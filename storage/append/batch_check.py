@@ -93,8 +93,8 @@ def check_client_batch(
 ) -> BatchHeader | UnfinishedCheck:
     """Validate the only batch in `records`, which a client has sent; its header. KafkaError as of `check_batches`.
 
-    What is left of the validation is returned if its records take more than `budget`; call this again with
-    `is_validated` when that has been done.
+    If its records take more than `budget`, the rest of the validation is returned; call this again with
+    `is_validated` when the rest has been done.
     """
     size = len(records)
     if size < HEADER_SIZE:

@@ -1,10 +1,11 @@
 """Appends on a follower: the leader's batches are kept as received, byte for byte (R1).
 
-The leader has assigned offsets and leader epochs, and has checked the producers; they are taken over. Checked is only
-what the network or the leader's disk may have damaged: lengths, CRC, the order of the offsets. Offsets may be missing
-between two batches, where the leader has compacted its log: so a gap is no error, an offset that goes back is.
+The leader has assigned offsets and leader epochs, and has checked the producers; they are taken over. Checks are only
+for damage by the network or the leader's disk: lengths, CRC, the order of the offsets. Offsets may be missing between
+two batches, where the leader has compacted its log: so a gap is no error, an offset that goes back is.
 
-A fetch response may end with a part of a batch, which is left out. What is larger than a segment is written in pieces.
+A fetch response may end with a part of a batch, which is left out. If the rest is larger than a segment, it is written
+in pieces.
 A piece is written with one write; nothing can fail after it, as on the leader (`storage.log`). Segments are rolled by
 the follower's own configuration, at its log end, so there is never a gap between two segments.
 Source: Kafka's `UnifiedLog.appendAsFollower` and `AbstractFetcherThread.processFetchRequest`.
@@ -27,7 +28,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 class FollowingLog(Protocol):
-    """What is used of a `Log`."""
+    """The part of a `Log` that `append_as_follower` uses."""
 
     config: LogConfig
     leader_epochs: LeaderEpochCache
@@ -52,7 +53,7 @@ class FollowingLog(Protocol):
 
 
 class FollowerAppend(NamedTuple):
-    """What was appended: bytes and batches of the slice; the rest of it was an incomplete batch."""
+    """The appended bytes and batches of the slice; the rest of the slice was an incomplete batch."""
 
     size: int
     batches: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 Kind = Literal["damage", "notice"]
-"""Damage keeps a partition offline or causes wrong reads; what is reported as a notice, the next start repairs."""
+"""Damage keeps a partition offline or causes wrong reads; a notice is repaired by the next start."""
 
 
 class Finding(NamedTuple):

@@ -35,7 +35,7 @@ _NEVER_MS = 2**63 - 1  # producers are expired by the broker
 
 
 class Loss(NamedTuple):
-    """What is lost: the records from offset `first` to `last` (none if `last` is less), and `size` damaged bytes."""
+    """Lost data: the records from offset `first` to `last` (none if `last` is less), and `size` damaged bytes."""
 
     path: str
     first: int
@@ -113,7 +113,7 @@ class Repair:
         return self._recovery_points.read().get(self._key, 0)
 
     def plan(self) -> list[Loss]:
-        """What will be lost; nothing is changed. CorruptCheckpoint when a checkpoint of the directory is invalid."""
+        """The data that would be lost; nothing is changed. CorruptCheckpoint when a checkpoint file is invalid."""
         repairs = self._survey()
         losses = [loss for repair in repairs for loss in repair.losses]
         if not repairs and self._log_start < self._recovery_point:
@@ -186,7 +186,7 @@ class Repair:
             self._files.rename(path, free_damaged_path(self._files, path))
 
     def _remove_derived(self) -> None:
-        """Remove what is rebuilt from the batches, but not the first snapshot: it covers batches that are deleted."""
+        """Remove files that are rebuilt from the batches, but not the first snapshot: it covers deleted batches."""
         names = sorted(name for name, _ in self._files.list_files(self._directory))
         first = next((layout.offset_of(name) for name in names if name.endswith(layout.LOG_SUFFIX)), None)
         for name in names:

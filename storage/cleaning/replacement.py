@@ -53,8 +53,8 @@ class Replacement:
     def retire(self) -> list[str]:
         """Rename the old files; their new paths, to be removed after file.delete.delay.ms.
 
-        After an OSError it can be called again. Once it is done it does nothing: the names of the old files may be
-        those of the new segment.
+        After an OSError it can be called again. Once it is done it does nothing: the files of the new segment may
+        have the names of the old ones.
         """
         if not self._is_retired:
             swap.retire(self._log.files, self._log.directory, self._replaced, self._new, self._renamed)

@@ -38,7 +38,7 @@ class PlannedWrite:
 
 
 class CheckpointFiles:
-    """The files, by name, with what they contain."""
+    """The checkpoint files by name, with their content."""
 
     __slots__ = ("_checkpoints", "_done", "_planned", "_state", "_versions", "_writing", "_written")
 

@@ -1,9 +1,9 @@
-"""What is in the place of a log directory's own data: directories of others with a partition's name, whole clusters.
+"""Foreign data in a log directory: directories that only have a partition's name, whole clusters.
 
-A directory belongs to a partition if its name says so and it is empty or has a partition's file. Any other is never
-opened, renamed or removed, whatever its name is: photos of the year 2024 may be in `photos-2024`. Kafka goes by the
-name alone. The log directory of one broker is not the directory of a cluster, which has a log directory for each of its
-nodes.
+A directory belongs to a partition if it has a partition's name and is empty or has a partition's file. Any other is
+never opened, renamed or removed, whatever its name is: photos of the year 2024 may be in `photos-2024`. Kafka checks
+the name only. The log directory of one broker is not the directory of a cluster, which has a log directory for each of
+its nodes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Future replicas: copies of logs in other log directories of the same broker, which take over when they are complete.
 
-The directory of a future replica is `<topic>-<partition>.<unique>-future`. Taking over renames it to that of the
-partition; until then the current log counts, also after a crash. `MOVED` in it, made durable before, says that it
-counts from then on: the former directory stays for a while under its name, since some still read it. A start that finds
-both removes the one without `MOVED`. So everything that was durable in the current log has to be durable in the future
-log before it takes over, and `MOVED` has to be gone from the former.
+The directory of a future replica is `<topic>-<partition>.<unique>-future`. Taking over renames it to the directory of
+the partition; until then the current log counts, also after a crash. The file `MOVED` in it, made durable before, says
+that it counts from then on: the former directory keeps its name for a while, since responses still read it. A start
+that finds both removes the one without `MOVED`. So everything that was durable in the current log has to be durable in
+the future log before it takes over, and `MOVED` has to be removed from the former one.
 Source: Kafka's `LogManager.replaceCurrentWithFutureLog` and `Partition.maybeReplaceCurrentWithFutureReplica` (KIP-113).
 """
 
@@ -125,7 +125,7 @@ class FutureLogs:
         return _rename(self._files, path, key, self._new_id().hex())
 
     def take_over(self, key: TopicPartition, future: FutureLog, current: Log, former: LogDir) -> None:
-        """Rename the future log's directory and take over what is known of the current log; see `LogDirs.replace_log`.
+        """Rename the future log's directory and take over the state of the current log; see `LogDirs.replace_log`.
 
         Both end at the same offset. The producers come from the current log: the records of some may be gone.
         """
@@ -139,8 +139,8 @@ class FutureLogs:
     def retire(self, key: TopicPartition) -> list[str]:
         """Rename the former directory of a partition that was moved; the new name, to be removed.
 
-        `LogDir.sync_names` of the new log directory has been called before. Until that of the former one is called
-        after it, a crash may bring the former directory back: the other one has to have `MOVED` until then.
+        `LogDir.sync_names` of the new log directory has been called before. Until `sync_names` of the former one is
+        called after it, a crash may bring the former directory back: the other one has to have `MOVED` until then.
         """
         retired = self._retired.pop(key, None)
         return [] if retired is None else [_rename(self._files, retired[0], key, self._new_id().hex())]

@@ -79,8 +79,8 @@ class LogDir:
     def open(self) -> None:
         """Make the directory if it is missing, lock it, and read its identity and checkpoints.
 
-        Raises DataDirLocked when another process has it, DataDirMismatch when it was used with ZooKeeper or is that of
-        a cluster, CorruptCheckpoint, OSError.
+        Raises DataDirLocked when another process has it, DataDirMismatch when it was used with ZooKeeper or is the
+        directory of a cluster, CorruptCheckpoint, OSError.
         """
         refuse_cluster(self._files, self.path)  # before anything is made there
         self._make()

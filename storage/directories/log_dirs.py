@@ -24,7 +24,7 @@ from barnabas.wire.types import ZERO_UUID
 __all__ = ["DataDirLocked", "DataDirMismatch", "LogDir", "LogDirs", "TopicPartition"]
 
 _DESCRIPTORS_FOR_A_LOG = 8
-"""The files and directories that are open at the same time while logs are made, with some to spare."""
+"""The files and directories that are open at the same time while logs are created, with a reserve."""
 
 MAX_PREFERRED = 100_000
 """How many partitions that are not here yet may have a directory that they are to be made in."""
@@ -78,7 +78,7 @@ class LogDirs:
         self._offline: set[TopicPartition] = set()
         self._unsettled: dict[TopicPartition, tuple[LogDir, LogDir]] = {}  # moved from, to, until `settle`
         self.deletions = Deletions(files)
-        """What is renamed for deletion and not yet removed."""
+        """Directories that are renamed for deletion and not yet removed."""
         self.futures = FutureLogs(files, new_id)
         """The future replicas, which are being moved here from another directory."""
         self.preferred: dict[TopicPartition, LogDir] = {}
@@ -421,7 +421,7 @@ class LogDirs:
             del self.preferred[next(iter(self.preferred))]
 
     def dir_to_tell(self, topic: str, partition: int) -> LogDir | None:
-        """The directory that the controller has to know: of a move that it was told of, the new one (KIP-858)."""
+        """The directory to report to the controller: the new one if a move has been assigned there (KIP-858)."""
         future = self.futures.logs.get((topic, partition))
         return future.log_dir if future is not None and future.is_assigned else self.dir_of(topic, partition)
 

@@ -48,7 +48,7 @@ class _Lines:
         return self._values.get(key, (0, ""))[1]
 
     def error(self, key: str, allowed: str) -> CorruptCheckpoint:
-        """The error of a key: missing, or with a value that is not what is `allowed`."""
+        """The error of a key that is missing, or whose value is not as `allowed` says."""
         if key not in self._values:
             return CorruptCheckpoint(f"{self._path} has no {key}: {RESTORE}")
         at, value = self._values[key]

@@ -5,7 +5,7 @@ The caller does these in order; nothing may be appended to the log before the la
 1. `prepare`, in steps: the producer state at the new end is rebuilt, while the log is still as it was;
 2. `announce`; then the caller writes the checkpoint of the recovery points, and of the log starts if
    `lowers_log_start`: a crash from here on may leave any part of the truncated data (L2);
-3. `cut`, in place: what is truncated exists no longer, for readers and for the state in memory;
+3. `cut`, in place: truncated data exists no longer, for readers and for the state in memory;
 4. `sync`, in a thread: truncated data, files and epochs do not come back after a crash, not even behind new records;
 5. `finish`.
 
@@ -44,7 +44,7 @@ _BATCHES_PER_STEP = 200
 
 
 class TruncatedLog(Protocol):
-    """What is used of a `Log`."""
+    """The part of a `Log` that `Truncation` uses."""
 
     directory: str
     files: Files
@@ -124,7 +124,7 @@ class Truncation:
         state.end_offset = end
 
     def announce(self) -> None:
-        """From now on the checkpoint of the recovery points says that what is truncated may be missing.
+        """From now on the checkpoint of the recovery points allows the truncated data to be missing.
 
         One below the new end: a segment may start there next, and the truncated one would then be trusted although its
         indexes are truncated in memory only (`Log.recovery_point_to_write`).

@@ -1,4 +1,4 @@
-"""Kafka's process: what is waited for before it is used."""
+"""Kafka's process: the conditions that are waited for before it is used."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Controllers that a test scripts: they answer as Apache Kafka's do, and check what Kafka's check.
 
-`FakeController` has a metadata log of batches that the test writes and commits; the rules of Fetch are those of
-`KafkaRaftClient.handleFetchRequest`, those of registration and heartbeats of `ClusterControlManager`.
+`FakeController` has a metadata log of batches that the test writes and commits. Fetch follows the rules of
+`KafkaRaftClient.handleFetchRequest`; registration and heartbeats follow `ClusterControlManager`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ FEATURES = [FeatureLevelRecord(name="metadata.version", feature_level=33)]
 
 
 class FakeQuorum:
-    """The log that the controllers share, and who leads them."""
+    """The log that the controllers share, and their leader."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, int, int, bytes]] = []

@@ -43,7 +43,7 @@ class ScriptedNode:
         self.port: int = self.listening.getsockname()[1]
         self.handlers: dict[type[Message], Handler] = {}
         self.versions: dict[int, tuple[int, int]] = {}
-        """Ranges of versions in place of those that the declarations have."""
+        """Ranges of versions in place of the declared ones."""
         self.requests: list[Message] = []
         self.received_versions: list[int] = []
         self.peers: list[tuple[socket.socket, Protocol]] = []
@@ -201,7 +201,7 @@ class Wire:
             self.turn()
 
     def advance(self, seconds: float) -> None:
-        """Move the time, in small steps in which everybody takes a turn."""
+        """Advance the time in small steps; in each step every node takes turns."""
         end = self.time + seconds
         while self.time < end - 1e-9:
             self.time = min(end, self.time + STEP_S)

@@ -24,7 +24,7 @@ REFUSALS = (CorruptCheckpoint, DataDirMismatch, DamagedLog, UnknownMetadataError
 """What `Server` turns into one sentence and exit code 2."""
 
 Wrong = tuple[str, Callable[[Path], None]]
-"""What is wrong with a file, and how it is done."""
+"""An error in a file: its name, and a function that causes it."""
 
 
 def make_data(data: Path) -> None:

@@ -1,4 +1,4 @@
-"""Recorded exchanges as those of a cassette."""
+"""Recorded exchanges in the form that a cassette has."""
 
 from __future__ import annotations
 

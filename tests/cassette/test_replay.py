@@ -1,4 +1,4 @@
-"""Answers from a cassette, request by request: what is compared, and what may differ from run to run."""
+"""Answers from a cassette, request by request: which fields are compared, and which may differ from run to run."""
 
 from __future__ import annotations
 

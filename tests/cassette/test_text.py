@@ -166,7 +166,7 @@ def test_secrets_are_not_written(request_: Message, response: Message, version: 
 
 
 def test_each_secret_field_exists() -> None:
-    """The names are those of Kafka's messages."""
+    """The names are the names of Kafka's messages."""
     names = set()
 
     def collect(kind: type[object]) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 
 def _values(call, *arguments: str) -> dict[str, str]:
-    """What is set; Kafka's first start sets min.insync.replicas for all brokers."""
+    """The configs that are set; Kafka's first start sets min.insync.replicas for all brokers."""
     rows = call("config", "get", *arguments, "-o", "json").ok().json
     return {row["key"]: row["value"] for row in rows if row["key"] != "min.insync.replicas"}
 

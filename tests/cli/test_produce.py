@@ -236,7 +236,7 @@ def _unread(pipe: int) -> int:
 
 
 def test_outcome_of_records_without_an_answer() -> None:
-    """What was sent and not answered is unknown; what was not sent is missing; the first gap ends what is complete."""
+    """Records sent without a response are unknown; unsent ones are missing; the first gap ends the complete part."""
     with ScriptedBroker(["ok", "lose-answer", "fail"]) as broker, Cluster(broker.bootstrap, timeout_s=5) as cluster:
         producer = Producer(cluster, RoundRobin, idempotent=False)
         producer.send("t", b"0")

@@ -1,4 +1,4 @@
-"""`barnabas serve` as the controller of a cluster: its ready line, its restart, and what is set wrongly."""
+"""`barnabas serve` as the controller of a cluster: its ready line, its restart, and wrong settings."""
 
 from __future__ import annotations
 

@@ -265,7 +265,7 @@ def test_analyze_of_a_range_and_of_the_first_batches(call, ten_records) -> None:
 
 
 def test_tables_fit_60_columns(call, ten_records) -> None:
-    """With a topic's name of ten characters; that of the test is longer."""
+    """With a topic name of ten characters; the test's topic name is longer."""
     longer = len(ten_records) - 10
     for arguments in (
         ("topic", "describe", ten_records),

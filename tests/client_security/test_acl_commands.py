@@ -9,7 +9,7 @@ from tests.support.processes.commands import Ran, run_command
 
 @pytest.fixture
 def alice(secured, config_file):
-    """`alice("topic", "list")` as the user alice, who is no super user."""
+    """`alice("topic", "list")` as the user alice, which is no super user."""
     more = {"sasl_mechanism": "PLAIN", "sasl_username": "alice", "sasl_password": "alice-secret"}
     file = config_file(secured.properties("SASL_SSL", **more))
 

@@ -1,4 +1,4 @@
-"""A client's configuration: what is understood, what each mistake says, and that no sentence shows a secret."""
+"""A client's configuration: valid keys, the error of each mistake, and that no error shows a secret."""
 
 from __future__ import annotations
 

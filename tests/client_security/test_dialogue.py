@@ -1,4 +1,4 @@
-"""What is asked on a terminal: a password twice, without showing it, and before ACLs, quotas and users are removed."""
+"""Questions on a terminal: a password twice, without showing it, and before ACLs, quotas and users are removed."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_a_record_is_given_when_it_is_complete(pair: tuple[TlsSocket, Peer]) -> 
 
 
 def test_all_records_that_have_arrived_are_read_at_once(pair: tuple[TlsSocket, Peer]) -> None:
-    """Otherwise a reader that waits with select would wait for what is in memory already."""
+    """Otherwise a reader that waits with select would wait for bytes that are in memory already."""
     tls, peer = pair
     data = bytes(range(256)) * 200  # more than three records
     peer.plain.sendall(peer.encrypted(data) + peer.encrypted(b"and more"))
@@ -114,7 +114,7 @@ def test_bytes_that_are_no_record_are_an_error(pair: tuple[TlsSocket, Peer]) -> 
 
 
 def failed_handshake(tmp_path: Path, answer: bytes | None, seconds: float = 10) -> str:
-    """What is said when the server answers the first message with these bytes; None: nothing at all."""
+    """The error text when the server answers the first message with these bytes; None: with nothing."""
     client_context, _ = contexts(tmp_path, "127.0.0.1")
     near, far = socket.socketpair()
     with near, far:

@@ -1,4 +1,4 @@
-"""`barnabas user`: the users that it makes can log in, and nobody sees their passwords."""
+"""`barnabas user`: the users that it creates can log in, and their passwords are not shown."""
 
 from __future__ import annotations
 

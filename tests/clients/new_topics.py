@@ -1,6 +1,6 @@
 """Topics just created, on a cluster: its leaders may learn of them after the broker that the client has asked.
 
-Clients retry what is answered with UNKNOWN_TOPIC_OR_PARTITION, but records that are sent with acks=0 before are lost.
+Clients retry requests that fail with UNKNOWN_TOPIC_OR_PARTITION, but records sent with acks=0 before are lost.
 """
 
 from __future__ import annotations

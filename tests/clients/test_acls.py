@@ -1,6 +1,6 @@
-"""ACLs with real clients: confluent-kafka's and Kafka's own `kafka-acls` make them, and hear what they may not do.
+"""ACLs with real clients: confluent-kafka and Kafka's own `kafka-acls` create them, and get authorization errors.
 
-Without authentication every client is User:ANONYMOUS: a super user of one broker, nobody on the other.
+Without authentication every client is User:ANONYMOUS: a super user on one broker, without any rights on the other.
 """
 
 from __future__ import annotations

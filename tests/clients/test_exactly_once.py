@@ -1,9 +1,9 @@
 """T4, T11, T12: exactly-once copies by real clients stay exact while clients and broker are killed.
 
-`compat.checker` checks the histories of all clients, including a plain producer and a plain group, and those of share
-groups, in which every record must be finished exactly once. The broker runs with `barnabas.log.sync=always`, the
-default. BARNABAS_KILLS sets how often the broker and how often clients are killed (3 unless set; half as often in share
-groups); BARNABAS_SEED repeats the choice of victims and moments.
+`compat.checker` checks the histories of all clients, including a plain producer and a plain group, and of share groups,
+in which every record must be finished exactly once. The broker runs with `barnabas.log.sync=always`, the default.
+BARNABAS_KILLS sets how often the broker and how often clients are killed (3 unless set; half as often in share groups);
+BARNABAS_SEED repeats the choice of killed processes and times.
 """
 
 from __future__ import annotations

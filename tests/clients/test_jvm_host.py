@@ -77,7 +77,7 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def run(classes: list[Path], what: str, **how: object) -> tuple[int, list[str], str]:
-    """The exit code, the lines of the output without those of the hooks, which must come last, and the errors."""
+    """The exit code, the lines of stdout without the lines of the hooks, which must come last, and stderr."""
     done = host.run(classes, "Program", what, options=OPTIONS, **how)  # type: ignore[arg-type]
     lines = done.out.splitlines()
     assert sorted(lines[-2:]) == HOOKS

@@ -31,7 +31,7 @@ pytestmark = [
 WAIT_MS = 60_000
 """How long a console consumer waits for the records that a test has written."""
 WRITE = ("kafka-console-producer", "--sync", "--topic")
-"""Without --sync the tool logs what is refused, and ends with 0."""
+"""Without --sync the tool logs refused requests, and ends with 0."""
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 LOGIN_MODULES = {
     "PLAIN": f"{MODULES}.plain.PlainLoginModule",
@@ -49,7 +49,7 @@ def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 class User:
-    """One who runs the tools: a client.properties and a listener."""
+    """A user of the tools: a client.properties and a listener."""
 
     def __init__(self, bootstrap: str, path: Path, name: str, properties: dict[str, str]) -> None:
         self.bootstrap, self.path, self.name = bootstrap, path, name
@@ -133,7 +133,7 @@ def made_topic(admin: User, topic: str) -> str:
     return topic
 
 
-# ---------------------------------------------------------------- who is let in
+# ---------------------------------------------------------------- authentication
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", *SCRAM, "OAUTHBEARER"])

@@ -1,7 +1,7 @@
 """Quotas with a real client (librdkafka): a producer that is limited to a byte rate ends up near that rate.
 
-The times are those that the broker tells (`throttle_cb`). How long the test took in between only widens what is
-allowed.
+The times are the throttle times of the broker's responses (`throttle_cb`). The time that the test takes in between
+only widens the allowed range.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from confluent_kafka import Producer  # noqa: E402
 
 RATE = 100_000
 BURST_S = 11
-"""The windows of the rate: what they allow is not throttled."""
+"""The windows of the rate: bytes within them are not throttled."""
 BATCH = 50_000
 BATCHES = 34
 

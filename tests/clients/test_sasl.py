@@ -1,4 +1,4 @@
-"""Real clients on a listener with SASL: every mechanism that they have, and what they report when they are refused."""
+"""Real clients on a listener with SASL: every mechanism that they have, and their errors when authentication fails."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_records_deleted_while_the_stream_was_down(stream: Stream, broker, creat
 
 
 def test_records_deleted_before_they_were_read(stream: Stream, broker, create: Create, tmp_path: Path) -> None:
-    """A running stream skips deleted records; those that its task has fetched already are still processed."""
+    """A running stream skips deleted records; records that its task has fetched already are still processed."""
     topic, batches = create(), Batches()
     for first in range(0, 100, 10):
         produce(broker, topic, range(first, first + 10))

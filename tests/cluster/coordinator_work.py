@@ -1,7 +1,7 @@
 """Clients of coordinators that work while a cluster is broken: transactions, groups, a share group, Kafka Streams.
 
 They are the loads of `tests.cluster.loads`, which write histories, and whose verdict is the checker's. Here they are
-chosen by name, told of faults (share groups have no locks after one), and counted.
+chosen by name, informed of faults (share groups have no locks after one), and counted.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class CoordinatorWork:
         return [Finding(one.kind, f"{load.name}: {one.text}") for load in self.loads for one in load.finish()]
 
     def counts(self) -> dict[str, int]:
-        """What was answered, by name, known at the end; empty without loads."""
+        """Counts of responses by name, known at the end; empty without loads."""
         if not self.loads:
             return {}
         found = dict.fromkeys(COUNTED, 0)

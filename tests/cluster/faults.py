@@ -11,7 +11,7 @@ administrators do (`admin_faults`), and second supervisors of a cluster of `serv
 
 After each fault the cluster is healed and must acknowledge again; at the end nothing may be lost, doubled or out of
 order, and all replicas of every partition have the same bytes. With `--work` clients of coordinators work beside the
-writers (`coordinator_work`): they must make progress after each fault, and the checker finds nothing in what they saw.
+writers (`coordinator_work`): they must make progress after each fault, and the checker must accept their histories.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ HELP = {
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run did and found; times in seconds."""
+    """The faults and findings of a run; times in seconds."""
 
     seed: int
     faults: dict[str, int] = field(default_factory=dict)

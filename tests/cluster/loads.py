@@ -1,8 +1,8 @@
 """Clients at work while nodes of a cluster are replaced: what each does, how far it is, and what it found at the end.
 
 A load is made on a running cluster, started, asked for its progress, and finished; its findings come from what its
-clients have seen. The ones here are those of `compat.exactly_once`: idempotent writers, copies in transactions, groups
-of both protocols, and a share group, with librdkafka and the Java client.
+clients have seen. The loads here come from `compat.exactly_once`: idempotent writers, copies in transactions, groups of
+both protocols, and a share group, with librdkafka and the Java client.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Load(ABC):
         self.records = 0
         self.transactions = 0
         self.notes: Counter[str] = Counter()
-        """What clients were told that is no finding, by text: retries, transactions that were begun again."""
+        """Events of clients that are no findings, counted by text: retries, transactions that were started again."""
 
     @abstractmethod
     def start(self) -> None:

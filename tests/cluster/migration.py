@@ -3,7 +3,7 @@
 Three brokers of Kafka 4.4.0 under three of its controllers, in Kafka's default format, serve clients of every kind. One
 broker after the other is stopped by controlled shutdown, and Barnabas is started with the same `server.properties` on
 the same directory, as docs/migrating-from-kafka.md says, `barnabas serve --check` first; then back again. All replicas
-are in sync before the next one. `--baseline` starts Kafka again each time instead, which tells defects of clients from
+are in sync before the next one. `--baseline` starts Kafka again each time instead, to separate defects of clients from
 ours.
 """
 

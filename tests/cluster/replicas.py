@@ -29,7 +29,7 @@ def batches(directory: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def partition_dirs(data_dir: Path) -> dict[str, Path]:
-    """The directories of partitions by name; those of deleted and of moved ones are left out."""
+    """The directories of partitions by name, except directories of deleted and of moved ones."""
     found = {}
     for path in data_dir.iterdir():
         name, dash, index = path.name.rpartition("-")

@@ -3,10 +3,10 @@
 While a leader moves, its older batches are refused by the old leader and a newer one goes to the new leader, which
 answers OUT_OF_ORDER_SEQUENCE_NUMBER. librdkafka then begins a new epoch, with records that the old leader had appended
 and whose refusal it takes for "not persisted" (confluentinc/librdkafka, issue 4953, open; with Kafka's brokers too).
-No broker can know the two copies for one record.
+No broker can know that the two copies are one record.
 
-Only that is let pass: copies by the same producer id, each in an epoch of its own, and the copies of such a value that
-a transaction has made of each. A record twice in one epoch, or of two producers, stays a finding.
+Only this defect is no finding: copies by the same producer id, each in an epoch of its own, and the copies that a
+transaction has made of each such record. A record twice in one epoch, or of two producers, stays a finding.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Position = tuple[str, int, int]
 
 
 def resent(findings: Iterable[Finding], data_dir: Path) -> list[Finding]:
-    """Those of the findings that are this defect, by the batches in the directory of a broker."""
+    """The findings that are this defect, according to the batches in the directory of a broker."""
     places = {one: _places(one.text) for one in findings if one.kind == "duplicate"}
     found = {one for one, (_, positions) in places.items() if _is_resent(positions, data_dir)}
     values = {places[one][0]: len(places[one][1]) for one in found}

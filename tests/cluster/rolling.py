@@ -1,4 +1,4 @@
-"""Nodes of a cluster replaced one by one under load: what is waited for between two, and the verdict at the end.
+"""Nodes of a cluster replaced one by one under load: the conditions between two steps, and the verdict at the end.
 
 A step replaces one node. Before and after it every replica of every partition must be in sync, and every load must make
 progress; the preferred leaders are elected, so that each node leads and coordinates again. At the end the loads finish
@@ -33,7 +33,7 @@ Step = tuple[str, Callable[[], None]]
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run did and found; times in seconds."""
+    """The steps and findings of a run; times in seconds."""
 
     seed: int
     steps: list[tuple[str, float]] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Rolling:
     def __call__(
         self, steps: Iterable[Step], data_dirs: Callable[[], Mapping[int, Path]], logs: Callable[[], Mapping[str, str]]
     ) -> Outcome:
-        """Run all steps; `data_dirs` are those of the brokers, `logs` the output of our nodes by name."""
+        """Run all steps; `data_dirs` returns the directories of the brokers, `logs` the output of our nodes by name."""
         began = time.monotonic()
         loads = self.outcome.loads
         try:
@@ -107,7 +107,7 @@ class Rolling:
         return self.outcome
 
     def _let_resent_pass(self, data_dir: Path) -> None:
-        """Count what is a known defect of librdkafka as a note."""
+        """Count the findings that are a known defect of librdkafka as a note."""
         for finding in resent(self.outcome.findings, data_dir):
             self.outcome.findings.remove(finding)
             self.outcome.loads[0].notes["written again in a new epoch (librdkafka, issue 4953)"] += 1

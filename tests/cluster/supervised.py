@@ -1,7 +1,7 @@
 """Three brokers of `barnabas serve --brokers 3`: as `clusters.Cluster` for faults, with the supervisor as a process.
 
-Nodes are ended and started through `barnabas cluster`, or killed by the process ids that the supervisor tells. They end
-with their supervisor, the controllers last.
+Nodes are ended and started through `barnabas cluster`, or killed by the process ids that the supervisor reports. They
+end with their supervisor, the controllers last.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.support.waiting import wait_for
 
 BROKERS = 3
 START_S = 300.0
-"""How long a start may take, seconds: with Kafka's controllers it is that of three JVMs, after three that format."""
+"""How long a start may take, seconds: with Kafka's controllers three JVMs format, then three JVMs start."""
 COMMAND_S = START_S
 """How long a command may take, seconds: a start and a stop are waited for."""
 
@@ -41,7 +41,7 @@ class Answer:
 
     code: int
     told: str
-    """What it wrote to stderr."""
+    """Its output on stderr."""
 
 
 class Serving:
@@ -57,7 +57,7 @@ class Serving:
             )
 
     def told(self) -> str:
-        """What it has written to stderr."""
+        """Its output on stderr so far."""
         return self._err.read_text()
 
     @property
@@ -88,7 +88,7 @@ class SupervisedNode:
 
     @property
     def pid(self) -> int | None:
-        """Its process, as the supervisor tells it; None if it does not run."""
+        """Its process, as the supervisor reports it; None if it does not run."""
         return self._cluster.state().node(self._node_id).pid
 
     @property
@@ -150,7 +150,7 @@ class SupervisedCluster:
     """Brokers 1 to 3 of one supervisor, whose ports stay the same."""
 
     def __init__(self, folder: Path, *, kind: str = "ours", config: Mapping[str, str] | None = None) -> None:
-        """`kind` is that of the controllers, `ours` or `kafka`; `config` is for all nodes."""
+        """`kind` is the kind of the controllers, `ours` or `kafka`; `config` is for all nodes."""
         self.kind = kind
         self.folder = folder
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -174,7 +174,7 @@ class SupervisedCluster:
         return ",".join(node.bootstrap for node in self.brokers.values())
 
     def state(self) -> ClusterState:
-        """What the supervisor tells of its nodes. NotRunning."""
+        """The supervisor's report of its nodes. NotRunning."""
         return of_values(control.ask(str(self.data_dir), "state"))[0]
 
     def running(self) -> list[NodeState]:
@@ -203,7 +203,7 @@ class SupervisedCluster:
             raise
 
     def serve_with(self, serving: Serving) -> SupervisedCluster:
-        """Wait until this supervisor, which has begun, serves. AssertionError if it ends."""
+        """Wait until this started supervisor serves. AssertionError if it ends."""
         self.supervisor = serving
         wait_for(lambda: serving.ready.exists() or serving.has_ended, "the ready file", START_S)
         assert not serving.has_ended, serving.told()
@@ -230,7 +230,7 @@ class SupervisedCluster:
         wait_for(lambda: not any(map(runs, processes)), "the end of all processes")
 
     def log(self) -> str:
-        """The ends of the nodes' logs, and what the supervisor has told."""
+        """The ends of the nodes' logs, and the output of the supervisor."""
         told = "" if self.supervisor is None else self.supervisor.told()
         nodes = [*self.quorum.servers.values(), *self.brokers.values()]
         return told + "".join(f"--- {node.data_dir.name}\n{node.log()[-3000:]}\n" for node in nodes)
@@ -250,7 +250,7 @@ def children(pid: int) -> list[int]:
 
 
 def runs(pid: int) -> bool:
-    """Whether a process has not ended; one that nobody has waited for yet has."""
+    """Whether a process has not ended; a zombie has ended."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -36,7 +36,7 @@ def is_made(cluster: Cluster, topic: str) -> bool:
 def elr_that_ends(cluster: Cluster, topic: str, dead: int) -> Iterator[None]:
     """A topic whose partitions have an ELR while a broker is dead, and lose it; at the end all replicas are in sync.
 
-    A cleared ELR counts in the partition epoch: who does not count it has its proposals refused for ever (R11, R17).
+    Clearing an ELR raises the partition epoch: a broker that does not count it has all proposals refused (R11, R17).
     """
     create_topic(cluster.bootstrap, topic, min_insync_replicas="3")
     in_sync(cluster, topic)
@@ -117,7 +117,7 @@ def test_all_killed_at_once_lose_nothing(cluster: Cluster, tmp_path: Path, topic
 def test_a_replica_whose_directory_is_lost_is_filled_again(
     cluster: Cluster, tmp_path: Path, topic_name: Callable[..., str]
 ) -> None:
-    """Also one that was moved away and back before a crash: its checkpoint tells of records. No error is logged."""
+    """Also one that was moved away and back before a crash: its checkpoint names records. No error is logged."""
     topic = topic_name()
     with checked_work(cluster, tmp_path, topic):
         node = cluster.brokers[2]

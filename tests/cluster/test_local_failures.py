@@ -238,7 +238,7 @@ def test_damage_that_the_cleaner_finds_moves_the_leader(made: Cluster, topic: st
 
 
 def test_the_last_replica_in_sync_goes_on(made: Cluster, topic: str) -> None:
-    """Nobody else has what it has: reads that cross the damage fail, everything else goes on."""
+    """No other replica has its records: reads that cross the damage fail, everything else goes on."""
     create_topic(made.bootstrap, topic, 1, min_insync_replicas="1")
     in_sync(made, topic)
     producer = Producer({"bootstrap.servers": made.bootstrap, "acks": "all"})
@@ -260,7 +260,7 @@ def test_the_last_replica_in_sync_goes_on(made: Cluster, topic: str) -> None:
     assert leader(node.bootstrap, topic, 0) == last
     for one in others:
         one.start()
-    in_sync(made, topic)  # they have what is damaged; then one of them leads, and this one is filled again
+    in_sync(made, topic)  # they have the damaged records; then one of them leads, and this one is filled again
     wait_for(
         lambda: f"Partition {topic}-0 is filled from its leader again" in node.log(),
         "a new log of the last one",

@@ -1,4 +1,4 @@
-"""The locks of a cluster's directory: who runs there is known from the kernel, never from a process id."""
+"""The locks of a cluster's directory: the kernel, never a process id, says which process runs there."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def coordinate(cluster: Cluster, internal: str, key: str, broker: int) -> None:
 
 
 def same_bytes(cluster: Cluster, *topics: str) -> None:
-    """All replicas of these topics have the same bytes, whoever has written them."""
+    """All replicas of these topics have the same bytes, whichever broker has written them."""
     dirs = {broker: node.data_dir for broker, node in cluster.brokers.items()}
     wait_for(lambda: not differences(dirs, topics), "replicas with the same bytes", 20.0, errors=ANY_ERROR)
 
@@ -143,7 +143,7 @@ def test_a_group_goes_on_with_the_other_coordinator(
 def test_a_share_group_goes_on_with_the_other_coordinators(
     cluster: Cluster, topic_name: Callable[..., str], first: int, second: int
 ) -> None:
-    """The coordinator of the group, that of its state and the leader of the records change software."""
+    """The group coordinator, the share coordinator and the leader of the records change software."""
     topic = topic_name()
     group = f"group-of-{topic}"
     create_topic(cluster.bootstrap, topic, partitions=1)

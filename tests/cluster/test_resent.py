@@ -1,4 +1,4 @@
-"""What is let pass as a defect of librdkafka, and what stays a finding."""
+"""Duplicates that count as a defect of librdkafka, and duplicates that stay findings."""
 
 from __future__ import annotations
 

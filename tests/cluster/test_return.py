@@ -1,8 +1,8 @@
-"""What is removed and comes back under the same name or id works again, and nothing of what was removed is kept.
+"""Brokers, topics and replicas that are removed and return under the same name or id work again; nothing old is kept.
 
 A broker is unregistered and registers again, or has another address; a topic is deleted and made again; a replica
-leaves a broker and returns. Meanwhile clients go on, and other brokers keep what they have made for it: clients,
-fetchers, sessions, watches, coordinators.
+leaves a broker and returns. Meanwhile clients go on, and other brokers have objects for it: clients, fetchers,
+sessions, watches, coordinators.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def goes_on(cluster: Cluster, topic: str, reader: Reader, value: bytes) -> None:
 
 
 def test_a_broker_that_is_unregistered_and_registers_again(local_cluster: Cluster, topic: str, reader: Reader) -> None:
-    """Both as a leader that others follow again, and as one who follows."""
+    """Both as a leader that others follow again, and as a follower."""
     node = local_cluster.brokers[3]
     assert node.stop() == 0
     with client(local_cluster.brokers[1].bootstrap) as asking:
@@ -167,11 +167,11 @@ KEPT: dict[type, Callable[..., bool]] = {
     FetchSession: lambda one: one.is_closed,
     NetworkClient: lambda one: one._is_closed,
 }
-"""What brokers make for a node, topic or epoch, and how one is known that is closed."""
+"""Types of objects that brokers create for a node, topic or epoch, and how a closed one is recognised."""
 
 
 def nothing_is_kept() -> None:
-    """Nobody refers to what is closed, once requests that have waited are answered."""
+    """No object refers to a closed one, once requests that have waited are answered."""
 
     def kept() -> list[str]:
         gc.collect()

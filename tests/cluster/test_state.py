@@ -114,7 +114,7 @@ def test_nodes_are_where_the_file_is(tmp_path: Path) -> None:
 
 
 def test_a_pid_of_the_file_is_nobody(tmp_path: Path) -> None:
-    """After a power failure the ids of supervisor and nodes are those of other processes: here of this one."""
+    """After a power failure other processes have the ids of supervisor and nodes: here this process."""
     written = a_state(tmp_path)
     written.nodes[0].pid, written.nodes[0].state = os.getpid(), "running"
     state.write(str(tmp_path), written)

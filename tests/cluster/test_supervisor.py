@@ -44,7 +44,7 @@ class Serving:
         assert self.process.poll() is None, self.told()
 
     def told(self) -> str:
-        """What it has written to stderr."""
+        """Its output on stderr."""
         return (self.folder / "err").read_text()
 
     def command(self, *arguments: str) -> Ran:
@@ -116,7 +116,7 @@ def test_a_killed_broker_is_told_and_started_again(serving: Serving) -> None:
 
 
 def test_a_broker_is_stopped_and_killed_by_command(serving: Serving) -> None:
-    """The supervisor's terminal tells each of it: whoever looks there must not wonder where a broker is."""
+    """The supervisor prints each stop and kill on its terminal, with the reason."""
     pid = serving.pids()[3]
     assert "exit code 0" in serving.command("stop", "3").ok().stdout
     assert f"broker 3 (pid {pid}) ended: exit code 0, as 'barnabas cluster stop' has asked\n" in serving.told()

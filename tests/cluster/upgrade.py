@@ -1,7 +1,7 @@
 """A rolling upgrade between two versions of ours, and back: `python -m tests.cluster.upgrade --from REF [--seed N]`.
 
 Three brokers and a controller of the old version (a git worktree of REF) serve idempotent and transactional writers,
-groups of both protocols and a share group. The nodes are replaced one by one by those of this version on the same
+groups of both protocols and a share group. The nodes are replaced one by one by nodes of this version on the same
 directories and ports, the controller last, and then by the old ones again, the controller first. REF is by default the
 previous release: the newest tag `v*` before this commit, or, before there is one, the first version with a cluster.
 """

@@ -1,4 +1,4 @@
-"""Clients that write and read while a cluster is broken, and the check of what they saw.
+"""Clients that write and read while a cluster is broken, and the check of their histories.
 
 A writer is a process (`compat.exactly_once`), or does the same in a thread: idempotent, acks=all, librdkafka or Java.
 At the end every partition is read completely, and the checker compares: nothing lost, doubled or out of order.

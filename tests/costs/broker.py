@@ -27,7 +27,7 @@ WARM_UP_S = 5.0
 
 @dataclass
 class Counts:
-    """What was counted: bytecodes by (file, function), and system calls by name."""
+    """Counts: bytecodes by (file, function), and system calls by name."""
 
     functions: dict[tuple[str, str], int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)

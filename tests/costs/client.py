@@ -162,7 +162,7 @@ class Client:
 
 
 def find_coordinator(client: Client, key: str, key_type: int = GROUP) -> None:
-    """Wait until there is a coordinator: its topic is made when somebody asks for one."""
+    """Wait until there is a coordinator: its topic is created by the first request for one."""
     asked = FindCoordinatorRequest(coordinator_keys=[key], key_type=key_type)
     when_available(lambda: client.ask(asked, 6), lambda answer: answer.coordinators[0].error_code)
 

@@ -13,12 +13,12 @@ from tests.costs.kind import Kind, Step
 from tests.costs.world import WORLDS, CountedWorld, running
 
 WARM_UP = 8
-"""How often a kind is served before it counts: what is imported, compiled or remembered at first use is there then."""
+"""How often a kind is served before it counts, so that first uses import, compile and cache before."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one request of a kind costs."""
+    """The cost of one request of a kind."""
 
     bytecodes: float
     calls: dict[str, float]

@@ -1,4 +1,4 @@
-"""The requests of members of groups, and of those who look for coordinators and offsets."""
+"""The requests of members of groups, and of clients that look for coordinators and offsets."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _fetch(world: CountedWorld) -> Steps:
 
 
 def _consumer_heartbeat(world: CountedWorld) -> Steps:
-    """A member of a consumer group (KIP-848) to whom nothing has happened."""
+    """A member of a consumer group (KIP-848) whose assignment does not change."""
     client, group = world.client(), "consumer-heartbeat"
     topic_id = client.create_topic(group, 4)
     find_coordinator(client, group)

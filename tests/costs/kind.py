@@ -1,4 +1,4 @@
-"""A kind of request that is counted: how it is prepared, and what is sent and awaited again and again."""
+"""A kind of request that is counted: its preparation, and the step that is repeated."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Kind:
     counted_steps: int = 1
     """In how many steps a request of this kind is served."""
     repeats: int = 32
-    """How often it is counted. The mean is taken, so that what is done now and then has its share."""
+    """How often it is counted. The mean is taken, so that occasional work has its share."""
     call_s: float = 0.0
     """By how much each system call sets the clocks of the broker forward, seconds; else they stand."""
 

@@ -1,7 +1,7 @@
 """Which layer of the broker a function belongs to, for comparing commits: their files differ, their layers do not.
 
-The table is read from the top, and the first line that fits decides. Its files are those of this commit and of older
-ones, without `barnabas/` and, in `storage` and `wire`, without the room: a file keeps its layer when it moves.
+The table is read from the top, and the first line that fits decides. It names files of this commit and of older ones,
+without `barnabas/` and, in `storage` and `wire`, without the folder: a file keeps its layer when it moves.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ _PACKAGES = ("broker", "coord", "storage", "wire")
 
 
 def layer_of(file: str, function: str) -> str:
-    """The layer of a function; `file` is relative to the checkout, or that of a library."""
+    """The layer of a function; `file` is relative to the checkout, or a file of a library."""
     if "site-packages/" in file:
         library = file.rpartition("site-packages/")[2]
         return "trio" if library.startswith(_LIBRARIES) else "Python"

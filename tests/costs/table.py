@@ -1,4 +1,4 @@
-"""The committed table of costs, and what counts that differ from it mean."""
+"""The committed table of costs, and the failures when counts differ from it."""
 
 from __future__ import annotations
 
@@ -100,9 +100,9 @@ def failure(found: Iterable[str], path: Path = PATH) -> str:
 
 
 def problems(before: Table, after: Table, *, same_libraries: bool = True) -> list[str]:
-    """What is wrong with counts, one text a kind: too high, or so low that the table has to be written again.
+    """The kinds whose counts are wrong, one text each: too high, or so low that the table has to be written again.
 
-    What other versions of libraries execute is not compared: nobody who changes the broker can help it.
+    With other versions of libraries their bytecodes are not compared: changes of the broker do not cause them.
     """
     found = []
     for kind, row in after.items():

@@ -1,4 +1,4 @@
-"""The table of costs: what is written is read again, and what differs is told."""
+"""The table of costs: it is read as it was written, and differences are reported."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class StateName(NamedTuple):
         return ":".join(map(str, self))
 
 
-class CrashFailure(AssertionError):  # noqa: N818 - says what is the matter
+class CrashFailure(AssertionError):  # noqa: N818 - the name says what happened
     """A crash state in which a promise is broken."""
 
     def __init__(self, name: StateName, kind: Kind, cause: BaseException) -> None:

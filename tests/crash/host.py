@@ -1,7 +1,7 @@
 """What a broker does with its logs, without a broker: open them as the metadata says, flush and checkpoint them.
 
-The order of calls is that of `broker/replicas/partitions.py` and `broker/background.py`; every promise that a broker
-would make to its clients is recorded in the disk's history.
+The order of calls is the same as in `broker/replicas/partitions.py` and `broker/background.py`; every promise that a
+broker would make to its clients is recorded in the disk's history.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Setup:
     config: LogConfig = field(default_factory=LogConfig)
     compacted: LogConfig = field(default_factory=LogConfig)
     follows: bool = False
-    """Whether the logs are those of followers, which append the batches of leaders."""
+    """Whether the logs are logs of followers, which append the batches of leaders."""
 
     def config_of(self, topic: str) -> LogConfig:
         """The configuration of a topic: the names of compacted topics start with k."""

@@ -1,4 +1,4 @@
-"""The promises to clients and what they may see: the truth against which a recovered disk is checked.
+"""The promises to clients and the records they may see: a recovered disk is checked against them.
 
 A ledger is built from the notes in a disk's history. A partition's ledger has the batches that were written, byte for
 byte, and the bounds within which a crash may leave the log. The notes of what may happen come before the operations
@@ -57,7 +57,7 @@ class Appended(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The client was told that everything below `end` is written: a kill -9 must not lose it (L3)."""
+    """Everything below `end` is acknowledged to the client as written: a kill -9 must not lose it (L3)."""
 
     key: Key
     end: int

@@ -2,8 +2,8 @@
 
 The log is durable before. Whatever the crash leaves, a reader gets the same map as before; every record was written,
 none of the compacted log is missing; and the log can be compacted again.
-BARNABAS_EXAMPLES sets the number of histories, BARNABAS_CRASH_STATES that of the states of each, BARNABAS_SEED chooses
-others.
+BARNABAS_EXAMPLES sets the number of histories, BARNABAS_CRASH_STATES the number of states of each, BARNABAS_SEED
+chooses others.
 """
 
 from __future__ import annotations

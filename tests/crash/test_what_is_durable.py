@@ -25,7 +25,7 @@ from tests.support.logs.log_driver import TOPIC_ID, append, append_marker, batch
 
 
 def images(disk: RecordingDisk, tries: int = 60) -> list[Image]:
-    """Many of the possible states after a crash now; the first is that of a running system."""
+    """Many of the possible states after a crash now; the first is the state of a running system."""
     survivors = Survivors(disk)
     for operation in disk.operations:
         survivors.take(operation)
@@ -121,7 +121,7 @@ def test_flush_makes_leader_epochs_durable(whole_file_system: bool) -> None:
 
 
 def test_clean_stop_leaves_nothing_that_a_crash_could_change() -> None:
-    """The next start trusts indexes and snapshots, also those of a log that was flushed just before."""
+    """The next start trusts indexes and snapshots, also of a log that was flushed just before."""
     disk = RecordingDisk()
     dirs = open_dirs(disk)
     log = open_log(dirs)
@@ -167,7 +167,7 @@ def torn(log: Log) -> None:
 
 
 def hole(log: Log) -> None:
-    """The machine stops before the data of the second segment is written, but after that of the third."""
+    """The machine stops when the data of the third segment is written, but the data of the second is not."""
     log.files.truncate(log.files.open(log.segments[1].stem + ".log"), 0)
 
 
@@ -235,7 +235,7 @@ def test_a_full_truncation_survives_a_crash_at_any_moment() -> None:
 
 
 def test_each_step_of_a_compaction_is_durable_before_the_next() -> None:
-    """L7: a crash cannot reorder the renames of two steps, nor those of two replacements."""
+    """L7: a crash cannot reorder the renames of two steps, nor of two replacements."""
     disk = RecordingDisk()
     log = open_log(open_dirs(disk), segment_bytes=200, cleanup_policy=frozenset({"compact"}), delete_retention_ms=0)
 

@@ -70,7 +70,7 @@ class Workload:
         ]
 
     def start(self) -> None:
-        """Recover what is on the disk and continue."""
+        """Recover the logs on the disk and continue."""
         self.host.start(self.ledger)
         self.begin_epoch()
         for key in self.ledger.partitions:

@@ -12,7 +12,7 @@ FINDINGS = "findings"
 
 
 def corpus(target: str) -> list[bytes]:
-    """The inputs of a target, those that have found a bug among them."""
+    """The inputs of a target, including inputs that have found a bug."""
     found = [b64decode(line) for line in _lines(KEPT / f"{target}.txt")]
     named = (line.split() for line in _lines(KEPT / f"{FINDINGS}.txt"))
     return found + [b64decode(rest[0]) if rest else b"" for name, *rest in named if name == target]

@@ -12,7 +12,7 @@ LIBRARIES = ("barnabas", "jwt")
 
 
 def run(name: str, flags: list[str]) -> None:
-    """Fuzz a target; `flags` are those of libFuzzer, with the directory of its corpus."""
+    """Fuzz a target; `flags` are flags of libFuzzer, with the directory of its corpus."""
     import atheris
 
     atheris.enabled_hooks.add("str")

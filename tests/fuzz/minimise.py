@@ -1,7 +1,7 @@
 """Chooses the smallest inputs that reach all lines which a corpus reaches.
 
-An input is kept when it reaches a line, or comes to one from another line, that no smaller input does. The lines are
-those of Barnabas. Of codecs, which are made at run time, only numbers of lines count, since they are many and similar;
+An input is kept when it reaches a line, or a step from one line to another, that no smaller input reaches. Only lines
+of Barnabas count. Of codecs, which are made at run time, only line numbers count, since they are many and similar;
 Kafka's vectors are replayed for each.
 """
 

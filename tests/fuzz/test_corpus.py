@@ -19,7 +19,7 @@ def test_inputs(name: str) -> None:
     inputs = [*corpus(name), b"", bytes(found.max_bytes), b"\xff" * found.max_bytes]
     assert len(inputs) > 10
     for data in inputs:
-        found.check(data)  # what is imported and compiled once is not memory of an input
+        found.check(data)  # modules and code compiled once do not count as memory of an input
     tracemalloc.start()
     try:
         for data in inputs:

@@ -1,4 +1,4 @@
-"""The healthy client beside an attack, and what is measured of the broker: CPU seconds, memory, its log.
+"""The healthy client beside an attack, and the measurements of the broker: CPU seconds, memory, its log.
 
 A wait is a lower bound: from a reading of the broker's CPU clock after the request was sent, to a reading after which
 the response was seen not to have arrived. So a client that gets no processor for a while counts nothing that the broker
@@ -62,7 +62,7 @@ def needs_plaintext(victim: Victim) -> None:
 
 
 class Watched:
-    """What is seen of the process of a broker under attack, and how its clients connect."""
+    """The process of a broker under attack as it is observed, and how its clients connect."""
 
     pid: int
     shows_stacks = False

@@ -30,7 +30,7 @@ class SecuredVictim(Victim):
         log_level: str = "info",
         authority: str = "",
     ) -> None:
-        """`authority` is the PEM of who has signed the certificate, where another process has made it."""
+        """`authority` is the PEM of the certificate's authority, if another process has created it."""
         super().__init__(data_dir, config=config, files=files, log_level=log_level)
         self.listener = listener
         self.authority = authority or _AUTHORITY.pem

@@ -1,4 +1,4 @@
-"""Record batches that hold the loop when they are opened, and batches that nobody could read."""
+"""Record batches that hold the loop when they are opened, and batches that no client could read."""
 
 from __future__ import annotations
 

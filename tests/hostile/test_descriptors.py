@@ -45,7 +45,7 @@ def test_300_partitions_with_256_descriptors(start_victim) -> None:
 
 @pytest.mark.parametrize("sync", ["os", pytest.param("always", marks=pytest.mark.soak)])
 def test_records_of_all_partitions_in_one_response(start_victim, sync) -> None:
-    """A slice of each of 300 files is more than the descriptors: what is sent is read into memory then."""
+    """A slice of each of 300 files is more than the descriptors: the records are read into memory then."""
     victim = start_victim({"barnabas.log.sync": sync}, files=256)
     large = build_batch([(1000, None, bytes(20_000))])
     with Attacker(victim) as client:

@@ -1,4 +1,4 @@
-"""Each flood for a few steps, beside a healthy client: nobody waits, and memory stays bounded.
+"""Each flood for a few steps, beside a healthy client, which is not delayed; and memory stays bounded.
 
 Floods of one listener share a broker: limits that would disturb others are set while their flood goes on. `python -m
 tests.hostile.floods` runs each for seconds against a broker of its own, on every listener.
@@ -69,7 +69,7 @@ def alter(administrator: Attacker, operation: int, config: Mapping[str, str | No
 
 
 def attack(victim: SecuredVictim, flood: Flood, folder: Path) -> None:
-    """The flood, and then somebody new, who must be let in."""
+    """Run the flood; then a new client must be able to connect."""
     with beside_healthy_client(victim, memory_limit=flood.memory) as healthy:
         run = Run(victim, steps=flood.steps, beside=healthy, folder=folder)
         with contextlib.closing(run):

@@ -54,7 +54,7 @@ def test_made_up_client_ids_take_bounded_memory_and_time(start_victim, count) ->
 
 
 def answered(attacker: Attacker, size: int) -> int:
-    """How many responses have arrived, each of `size` bytes; those that wait to be read only."""
+    """How many responses of `size` bytes each have arrived and wait in the socket."""
     arrived = 0
     try:
         while data := attacker.socket.recv(1 << 20):

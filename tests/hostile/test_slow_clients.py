@@ -1,4 +1,4 @@
-"""Clients that send slowly, never finish, do not read, or disappear: they cost what they hold, and nobody waits."""
+"""Clients that send slowly, never finish, do not read, or disappear: they cost what they hold, and delay no other."""
 
 from __future__ import annotations
 

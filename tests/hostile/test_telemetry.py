@@ -51,7 +51,7 @@ def scraped(_scraped: tuple[Victim, int]) -> tuple[Victim, int]:
 
 
 def push_as_somebody_new(attacker: Attacker, metrics: bytes) -> int:
-    """Push as a client that nobody knows yet, so that no interval holds it back."""
+    """Push as a client that the broker does not know yet, so that no push interval applies."""
     asked = attacker(GetTelemetrySubscriptionsRequest(), 0)
     request = PushTelemetryRequest(
         client_instance_id=asked.client_instance_id,

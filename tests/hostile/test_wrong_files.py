@@ -1,4 +1,4 @@
-"""Files of a data directory with wrong bytes: the start says what is wrong, or the partition is offline."""
+"""Files of a data directory with wrong bytes: the start reports the error, or the partition is offline."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def _signature(value: Any) -> str:
 
 
 class _Recorder:
-    """Stands for pytest's parser: notes what is declared."""
+    """Replaces pytest's parser: records the declared options."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

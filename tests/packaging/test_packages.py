@@ -1,4 +1,4 @@
-"""What is built from the source tree and installed: one name at the top, every file once, and a broker that serves.
+"""The packages built from the source tree and installed: one top-level name, every file once, a broker that serves.
 
 `wire`, `storage`, `coord` and `broker` stand at the top of the tree and are links in `barnabas/`; wheel, sdist,
 editable installation and the container's `COPY` and `pip install` must each make one package of them.

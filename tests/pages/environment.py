@@ -1,8 +1,8 @@
-"""The fresh virtual environment of a page, in which there is what the page says to install, and nothing else.
+"""The fresh virtual environment of a page: it has the packages that the page says to install, and no others.
 
 `pip` in it is this module: it installs without a network, by links, exactly what metadata and the requested extras ask
 for. Barnabas is the wheel of a clean copy of the checkout, which is built and unpacked once a run; every other
-distribution is that of the tests' environment. So a page fails if it uses a package that it does not say to install.
+distribution is the one of the tests' environment. So a page fails if it uses a package that it does not say to install.
 A test marked `soak` follows the README with the real pip.
 """
 

@@ -36,7 +36,7 @@ _TARGET = re.compile(r"make ([a-z-]+)\s*(#.*)?")
 
 @dataclass
 class Follower:
-    """One reader of one page. `close` ends what is in the background."""
+    """One reader of one page. `close` ends the commands in the background."""
 
     page: str
     root: Path
@@ -140,7 +140,7 @@ class Follower:
             time.sleep(0.01)
 
     def close(self) -> None:
-        """Interrupt what is in the background, as Ctrl-C does; PageError if it does not end with exit code 0."""
+        """Interrupt the background command, as Ctrl-C does; PageError if it does not end with exit code 0."""
         process, self.background = self.background, None
         if process is None:
             return
@@ -182,7 +182,7 @@ class Follower:
         return self.steps.pid
 
     def _variables(self, command: list[str]) -> dict[str, str]:
-        """The variables of a fresh login, and those that move the default port of what is not configured by a file."""
+        """The variables of a fresh login, and variables that move default ports where no file configures them."""
         kept = {name: os.environ[name] for name in ("JAVA_HOME", "LANG", "TMPDIR") if name in os.environ}
         java = [str(Path(found).parent)] if (found := shutil.which("java")) else []
         path = os.pathsep.join([str(self.environment.bin), "/usr/local/bin", "/usr/bin", "/bin", *java])
@@ -273,4 +273,4 @@ def _no_run(_: Block) -> None:
 
 
 NOT_RUN = {"skip": _no_run, "targets": _check_targets, "same": _check_same, "parse": parse}
-"""What is checked of blocks that are not run."""
+"""The checks of blocks that are not run."""

@@ -1,4 +1,4 @@
-"""The addresses that pages give for containers are those that the image's entry point advertises.
+"""The addresses that pages give for containers are the addresses that the image's entry point advertises.
 
 The tests have no container engine: the variables of each `docker run` are given to the entry point's configuration.
 """

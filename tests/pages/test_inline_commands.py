@@ -26,7 +26,7 @@ _END = re.compile(r" (?:[<>|&#]|\d?>&?)")
 
 
 def commands_of(text: str) -> Iterator[str]:
-    """What is behind `barnabas` in each piece of inline code that is a command."""
+    """The arguments after `barnabas` in each piece of inline code that is a command."""
     for token in MarkdownIt("commonmark").enable("table").parse(text):
         for child in token.children or ():
             found = _COMMAND.fullmatch(child.content) if child.type == "code_inline" else None

@@ -1,6 +1,6 @@
 """Links between the files and headings of all Markdown of the repository lead somewhere.
 
-Anchors are those that GitHub makes of headings. Links to other machines are not followed: tests need no network.
+Anchors are made of headings as GitHub makes them. Links to other machines are not followed: tests need no network.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 def anchors_of(text: str) -> set[str]:
-    """The anchors of a page: GitHub's of its headings, and those that are written as HTML."""
+    """The anchors of a page: GitHub's of its headings, and anchors that are written as HTML."""
     found: Counter[str] = Counter()
     anchors = set()
     is_heading = False

@@ -1,4 +1,4 @@
-"""What tests the pages finds what is wrong in a page."""
+"""The runner of the pages finds errors in a page."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Fixtures of the pipeline's tests: the Spark session, topics, the command line.
 
-Tests that use the session have the marks `spark` and `jvm`; those of the command line that end before Spark starts need
-neither.
+Tests that use the session have the marks `spark` and `jvm`; tests of the command line that end before Spark starts
+need neither.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def test_etl_leaves_no_gap_and_no_repeat(start_broker: Any, tmp_path: Path) -> N
 
 
 def _ids(path: Path) -> list[int]:
-    """The files of the directory that are in Spark's log, without those of a killed run."""
+    """The files of the directory that are in Spark's log, without files of a killed run."""
     import pyarrow.parquet as pq
 
     names: dict[str, str] = {}

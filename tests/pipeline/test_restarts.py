@@ -1,4 +1,4 @@
-"""Every job with a checkpoint, as `barnabas pipeline run --once` runs it, twice: the second run reads what is new.
+"""Every job with a checkpoint, as `barnabas pipeline run --once` runs it, twice: the second run reads new records only.
 
 Windows and states of the first run continue in the second; no record is missing or twice in an output.
 """
@@ -21,7 +21,7 @@ SCHEMA = ["[schema]", 'fields = "who STRING, n INT, at TIMESTAMP"']
 
 @dataclass(frozen=True)
 class Outputs:
-    """The outputs of a job: topics, whose names begin with that of the source, and a directory."""
+    """The outputs of a job: topics, whose names begin with the name of the source, and a directory."""
 
     broker: Server
     topic: str
@@ -45,7 +45,7 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Case:
-    """A job's file without checkpoint and source, the values before each run, and what is in the outputs after it."""
+    """A job's file without checkpoint and source, the values before each run, and the outputs after it."""
 
     lines: Sequence[str]
     values: tuple[Sequence[str], Sequence[str]]

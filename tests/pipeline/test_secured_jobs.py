@@ -1,4 +1,4 @@
-"""Jobs against a broker with SASL_SSL: they read, write, and send dead letters, and no secret is in what they leave."""
+"""Jobs against a broker with SASL_SSL: they read, write, and send dead letters, and leave no secret anywhere."""
 
 from __future__ import annotations
 

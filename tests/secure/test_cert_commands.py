@@ -1,4 +1,4 @@
-"""`barnabas cert`: what is shown, and certificates that change while the broker runs."""
+"""`barnabas cert`: its output, and certificates that change while the broker runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each operation on the files of `--secure` and of `barnabas cert` fails once: a sentence, and what is there stays."""
+"""Each operation on the files of `--secure` and of `barnabas cert` fails once: a sentence, and existing files stay."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ACTS: list[tuple[Act, bool]] = [
     (lambda folder: folder.client("app"), True),
     (SecureFolder.certificates, True),
 ]
-"""What is done, and whether the files are there before."""
+"""The operation, and whether the files exist before it."""
 
 
 def contents(folder: SecureFolder) -> dict[str, bytes]:

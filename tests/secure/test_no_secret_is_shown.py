@@ -1,7 +1,7 @@
 """Secrets of every kind, each with a mark of its own: none is in a log, an answer, a screen or the list of processes.
 
-They come by configuration file, environment, command line, dynamic config and SASL, right and wrong ones. What is
-typed on a command line is in the list of processes, as the guide says; everywhere else it is not.
+They come by configuration file, environment, command line, dynamic config and SASL, right and wrong ones. A secret
+typed on a command line is in the list of processes, as the guide says, and nowhere else.
 """
 
 from __future__ import annotations

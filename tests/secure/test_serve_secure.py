@@ -1,4 +1,4 @@
-"""`barnabas serve --secure`: what it prints works as it is, and nobody else gets in."""
+"""`barnabas serve --secure`: the printed commands work as they are, and other clients are refused."""
 
 from __future__ import annotations
 

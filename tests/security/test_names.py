@@ -26,7 +26,7 @@ def one(oid: ObjectIdentifier, value: str, kind: _ASN1Type | None = None) -> x50
 
 
 def test_the_last_part_comes_first_and_keywords_are_those_of_rfc_2253() -> None:
-    """The expected texts are those of X500Principal.getName() of Java 17."""
+    """The expected texts are results of X500Principal.getName() of Java 17."""
     assert (
         printed(
             one(NameOID.COUNTRY_NAME, "DE"),

@@ -1,4 +1,4 @@
-"""Key stores and trust stores: what may be set together, what is refused and with which sentence."""
+"""Key stores and trust stores: which keys may be set together, and the errors of refused ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The identities of a node: settings with prefixes, what is refused at the start, and what may replace what."""
+"""The identities of a node: settings with prefixes, errors at the start, and which identity may replace another."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class TlsLoopback:
         plain = (await self.dial_plain()).stream
         stream = trio.SSLStream(plain, context, server_hostname="localhost")
         await stream.do_handshake()
-        return Peer(stream)  # type: ignore[arg-type]  # what is used of it is the same
+        return Peer(stream)  # type: ignore[arg-type]  # the methods used here are the same
 
     async def dial_plain(self) -> Peer:
         """A client that does not speak TLS."""
@@ -76,7 +76,7 @@ class TlsLoopback:
 
     @property
     def principals(self) -> set[KafkaPrincipal]:
-        """Those of the open connections."""
+        """The principals of the open connections."""
         return {connection.principal for connection in self.loopback.reactor._channels}
 
 
@@ -312,7 +312,7 @@ async def test_a_client_that_changes_its_keys_and_reads_no_answer_is_closed(tmp_
 
 
 def socket_of(channel: Channel) -> socket.socket:
-    """What is below TLS on the broker's side."""
+    """The transport below TLS on the broker's side."""
     assert isinstance(channel.socket, IncomingTls)
     return channel.socket._socket
 

@@ -1,4 +1,4 @@
-"""A read_committed consumer: fetches records and leaves out those of aborted transactions (rule T6)."""
+"""A read_committed consumer: fetches records and leaves out records of aborted transactions (rule T6)."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class Reader:
 def committed_offsets(process: Process, group: str, topic: str, partitions: list[int]) -> Steps[dict[int, int] | None]:
     """A group's offsets that no open transaction may change (RequireStable); None: try again later.
 
-    A coordinator that was deposed and does not know it answers from its memory, in Kafka too. Clients cannot tell; what
-    would follow from an old offset is no fault of the broker's, so it is not used here.
+    A coordinator that was deposed and does not know it answers from its memory, in Kafka too. Clients cannot detect
+    that; the effects of an old offset are no fault of the broker's, so it is not used here.
     """
     topics = [o.OffsetFetchRequestTopics(name=topic, partition_indexes=partitions)]
     request = o.OffsetFetchRequest(

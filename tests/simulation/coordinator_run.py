@@ -1,10 +1,10 @@
 """Runs about coordinators that move: a cluster whose clients use groups, transactions and share groups.
 
-The processes are those of the runs with one broker; their requests go to whoever leads (`cluster.links`). The faults
-hit the leaders of the internal topics, which have three replicas. The partitions of all topics are checked after each
-turn (`cluster.checks`), the internal ones too, and what the logs say of transactions (`transactions.log`). When all
-faults are over, every client makes progress and comes to its end; then everything fails at once, and nothing that was
-said may change.
+The client processes are the same as in the runs with one broker; their requests go to the current leader
+(`cluster.links`). The faults hit the leaders of the internal topics, which have three replicas. After each turn the
+partitions of all topics, internal ones included, are checked (`cluster.checks`), and the states of transactions in
+the logs (`transactions.log`). When all faults are over, every client makes progress and comes to its end; then
+everything fails at once, and no response that was sent may become untrue.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class CoordinatorRun(ClusterRun):
         """Start the client processes."""
 
     def is_done(self) -> bool:
-        """Whether the clients have done what they wanted to."""
+        """Whether the clients have done all their work."""
         raise NotImplementedError
 
     def run(self) -> None:

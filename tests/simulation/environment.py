@@ -22,4 +22,4 @@ class Environment:
         self.late_ends_of_generation_1 = False
         """Whether a late EndTxn of KIP-98 may arrive during a later transaction, which it would end (T9)."""
         self.newest_producers: dict[str, tuple[int, int]] = {}
-        """Producer id and epoch that a client of this transactional id was last told; older ones are fenced (T7)."""
+        """By transactional id: the producer id and epoch of the last response; older ones are fenced (T7)."""

@@ -55,7 +55,7 @@ class Ledger:
             assert transaction.commit_requested, f"{value!r} at {offset} of {where} is visible and was never committed"
 
     def check_in_order(self, partition: int, found: Records) -> None:
-        """Check records of writers (`name/number`) that a reader gets who reads a partition from its beginning."""
+        """Check records of writers (`name/number`) as a reader of a partition gets them from its beginning."""
         for offset, value in found:
             writer, _, number = value.partition(b"/")
             before = self._last.get((partition, writer))

@@ -86,7 +86,7 @@ class LogChecks:
     # ---- crash and start
 
     def _crashed(self) -> None:
-        """Store what is committed, and check that the logs restore the coordinators."""
+        """Store the committed batches, and check that the logs restore the coordinators."""
         self.check_reloaded()
         self._check_committed()
         self._committed |= {

@@ -1,4 +1,4 @@
-"""The broker of a run: the real one on a recording disk, which crashes at any operation and restarts on what is left.
+"""The broker of a run: the real one on a recording disk. It crashes at any operation and restarts on what remains.
 
 Everything happens in turns, as in the broker's own loop: bytes are received, a timer fires or a sync completes, then
 the work deferred to the end of the turn is done, then the responses are sent. A crash in the middle of a turn leaves
@@ -144,7 +144,7 @@ class SimulatedNode:
         self._disk.arm(fault)
 
     def heal(self) -> None:
-        """No operation of the disk fails any more; what is offline is served again after a restart."""
+        """No operation of the disk fails any more; offline partitions are served again after a restart."""
         self._disk.heal()
         if self.broker is not None and self.broker.partitions.offline:
             self.crash()
@@ -214,7 +214,7 @@ class SimulatedNode:
 
 
 def write_checkpoints(broker: Broker) -> None:
-    """Write recovery points and high watermarks of all log directories; report those that fail."""
+    """Write recovery points and high watermarks of all log directories; report the directories that fail."""
     for name in (layout.RECOVERY_POINT_CHECKPOINT, layout.REPLICATION_CHECKPOINT):
         for log_dir, write in broker.log_dirs.plan_checkpoint(name):
             try:

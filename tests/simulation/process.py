@@ -77,10 +77,10 @@ class Process:
         self._on_exit = on_exit
         self.is_alive = True
         self.incarnation: object = 0
-        """What the last response is from: the number of the broker's start, or a leadership in a cluster."""
+        """The source of the last response: the number of the broker's start, or a leadership in a cluster."""
         self.is_current = True
-        """Whether whoever has sent the last response was the coordinator or leader all the time, and knew it. If not,
-        it may have answered from its memory, of which others know more: in Kafka as well."""
+        """Whether the sender of the last response was the coordinator or leader all the time, and knew it. If not,
+        it may have answered from stale memory, as in Kafka."""
         self._links: dict[str, Connection] = {}
         self._resumes_at = 0.0
 

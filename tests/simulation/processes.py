@@ -19,7 +19,7 @@ class Processes(Environment):
         self.processes: dict[str, Process] = {}
         """The newest process of each name."""
         self.all_processes: list[Process] = []
-        """All processes, those that were replaced and still run included."""
+        """All processes, including replaced ones that still run."""
         self.expendable: set[str] = set()
         """Names of processes that may be killed without a restart."""
         self.killed_for_good: set[str] = set()

@@ -1,4 +1,4 @@
-"""A transactional producer like those of client libraries, in both generations of the protocol.
+"""A transactional producer, as in client libraries, in both generations of the protocol.
 
 Generation 1 (KIP-98): partitions and groups are added by separate requests; after an error the transaction is aborted
 and the epoch bumped by InitProducerId (KIP-360). Generation 2 (KIP-890): writes add their partitions, and every EndTxn
@@ -119,7 +119,7 @@ class Producer:
         self._take((response.producer_id, response.producer_epoch))
 
     def _newest(self) -> tuple[int, int]:
-        """What the newest producer of this transactional id was told: requests of older ones must fail from now on."""
+        """The newest producer id and epoch of this transactional id; requests of older ones must fail."""
         return self._process.environment.newest_producers.get(self.transactional_id, (-1, -1))
 
     def _take(self, producer: tuple[int, int]) -> None:

@@ -90,7 +90,7 @@ class Events:
 
 
 def test_a_broker_with_a_new_disk_may_lead() -> None:
-    """KIP-858: it tells the directory of its replicas, which is another one."""
+    """KIP-858: it reports the directory of its replicas, which is another one."""
     events = Events()
     world, follower = events.world, events.follower
     events.produce(3)
@@ -149,7 +149,7 @@ def test_a_follower_keeps_what_was_committed_before_it_was_told() -> None:
     world.run(5.0, lambda: events.log(follower).high_watermark == before)
     events.start_producer()
     world.run(5.0, lambda: events.log(next_leader).log_end_offset > before)
-    network.cut(next_leader, leader)  # which does not hear that it has the records
+    network.cut(next_leader, leader)  # so the leader does not learn that the next one has the records
     committed = events.log(next_leader).log_end_offset
     events.start_producer()
     world.run(2.0, lambda: events.log(follower).log_end_offset > committed)

@@ -14,7 +14,7 @@ LINES = 100_000
 
 
 def combined(digests: Iterable[str]) -> str:
-    """One hash of those of several runs."""
+    """One hash of the hashes of several runs."""
     found = blake2b(digest_size=8)
     for digest in digests:
         found.update(digest.encode())

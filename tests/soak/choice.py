@@ -22,7 +22,7 @@ def seed_of(commit: str, part: str, number: int) -> int:
 
 
 def next_seed(part: Part, commit: str, used: Collection[int]) -> int:
-    """The seed of the next call: the first one on this commit that is not among those that were used."""
+    """The seed of the next call: the first one on this commit that is not in `used`."""
     number = 1
     while (seed := seed_of(commit, part.name, number)) in used:
         number += 1
@@ -30,7 +30,7 @@ def next_seed(part: Part, commit: str, used: Collection[int]) -> int:
 
 
 def next_turn(part: Part, seed: int, calls: Sequence[Call], running: Collection[str] = ()) -> str:
-    """The turn whose newest call is oldest; of those that were never called one by the seed, so by the commit."""
+    """The turn whose newest call is oldest; if some were never called, the seed (so the commit) chooses one of them."""
     newest = {call.turn: call.began for call in _in_order(calls) if call.part == part.name}
     free = [turn for turn in part.turns if turn not in running] or list(part.turns)
     never = [turn for turn in free if turn not in newest]
@@ -55,7 +55,7 @@ def expected_s(part: Part, turn: str, calls: Sequence[Call], calibration: float,
 
 
 def by_age(parts: Sequence[Part], calls: Sequence[Call]) -> list[Part]:
-    """The parts, the one whose newest call is oldest first; those that were never called come before, in their order.
+    """The parts that were never called, in their order, then the others, the one whose newest call is oldest first.
 
     A call that has failed counts too: the part would be called again and again, and its seed is run again anyway.
     """

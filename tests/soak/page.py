@@ -2,8 +2,8 @@
 
 The page has figures, the newest proof of each part, open failures, and anomalies found.
 
-The page follows from the record and the parts alone, so that it is fresh or not on every machine: its version of the
-product is that of the newest call, and parts that were never run are not on it.
+The page follows from the record and the parts alone, so that it is the same on every machine: its version of the
+product is the version of the newest call, and parts that were never run are not on it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The parts of the proof by volume, as data: simulations, crash states, clusters, floods, planted bugs, tests.
 
-What is run first when nothing is on record comes first: short parts of different kinds. A call takes two minutes at
-most where it can be cut so; seconds are those of two slow cores without other work.
+The parts that run first when nothing is on record come first: short parts of different kinds. A call takes two minutes
+at most where it can be cut so; seconds were measured on two slow cores without other work.
 """
 
 from __future__ import annotations
@@ -312,7 +312,7 @@ _OWN_PARTS = {
     "tests/crash/test_faults.py",
     "tests/hostile/test_fuzz.py",
 }
-"""Test files whose sizes are those of the simulations, crash states, fault sweep and fuzz above."""
+"""Test files with the same sizes as the simulations, crash states, fault sweep and fuzz above."""
 _SCALED = ("BARNABAS_SEEDS", "BARNABAS_EXAMPLES", "BARNABAS_CRASH_STATES")
 """The sizes of the other ones."""
 _NEED_NETWORK = {"tests/clients/test_projects.py"}
@@ -368,7 +368,7 @@ def marked() -> list[Part]:
 
 
 def all_parts() -> list[Part]:
-    """Every part; of those that were never run, the first one is run first."""
+    """Every part; parts that were never run are run in this order."""
     fuzz, doors, floods, attacks = hostile()
     return [
         CLUSTER_SIMULATIONS[0],

@@ -21,10 +21,10 @@ from tests.soak.records import ROOT
 
 TIMED_OUT: Final = -1
 GRACE_S: Final = 10.0
-"""What is stopped may clean up for so long."""
+"""How long a stopped command may clean up, seconds."""
 _OWN: Final = ("BARNABAS_SEED", "BARNABAS_SEEDS", "BARNABAS_EXAMPLES", "BARNABAS_CRASH_STATES", "BARNABAS_FAULTS",
                "BARNABAS_FUZZ", "BARNABAS_KILLS", "BARNABAS_MUTANTS_DAY")  # fmt: skip
-"""Variables of sizes and seeds: a command is repeated by itself, so those of the caller are left out."""
+"""Variables of sizes and seeds: a command is repeated by itself, so the caller's variables are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Process:
         self._end()
 
     def _end(self) -> None:
-        """As Ctrl-C does, so that files and processes are removed; what is still there after the grace is killed."""
+        """Interrupt as Ctrl-C does, so that files and processes are removed; kill what remains after `GRACE_S`."""
         started = self._started()
         try:
             os.killpg(self._process.pid, signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Spends the minutes: begins calls while they are expected to end in time, records each, and tells what to do."""
+"""Uses the minutes: begins calls while they are expected to end in time, records each, and prints what to do."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Soak:
         self._ended.put(None)
 
     def _next(self) -> Planned | None:
-        """The next call: of what can be begun now, one that has failed before, or that of the oldest part."""
+        """The next call that can begin now: first calls that have failed before, then calls of the oldest part."""
         now = time.monotonic()
         if any(one.planned.part.is_alone for one in self._running):
             return None
@@ -129,7 +129,7 @@ class Soak:
             if not self._can_run(planned.part):
                 continue
             if planned.part.is_alone and self._running:
-                limit = min(limit, max(one.ends for one in self._running))  # what ends with the others holds nobody up
+                limit = min(limit, max(one.ends for one in self._running))  # a call that ends by then delays nothing
                 continue
             return planned
         return None

@@ -1,4 +1,4 @@
-"""Calls are begun while they fit, recorded as they end, and none is lost but those that an interruption stops."""
+"""Calls are begun while they fit, recorded as they end, and none is lost unless an interruption stops it."""
 
 from __future__ import annotations
 

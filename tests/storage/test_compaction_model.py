@@ -46,7 +46,7 @@ class Model:
         return [record for batch in self.batches for record in batch.records]
 
     def reader(self) -> dict[bytes | None, bytes | None]:
-        """The map of a read_committed reader, who reads up to the first open transaction.
+        """The map of a read_committed reader, which reads up to the first open transaction.
 
         A tombstone and a missing key are equal for it.
         """

@@ -1,4 +1,4 @@
-"""One file operation of a log fails, whichever: the state in memory is that of the file, now and after any restart."""
+"""Any one file operation of a log fails: the state in memory equals the file, now and after any restart."""
 
 from __future__ import annotations
 

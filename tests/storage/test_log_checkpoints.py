@@ -1,4 +1,4 @@
-"""The checkpoint files of log directories: what they contain, and when a start trusts them."""
+"""The checkpoint files of log directories: their content, and when a start trusts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log directories: lock, identity, clean shutdown marker, and what is in them."""
+"""Log directories: lock, identity, clean shutdown marker, and content."""
 
 from __future__ import annotations
 

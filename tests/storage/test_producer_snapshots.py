@@ -39,7 +39,7 @@ from tests.support.logs.log_driver import (
 def test_any_stop_gives_the_state_of_a_full_replay(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str]], cut: int
 ) -> None:
-    """I5, I7: after rolls, clean stops, kills and a truncation the state equals that of a full replay."""
+    """I5, I7: after rolls, clean stops, kills and a truncation the state equals the state after a full replay."""
     log = open_log(tmp_path_factory.mktemp("producers"), small_config(segment_bytes=400))
     sequences: dict[int, int] = {}
     epochs: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Retention: which segments are removed, when, and what is kept (rules L5 and L12)."""
+"""Retention: which segments are removed, when, and which are kept (rules L5 and L12)."""
 
 from __future__ import annotations
 

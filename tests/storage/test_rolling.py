@@ -91,7 +91,7 @@ def test_closed_segment_has_its_greatest_timestamp_in_the_time_index(tmp_path: P
 
 
 def test_time_index_is_strictly_ascending(tmp_path: Path) -> None:
-    """L4: equal and lower timestamps make no entry; the offset is that of the batch with the timestamp."""
+    """L4: equal and lower timestamps make no entry; the offset is the offset of the batch with the timestamp."""
     log = open_log(tmp_path, small_config(segment_bytes=1 << 20, index_interval_bytes=0))
     for timestamp in (10, 10, 30, 20, 30, 40):
         append(log, batch_of([b"v"], timestamps=[timestamp]))

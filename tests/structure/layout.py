@@ -83,7 +83,7 @@ class Layout:
             self.x[name] -= left
 
     def _settle(self, layer: list[str], wanted: dict[str, float]) -> None:
-        """Place the layer as near as possible to what is wanted, in its order; colliding neighbours share the shift."""
+        """Place the layer as near as possible to `wanted`, in its order; colliding neighbours share the shift."""
         groups: list[tuple[float, int, list[str]]] = []  # sum of the wanted offsets of the start, members
         for name in layer:
             groups.append((wanted[name], 1, [name]))

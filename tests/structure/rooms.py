@@ -84,7 +84,7 @@ def layers(rooms: set[str], edges: Edges) -> list[list[str]]:
 
 
 def not_implied(rooms: set[str], edges: Edges) -> Edges:
-    """The edges without those that other edges lead along, from room to room."""
+    """The edges except the ones that a path of other edges implies."""
     graph = _graph(rooms, edges)
 
     def reaches(start: str, goal: str) -> bool:

@@ -1,4 +1,4 @@
-"""What tests, benchmarks and the compatibility suites share. It imports the product, and nothing of theirs.
+"""Code that tests, benchmarks and the compatibility suites share. It imports the product, but none of them.
 
 - `memory`: a broker, a controller and a cluster in this process, without sockets; `disks`: their disks, which fail
 - `cluster`: a cluster whose nodes are started, killed and cut off one by one; `controller`: its controller alone

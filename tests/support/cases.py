@@ -5,7 +5,7 @@ It is for cases that are cheap and alike: a test costs pytest milliseconds in ea
 run; the failure names those that failed (`failures.py`). `BARNABAS_CASE=ID` runs the case of that id alone, as a
 debugger needs it.
 
-Each case has fixtures of its own, as a test has: those of function scope are made anew for it.
+Each case has fixtures of its own, as a test has: fixtures of function scope are set up again for it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _Axis:
 
 @dataclass(frozen=True)
 class _Cases:
-    """What is known of a test that runs its cases itself: the function of one case, and the axes of the cases."""
+    """A test that runs its cases itself: the function of one case, and the axes of the cases."""
 
     function: Test
     axes: list[_Axis]
@@ -98,7 +98,7 @@ class _Cases:
 def for_each(
     names: str | Sequence[str], values: Iterable[Any] | Callable[[], Iterable[Any]], ids: Ids = None
 ) -> Callable[[Test], Test]:
-    """A decorator of a test that runs it with each of the values. Names, values and ids are those of parametrize.
+    """Return a decorator that runs a test with each of the values. Names, values and ids are as for parametrize.
 
     Values that cost time to make can be a function, which is called when the test runs. No values are a failure.
     """
@@ -155,7 +155,7 @@ def _in_one_test(test: Test, cases: _Cases) -> Test:
 
 
 def _kept(failures: Failures, case: Case) -> AbstractContextManager[None]:
-    """Keeps a failure of the case. That of a case which was chosen is the test's own, for a debugger."""
+    """Keep a failure of the case; raise it if the case was chosen by BARNABAS_CASE, for a debugger."""
     if os.environ.get(VARIABLE) is None:
         return failures.case(case.id)
     failures.count += 1

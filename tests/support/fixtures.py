@@ -1,6 +1,6 @@
 """Fixtures of function scope made anew in the middle of a test, so that each of its cases has fixtures of its own.
 
-pytest has no public way to do this: what is private of it is used here only, and tested in `test_cases.py`.
+pytest has no public way to do this: its private names are used only here, and tested in `test_cases.py`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,6 @@ def end(request: pytest.FixtureRequest) -> None:
 
 
 def begin(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Set them up again, those that pytest would set up for every test. Returns the values by name."""
+    """Set up again the fixtures that pytest would set up for every test. Return their values by name."""
     names = dict.fromkeys(name for name, _ in _of_the_test(request) if name in request._arg2fixturedefs)
     return {name: request.getfixturevalue(name) for name in names}

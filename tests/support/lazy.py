@@ -1,7 +1,7 @@
 """Modules of a test file that are imported when a test first uses them, not when pytest collects the file.
 
-It is for what is slow to import and used by few files, as pandas, matplotlib and PySpark: every process of a parallel
-run collects all files, and runs the tests of some.
+It is for modules that are slow to import and used by few files, as pandas, matplotlib and PySpark: every process of a
+parallel run collects all files, and runs the tests of some.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LazyModule:
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith(("__", "_pytest", "pytest", "_mock_name")):
             raise AttributeError(attribute)
-        with warnings.catch_warnings():  # those of an import are not the test's
+        with warnings.catch_warnings():  # warnings of an import are not the test's
             warnings.simplefilter("ignore")
             module = importlib.import_module(self.__dict__["_name"])
         value = getattr(module, attribute)

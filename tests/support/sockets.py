@@ -1,4 +1,4 @@
-"""What tests see of a connection that the other side closes."""
+"""Whether the other side has closed a connection, for tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def is_ended_by_peer(connection: socket.socket) -> bool:
     """Read: whether the other side has ended the connection; False if it sends something instead.
 
     It is reset in place of closed if the other side has not accepted it yet, or has not read everything: which of the
-    two it is depends on who was quicker.
+    two it is depends on timing.
     """
     try:
         return connection.recv(1) == b""

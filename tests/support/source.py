@@ -87,7 +87,7 @@ _BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
 
 
 def statements(node: ast.AST) -> Iterator[ast.AST]:
-    """What is in the blocks of a module or a statement, in the order of the source; `except` and `case` among it."""
+    """The nodes in the blocks of a module or a statement, in source order, `except` and `case` included."""
     for name in _BLOCKS:
         for child in getattr(node, name, ()):
             yield child

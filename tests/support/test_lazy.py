@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.lazy import lazy, skip_without
 
-NAME = "zipapp"  # of the standard library, and used by nobody else
+NAME = "zipapp"  # of the standard library; no other module imports it
 late = lazy(NAME)
 
 

@@ -1,4 +1,4 @@
-"""What is waited for is named when it does not come."""
+"""A wait that times out names its condition."""
 
 from __future__ import annotations
 

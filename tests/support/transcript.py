@@ -49,7 +49,7 @@ MILLISECONDS = re.compile(r"(?<!\d)1[789]\d{11}(?!\d)")
 
 @dataclass
 class Output:
-    """What a command printed: lines of stdout and stderr, and its exit code."""
+    """The output of a command: lines of stdout and stderr, and its exit code."""
 
     out: list[str]
     errors: list[str]

@@ -1,4 +1,4 @@
-"""Copies of the source tree, fresh environments, and what is installed in them."""
+"""Copies of the source tree, fresh environments, and the packages installed in them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLAIN = {"PATH": "/usr/bin:/bin"}
 
 
 def copy_tree(target: Path, ignored: tuple[str, ...] = ()) -> Path:
-    """Copy the source tree without what is made in it and what the patterns of a .dockerignore leave out.
+    """Copy the source tree without generated files and without files that the patterns of a .dockerignore exclude.
 
     Links are copied as links, as git and Docker's COPY do.
     """

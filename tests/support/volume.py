@@ -75,7 +75,7 @@ def for_each_seed(chosen: Iterable[int], run: Callable[[int], object], variable:
 
 
 def replay(variable: str, value: int) -> str:
-    """What repeats a test that has one seed and one size, as a sentence that it prints."""
+    """The sentence, to be printed, with the command that repeats a test of one seed and one size."""
     return f"repeat with {SEED}={first_seed()} {variable}={value}"
 
 
@@ -117,7 +117,7 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """What repeats the tests that have failed, if variables have chosen what they did."""
+    """Print the commands that repeat the failed tests, if variables have set their sizes or seeds."""
     failed = [report.nodeid for kind in ("failed", "error") for report in terminalreporter.stats.get(kind, ())]
     if failed and (given := given_variables()):
         terminalreporter.section("repeat with", sep="-")

@@ -15,7 +15,7 @@ import trio
 
 T = TypeVar("T")
 What = str | Callable[[], str]
-"""What is waited for; a function is asked at the deadline, and can say how far it has come."""
+"""The name of the condition; a function is called at the deadline, and can describe the progress."""
 Errors = tuple[type[BaseException], ...]
 ANY_ERROR: Errors = (Exception,)
 """For conditions that ask a broker which may be down meanwhile."""

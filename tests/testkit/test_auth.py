@@ -1,4 +1,4 @@
-"""Clusters that want a log-in: the fixtures of all clients have it, and who has it not is refused."""
+"""Clusters that require authentication: the fixtures of all clients authenticate; other clients are refused."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_it(kafka, confluent):
 
 
 def test_modes(tmp_path: Path) -> None:
-    """As those of vcr.py; `new_episodes` is refused."""
+    """The modes are as in vcr.py; `new_episodes` is refused."""
     text = confluent("classic")
     file = tmp_path / "cassettes" / "orders.cassette"
     shown = run(tmp_path, text, "--barnabas-record-mode", "none", code=1)

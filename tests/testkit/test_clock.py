@@ -1,4 +1,4 @@
-"""The clock of a virtual cluster, with real clients: what is due has happened when `advance` returns."""
+"""The clock of a virtual cluster, with real clients: everything that is due has happened when `advance` returns."""
 
 from __future__ import annotations
 

@@ -66,9 +66,9 @@ class Attempts:
         self.last = ""
 
     def directories(self, but_of: VirtualCluster | None = None) -> set[str]:
-        """The directories that there are now, but for those of which the log says that they cannot be removed.
+        """The directories that exist now, except directories that cannot be removed according to the log.
 
-        That of a cluster, which comes to be when another process could first read it, is either whole or not there.
+        The directory of a cluster, created when another process could first read it, is either complete or absent.
         """
         told = {one.getMessage().partition(" cannot be removed")[0] for one in self._caplog.records}
         found = {entry.path for entry in os.scandir(self._folder)} - told

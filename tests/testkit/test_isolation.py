@@ -1,4 +1,4 @@
-"""Each test has a cluster of its own in the same process: names, configs and offsets are not those of another."""
+"""Each test has a cluster of its own in the same process: names, configs and offsets of another one are not in it."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_directories_are_removed_in_a_thread_also_at_the_end(tmp_path: Path) -> 
 
 
 def test_a_cluster_that_nobody_used_is_another_one_for_the_next_test(barnabas_broker: Broker) -> None:
-    """It may be given on, at another address: a client that connects late finds nobody."""
+    """It may be reused at another address: a client that connects late finds no listener."""
     for _ in range(10):
         cluster = barnabas_broker.open()
         host, port = cluster.bootstrap_servers.rsplit(":", 1)

@@ -31,9 +31,9 @@ CODE = ErrorCode.NOT_COORDINATOR
 
 
 class _Image:
-    """One topic, whose partition 0 is led by its preferred leader; 1 is led by another, and 2 by nobody."""
+    """One topic, whose partition 0 is led by its preferred leader; 1 is led by another, and 2 has no leader."""
 
-    topics = {  # noqa: RUF012 - nobody writes it
+    topics = {  # noqa: RUF012 - it is never changed
         "a": SimpleNamespace(
             name="a", partitions=dict(enumerate(SimpleNamespace(replicas=(1, 2), leader=one) for one in (1, 2, -1)))
         ),

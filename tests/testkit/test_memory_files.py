@@ -1,4 +1,4 @@
-"""Files in memory do what those of the system do, before and after they are published, and while that fails."""
+"""Files in memory behave as files of the system, before and after they are published, and while that fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STEPS = 300
 
 
 class Side:
-    """One of the two kinds of files, below a directory of its own, and what is open there."""
+    """One of the two kinds of files, below a directory of its own, and the open files there."""
 
     def __init__(self, files: Files, root: str) -> None:
         self.files = files
@@ -92,7 +92,7 @@ class Side:
         return self.files.modified_ms(self.path(name))
 
     def names(self, name: str) -> object:
-        """What is in a directory."""
+        """The content of a directory."""
         files = sorted(self.files.list_files(self.path(name)))
         return files, list(self.files.list_dirs(self.path(name))), self.files.exists(self.path(name))
 

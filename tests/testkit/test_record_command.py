@@ -1,4 +1,4 @@
-"""`barnabas record` and `barnabas replay`: real clients, several brokers, what is written, mistakes, memory."""
+"""`barnabas record` and `barnabas replay`: real clients, several brokers, the written file, mistakes, memory."""
 
 from __future__ import annotations
 

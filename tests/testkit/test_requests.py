@@ -1,4 +1,4 @@
-"""What the control channel has seen of clients: requests, and the timeline of what they did."""
+"""The control channel's view of clients: their requests, and the timeline of their actions."""
 
 from __future__ import annotations
 

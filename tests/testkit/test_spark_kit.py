@@ -1,6 +1,6 @@
-"""Spark's streams in tests: what is there is processed, a second call goes on, and trimmed records are data loss.
+"""Spark's streams in tests: existing records are processed, a second call goes on, trimmed records are data loss.
 
-The session is that of the other tests; the fixture `kafka_spark` is in `test_examples.py`.
+The session is shared with the other tests; the fixture `kafka_spark` is in `test_examples.py`.
 """
 
 from __future__ import annotations

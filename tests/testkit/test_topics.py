@@ -166,7 +166,7 @@ def test_records_that_are_trimmed(kafka: Cluster) -> None:
 
 
 def test_a_topic_that_somebody_else_creates_meanwhile(kafka: Cluster) -> None:
-    """Its partitions are opened later than its name is known, and the one who asks then has to try again."""
+    """Its partitions are opened after its name is known; a caller in between has to try again."""
     for number in range(50):
         topic = f"orders-{number}"
         others = [threading.Thread(target=kafka.topic(topic).create, args=(20,)) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Checks a record that is larger than what is decompressed in a step, or has very many headers, in steps.
+"""Checks a record in steps that is larger than the output of one decompression step, or has very many headers.
 
 Its key, its value and its headers' values are skipped piece by piece: a record of any size needs no more memory than a
 piece.

@@ -116,7 +116,7 @@ class RecordCheck:
         self.timestamp_errors = 0
 
     def steps(self, pieces: Iterator[bytes]) -> Generator[None, None, None]:
-        """Check the records in `pieces`, in steps. KafkaError for what is invalid; see `errors` at the end."""
+        """Check the records in `pieces`, in steps. KafkaError if they are malformed; see `errors` at the end."""
         reader = PieceReader(pieces, self)
         while True:
             reader.pos = self.check(reader.data, reader.pos)

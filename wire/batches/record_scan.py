@@ -1,8 +1,8 @@
 """Reads keys, positions and timestamps of records without decoding whole records, for the log cleaner.
 
 The cleaner builds a batch from the byte ranges of the records that it retains: their offsets and timestamps are deltas
-to those of the batch, which do not change. Only if the base timestamp changes are records encoded again
-(`rebase_timestamps`). Invalid records raise CorruptRecord and no other exception.
+to the base offset and base timestamp of the batch, which do not change. Only if the base timestamp changes are records
+encoded again (`rebase_timestamps`). Invalid records raise CorruptRecord and no other exception.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 TAG: Final = 10_000
-"""Far above the tags that Kafka gives out in order."""
+"""Far above the tags that Kafka assigns in order."""
 _FORM: Final = struct.Struct(">8d")
 
 

@@ -184,5 +184,5 @@ def _any_value(data: bytes, start: int, end: int) -> str:
 
 
 def _text(data: bytes, start: int, end: int) -> str:
-    # A character of UTF-8 has at most four bytes: what is cut is not decoded.
+    # A character of UTF-8 has at most four bytes: bytes beyond the limit are not decoded.
     return data[start : min(end, start + 4 * MAX_TEXT)].decode("utf-8", errors="replace")[:MAX_TEXT]

@@ -100,7 +100,7 @@ class Sticky:
 class LoadAware(Sticky):
     """Sticky, with partitions with a shorter queue chosen more often (KIP-794, BuiltInPartitioner).
 
-    Where brokers tell their loads, the partitions of less loaded ones are chosen more often as well.
+    Where brokers report their loads, the partitions of less loaded ones are chosen more often as well.
     """
 
     def __init__(self, partition_count: int, random_int: RandomInt, batch_size: int = DEFAULT_BATCH_SIZE) -> None:

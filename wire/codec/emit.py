@@ -64,7 +64,7 @@ class StatementGen(CodeGen):
 
     @contextmanager
     def function(self, head: str) -> Iterator[None]:
-        """Emits a separate function; its body is what is emitted inside the `with`.
+        """Emits a separate function; code emitted inside the `with` is its body.
 
         Inside another function the code does not pause: functions for tagged fields are no generators.
         """

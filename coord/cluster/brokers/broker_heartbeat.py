@@ -1,4 +1,4 @@
-"""BrokerHeartbeat: which state a broker gets that reports how far it is and what it wants.
+"""BrokerHeartbeat: the next state of a broker from its offset, its requested changes and its current state.
 
 A fenced broker that has read its own registration is unfenced when it wants to be; a broker that wants to stop first
 gives up its leaderships, and may stop when the others have read that (R18). Source: Kafka 4.4
@@ -37,7 +37,7 @@ class BrokerState(Enum):
 
     @property
     def is_fenced(self) -> bool:
-        """What the response says."""
+        """`is_fenced` of the response."""
         return self in {BrokerState.FENCED, BrokerState.SHUTDOWN_NOW}
 
 
@@ -89,7 +89,7 @@ def heartbeat_steps(
         if not broker.fenced:
             yield from fence_steps(changes, broker, records)
         return records, BrokerState.SHUTDOWN_NOW if request.want_shut_down else BrokerState.FENCED
-    if offline:  # one thing after the other: the next heartbeat changes the state, and elects among what is left
+    if offline:  # one after the other: the next heartbeat changes the state, and elects among the remaining replicas
         yield from _lose_directories(changes, broker, offline, records)
         return records, current
     leads = False

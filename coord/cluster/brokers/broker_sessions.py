@@ -20,7 +20,7 @@ ABSENCE_S: Final = 2.0
 
 @dataclass(slots=True, eq=False)
 class BrokerSession:
-    """What the controller knows of one incarnation of a broker."""
+    """The controller's state of one incarnation of a broker."""
 
     broker_epoch: int
     registered_at: int
@@ -46,7 +46,7 @@ class BrokerSessions:
         return session if session is not None and session.broker_epoch == broker_epoch else None
 
     def is_valid(self, broker_id: int, broker_epoch: int, now: float) -> bool:
-        """Whether this incarnation was heard of within the session timeout, and was not told to stop."""
+        """Whether this incarnation has sent a heartbeat within the session timeout, and its session is not closed."""
         session = self.get(broker_id, broker_epoch)
         return session is not None and session.last_contact + self._timeout_s > now
 
@@ -58,7 +58,7 @@ class BrokerSessions:
         return session
 
     def touch(self, broker_id: int, session: BrokerSession, now: float, *, fenced: bool) -> None:
-        """A broker was heard of. A fenced one cannot expire: there is nothing to take from it."""
+        """A broker has sent a heartbeat. A fenced one cannot expire: there is nothing to take from it."""
         session.last_contact = now
         if fenced:
             session.shutdown_offset = None
@@ -73,7 +73,7 @@ class BrokerSessions:
             session.metadata_offset = max(session.metadata_offset, offset)
 
     def close(self, broker_id: int) -> None:
-        """The broker was fenced by its silence, told to stop, or unregistered."""
+        """The broker was fenced for missing heartbeats, was allowed to shut down, or was unregistered."""
         self._sessions.pop(broker_id, None)
         self._expiry.cancel(broker_id)
 

@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs: a broker tells in which of its log directories its replicas are (KIP-858).
+"""AssignReplicasToDirs: a broker reports in which of its log directories its replicas are (KIP-858).
 
 A replica in a directory that is not online leaves the ISR. Source: Kafka 4.4
 `ReplicationControlManager.handleAssignReplicasToDirs`.

@@ -1,6 +1,6 @@
 """DescribeConfigs: every key of a resource with its value, the source of the value, and its synonyms.
 
-The value of a topic's key is that set on the topic, else that of the broker's settings, else Kafka's default;
+The value of a topic's key is the one set on the topic, else the broker's setting, else Kafka's default;
 `synonyms` lists them by precedence. Passwords are never returned. Source: Kafka 4.4 `ConfigHelper`.
 """
 

@@ -1,7 +1,7 @@
 """Limits of the metadata that clients may have made: partitions, ACLs, users, tokens, quotas, configs of named things.
 
-They are checked when a change would add something, before it is written: what is in the log is always loaded, and what
-is there can be changed and removed. Kafka limits the records of one request only, except by a policy class.
+They are checked when a change would add something, before it is written: records in the log are always loaded, and
+existing things can be changed and removed. Kafka limits the records of one request only, except by a policy class.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""AlterClientQuotas (49): which records change the quotas of clients as asked, and what is refused.
+"""AlterClientQuotas (49): the records that change the quotas of clients as requested, and the errors.
 
-Each entity is changed as a whole or not at all. A setting that is there already makes no record, and neither does the
-removal of one that is not. Source: Kafka 4.4 `ClientQuotaControlManager`. KIP-546.
+Each entity is changed as a whole or not at all. A setting that exists already makes no record, and neither does the
+removal of one that does not. Source: Kafka 4.4 `ClientQuotaControlManager`. KIP-546.
 """
 
 from __future__ import annotations

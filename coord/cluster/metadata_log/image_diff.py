@@ -1,4 +1,4 @@
-"""What differs between two images: the delta of a snapshot that replaces what a broker has read so far.
+"""The difference of two images: the delta of a snapshot that replaces the records that a broker has read so far.
 
 The subscribers of changes then do the same as if they had followed the records. Source: Kafka 4.4
 `MetadataDelta.finishSnapshot`.

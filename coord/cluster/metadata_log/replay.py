@@ -59,8 +59,8 @@ def replay_in_steps(
 ) -> Generator[None, None, None]:
     """Apply the records of one change in their order; yields after each `RECORDS_PER_STEP` records.
 
-    A new topic appears in the image when all records are applied, so a part of its partitions is never seen. Those of a
-    metadata transaction take effect together, in one step.
+    A new topic appears in the image when all records are applied, so a part of its partitions is never seen. Records
+    of a metadata transaction take effect together, in one step.
     """
     staged = _staged(image)
     for count, record in enumerate(records, 1):

@@ -60,8 +60,8 @@ def elr_end_steps(image: ClusterImage, changed: Sequence[Message]) -> Generator[
 def _end(topics: Iterable[TopicImage], name: str) -> Generator[None, None, list[Message]]:
     """The records for the topics that `name` means in a ClearElrRecord.
 
-    A partition whose ISR is empty keeps its ELR: it has no leader that could move the high watermark, and nobody else
-    who could lead it.
+    A partition whose ISR is empty keeps its ELR: it has no leader that could move the high watermark, and no other
+    broker could lead it.
     """
     ending: list[Message] = []
     has_elr_only = False

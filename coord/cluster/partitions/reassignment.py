@@ -4,9 +4,10 @@ A reassignment first adds the new replicas; when all of them are in the ISR, a s
 (`partition_change`). It can be replaced by another one, or cancelled, which removes what was added. Source: Kafka 4.4
 `ReplicationControlManager`, `PartitionReassignmentReplicas`, `PartitionReassignmentRevert`. KIP-455, KIP-860. Rule R19.
 
-A replacement differs from Kafka 4.4.0, which keeps the old lists of what is added or removed where the new ones are
-empty: there a reassignment back to where it began never ends, and one that keeps a replica that was to go removes it.
-Here the lists follow from the new target, and what the first one added stays added for a cancellation.
+A replacement differs from Kafka 4.4.0, which keeps the old lists of added or removed replicas where the new ones are
+empty: there a reassignment back to the original replicas never ends, and one that keeps a replica that was to be
+removed still removes it. Here the lists follow from the new target, and replicas that the first one added stay in the
+list of added ones for a cancellation.
 """
 
 from __future__ import annotations

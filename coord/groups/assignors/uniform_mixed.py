@@ -86,9 +86,9 @@ class _Shares:
         return shares
 
     def _water(self, topic: Uuid, count: int) -> dict[str, int]:
-        """How many of `count` partitions each subscriber gets so that loads are even; without those that get none.
+        """How many of `count` partitions each subscriber gets so that loads are even; subscribers with none are absent.
 
-        Of the subscribers that may have one less, those with the fewest partitions of the topic have.
+        Some subscribers get one less: the ones with the fewest partitions of the topic.
         """
         loads = self._loads
         owners = self._owners[topic]

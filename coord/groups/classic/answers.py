@@ -1,6 +1,7 @@
 """The responses to JoinGroup and SyncGroup.
 
-Those of all members of a generation are made one by one, when each is sent, of what the group was when it began.
+The responses to all members of a generation are made one by one, when each is sent, from the group's state when the
+generation began.
 """
 
 from __future__ import annotations

@@ -40,9 +40,9 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
         self.regex_counts: Counter[str] = Counter()
         """How many members subscribe to each regular expression."""
         self.unresolved_regexes: set[str] = set()
-        """Those that members subscribe to and that are not in `regexes`."""
+        """The expressions that members subscribe to and that are not in `regexes`."""
         self.unused_regexes: set[str] = set()
-        """Those in `regexes` that no member subscribes to."""
+        """The expressions in `regexes` that no member subscribes to."""
         self.topic_counts: Counter[str] = Counter()
         """How many members subscribe to each topic by its name."""
         self.has_partition_metadata = False

@@ -1,9 +1,9 @@
 """ConsumerGroupHeartbeat: the steps of one request through a group (rule G3; KIP-848).
 
-The steps: identify the member (fencing, static members); update its subscription and compare the topics with those of
-the last time, which may bump the group epoch; compute a new target assignment if one is due; reconcile the member with
-its target. The group is only read: each step adds its records, later steps work on the members and assignments as they
-are with these records, and `Outcome` has whatever else the caller must do.
+The steps: identify the member (fencing, static members); update its subscription and compare the topics with the topics
+of the last heartbeat, which may bump the group epoch; compute a new target assignment if one is due; reconcile the
+member with its target. The group is only read: each step adds its records, later steps work on the members and
+assignments as they are with these records, and `Outcome` has whatever else the caller must do.
 Source: Kafka 4.4 `GroupMetadataManager.consumerGroupHeartbeat`.
 """
 

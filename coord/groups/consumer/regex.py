@@ -48,7 +48,7 @@ def compiled(regex: str) -> Pattern:
 
 
 def matching(regex: str, names: Iterable[str]) -> set[str]:
-    """Those of `names` that an expression matches; none if it is invalid, as in a record of another broker."""
+    """The names that an expression matches; none if it is invalid, as in a record of another broker."""
     try:
         fullmatch = compiled(regex).fullmatch
     except KafkaError as refused:

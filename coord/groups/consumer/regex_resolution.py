@@ -1,9 +1,9 @@
 """Resolves the regular expressions of consumer groups to topics (KIP-848).
 
-Where members see only some topics, an expression stands for those of them that the member sees who has sent the last
-heartbeat, as in Kafka: another change of what it sees has effect at the next refresh.
+If members may describe only some topics, an expression matches the topics that the member with the last heartbeat may
+describe, as in Kafka: a change of its access takes effect at the next refresh.
 
-The response to a heartbeat with a new expression has the assignment by what is resolved already. The expression is
+The response to a heartbeat with a new expression has the assignment by expressions resolved so far. The expression is
 resolved afterwards, in steps of at most `MATCHES_PER_STEP` comparisons, so that no expression delays other requests.
 The result is a record for each expression that has changed and, when the group's topics have changed, a new group
 epoch; members get the partitions with their next heartbeats. Expressions are resolved

@@ -22,7 +22,7 @@ class Update(NamedTuple):
     """The group's regular expressions after a heartbeat."""
 
     regexes: Mapping[str, ResolvedRegex]
-    """Those that are resolved."""
+    """The expressions that are resolved."""
     has_changed: bool = False
     """Whether the member subscribes to another expression."""
     has_bump: bool = False

@@ -35,7 +35,7 @@ class MemberRecords(Protocol[M, T_contra]):
         """A member of which only the id is known."""
 
     def member_metadata(self, group_id: str, member: M, /) -> CoordinatorRecord:
-        """Who the member is and what it subscribes to."""
+        """The record with the member's identity and subscription."""
 
     def target_assignment(self, group_id: str, member_id: str, target: T_contra, /) -> CoordinatorRecord:
         """The member's target assignment."""

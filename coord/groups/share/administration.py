@@ -1,7 +1,7 @@
 """AlterShareGroupOffsets, DeleteShareGroupOffsets and DeleteGroups of share groups without members (KIP-932).
 
 The start offset of a share partition is part of its state, which the share coordinator keeps. Each request has two
-steps: what is about to be done is recorded, then the share coordinator is asked; its answer decides the response.
+steps: the intended change is recorded, then the share coordinator is asked; its response decides the response.
 Source: Kafka 4.4 `GroupMetadataManager.alterShareGroupOffsets`, `sharePartitionsEligibleForOffsetDeletion`,
 `shareGroupBuildPartitionDeleteRequest`.
 """

@@ -45,7 +45,7 @@ def group_record(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRe
 
 
 def member_record(group_id: str, member: ShareMember) -> CoordinatorRecord:
-    """Who the member is and what it subscribes to."""
+    """The record with the member's identity and subscription."""
     value = r.ShareGroupMemberMetadataValue(
         rack_id=member.rack_id,
         client_id=member.client_id,

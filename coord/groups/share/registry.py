@@ -83,7 +83,7 @@ class ShareGroupRegistry:
         return [initialization for initialization in begun if at.now - initialization.since < INITIALIZE_RETRY_S]
 
     def without_task(self, group_id: str, partitions: Partitions, at: Moment) -> Partitions:
-        """Those of `partitions` that no initialization is under way for."""
+        """The partitions whose initialization is not in progress."""
         busy: Partitions = {}
         for initialization in self.under_way(group_id, at):
             busy = plus(busy, initialization.partitions)

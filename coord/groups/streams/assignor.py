@@ -2,9 +2,9 @@
 
 Pure: `assign(spec)` assigns every active task to exactly one member, first tasks with state, then those without, each
 evenly: a member keeps its tasks as long as that is even; other tasks are assigned where their state is, else to the
-least loaded member. Standbys are assigned to processes that do not have the task, first to those with other client tags
-(racks), then to those that had it, then to the least loaded. A process is one instance of an
-application; its threads are members. Source: the behaviour of Kafka 4.4 `StickyTaskAssignor`.
+least loaded member. Standbys are assigned to processes that do not have the task, first to processes with other client
+tags (racks), then to processes that had it, then to the least loaded. A process is one instance of an application; its
+threads are members. Source: the behaviour of Kafka 4.4 `StickyTaskAssignor`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""AlterClientQuotas and DescribeClientQuotas over the wire: changes, filters, and what is refused."""
+"""AlterClientQuotas and DescribeClientQuotas over the wire: changes, filters, and refused requests."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_a_fenced_broker_is_not_listed_and_its_replicas_are_offline(cluster) -> 
 
 
 def test_clients_are_never_told_that_there_is_no_broker(cluster) -> None:
-    """librdkafka forgets every address then, the ones it was given too, and asks nobody again."""
+    """librdkafka then forgets every address, its bootstrap servers too, and sends no request again."""
     asked = cluster.brokers[1]
     for one in list(asked.broker.image.brokers.values()):
         change = m.BrokerRegistrationChangeRecord(broker_id=one.id, broker_epoch=one.epoch, fenced=1)

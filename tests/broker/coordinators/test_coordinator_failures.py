@@ -1,4 +1,4 @@
-"""A coordinator that fails is loaded again from its log, and everybody who waits for it is answered (G2, T1)."""
+"""A coordinator that fails is loaded again from its log, and every waiting request is answered (G2, T1)."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ def test_a_write_that_lacks_replicas_is_a_warning(
     error: E,
     level: str,
 ) -> None:
-    """Clients repeat the request; other errors need somebody who looks at them."""
+    """Clients repeat the request, so it is no error in the log; other errors have to be looked at."""
     client = memory.client()
     find(client)
 

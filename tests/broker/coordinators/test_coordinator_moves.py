@@ -146,7 +146,7 @@ class TestFollowers:
         assert fetch(client(cluster, 2), "t") == 7  # it may have been replicated all the same
 
     def test_an_offset_is_told_when_it_is_committed(self, cluster) -> None:
-        """Nor is the one before told: who asks again after a while hears that the coordinator is not ready."""
+        """Until then neither it nor the one before is returned: after 5 s the error is COORDINATOR_LOAD_IN_PROGRESS."""
         self.wait(cluster)
         reading = client(cluster, 1)
         asked = o.OffsetFetchRequestGroup(

@@ -14,7 +14,7 @@ from tests.support.memory.broker import MemoryBroker
 from tests.support.requests.fetch import append, at, fetch, values
 
 CHECKED = {"barnabas.log.read.check.crcs": "true"}
-VALUE = bytes(20_000)  # larger than what is sent without sendfile
+VALUE = bytes(20_000)  # too large to be sent without sendfile
 
 
 def opened(path: Path, sets: dict[str, str]) -> MemoryBroker:

@@ -48,7 +48,7 @@ def _parked(memory: MemoryBroker, *indexes: int, **options: Any) -> Client:
 
 
 def _sizes(client: Client) -> dict[int, int]:
-    """By partition: the bytes of the answer; only those that have any."""
+    """By partition: the number of record bytes in the response, without empty partitions."""
     (answer,) = client.answers()
     assert isinstance(answer, FetchResponse)
     found = {one.partition_index: len(one.records or b"") for one in answer.responses[0].partitions}

@@ -17,7 +17,7 @@ from tests.support.cases import for_each
 from tests.support.memory.broker import Client, MemoryBroker
 
 DEFAULTS = GroupSettings(streams_initial_rebalance_delay_ms=0)
-"""Kafka's defaults, except for those that the dev profile changes."""
+"""Kafka's defaults, except for the ones that the dev profile changes."""
 
 BROKER, GROUP = 4, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)

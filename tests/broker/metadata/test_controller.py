@@ -272,7 +272,7 @@ def test_an_existing_topic_is_not_created_again(tmp_path: Path) -> None:
 
 
 def test_after_a_failed_sync_every_change_is_refused(tmp_path: Path) -> None:
-    """Never retry a failed fsync: what is on the disk is unknown."""
+    """Never retry a failed fsync: the state of the disk is unknown."""
     node = SingleController(tmp_path)
     node.files.errors["sync"] = errno.EIO
     with pytest.raises(KafkaError) as raised:

@@ -247,7 +247,7 @@ def test_a_reader_below_the_log_start_reads_the_snapshot(tmp_path: Path, version
     assert ask_snapshot(client, memory, snapshot, -1).error_code == ErrorCode.POSITION_OUT_OF_RANGE
     assert ask_snapshot(client, memory, (1, 1), 0).error_code == ErrorCode.SNAPSHOT_NOT_FOUND
     assert ask_snapshot(client, memory, snapshot, 0, epoch=7).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
-    fill(memory, "e")  # the next snapshot leaves this one to who reads it
+    fill(memory, "e")  # the next snapshot keeps this one for its reader
     assert ask_snapshot(client, memory, snapshot, 0).error_code == 0
     fill(memory, "f", "g", "h")
     assert ask_snapshot(client, memory, snapshot, 0).error_code == ErrorCode.SNAPSHOT_NOT_FOUND

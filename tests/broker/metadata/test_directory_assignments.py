@@ -61,7 +61,7 @@ class Reports:
 
 @pytest.fixture
 def reports(wire, tmp_path, controller) -> Reports:
-    """Those of a broker with two directories and one replica, in a directory that the metadata does not have."""
+    """Reports of a broker with two directories and one replica, in a directory that the metadata does not have."""
     reports = Reports(controller)
     started(wire, tmp_path, controller, tmp_path / "more")
     return reports

@@ -271,7 +271,7 @@ def test_a_deletion_syncs_the_log_directory_once(memory: MemoryBroker, disk: Wat
 
 
 def test_new_partitions_write_no_checkpoint_one_by_one(memory: MemoryBroker, disk: WatchedDisk) -> None:
-    """Those of deleted partitions of the same names are written together, by the deletion."""
+    """Checkpoints of deleted partitions with the same names are written together, by the deletion."""
     client = memory.client()
     client.ask(creation("t", partitions=50), 7, CreateTopicsResponse)
     for _, write in memory.broker.log_dirs.plan_checkpoint("replication-offset-checkpoint"):

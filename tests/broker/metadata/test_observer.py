@@ -250,7 +250,7 @@ def test_metadata_is_followed_without_space_and_written_when_there_is(wire, tmp_
     wire.until(lambda: copy.end_offset == quorum.end_offset)
     assert copy.log.log_end_offset == written
     copy.forget_uncommitted()
-    assert copy.end_offset == quorum.high_watermark  # what is applied is kept
+    assert copy.end_offset == quorum.high_watermark  # applied records are kept
     full = False
     quorum.high_watermark = quorum.end_offset
     wire.until(lambda: "uncommitted" in member.image.topics)
@@ -284,7 +284,7 @@ def test_an_error_code_that_says_nothing_asks_another_controller(wire, tmp_path,
 
 
 def test_a_copy_that_ends_with_what_was_never_committed_is_truncated(wire, tmp_path, quorum, controller):
-    """A directory that Kafka has written may end so: its observers write what they fetch at once."""
+    """A directory of Kafka may end so: its observers write fetched records immediately."""
     quorum.write(*topic("kept", 1))
     member = following(wire, tmp_path, controller)
     end = quorum.end_offset

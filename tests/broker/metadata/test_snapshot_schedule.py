@@ -1,4 +1,4 @@
-"""R31: a snapshot of the metadata is written by time as well as by size, by whoever has a log of it."""
+"""R31: a snapshot of the metadata is written by time as well as by size, by every node with a metadata log."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_an_address_may_have_a_limit_of_its_own(serving: Serving) -> None:
 
 @limited(creation_rate=2, rate_window_s=3.0)
 def test_connections_above_the_rate_wait(serving: Serving) -> None:
-    """The rate is that of a window, so that a burst is allowed: as in Kafka."""
+    """The rate is measured over a window, so that a burst is allowed, as in Kafka."""
     for _ in range(10):
         serving.dial()
     assert serving.take_turns() == 6

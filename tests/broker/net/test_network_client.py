@@ -209,7 +209,7 @@ def test_an_unknown_address_is_a_network_error_and_a_closed_client_stays_closed(
 
 
 def test_a_client_is_good_for_a_node_that_is_registered_again(wire, node):
-    """R29: what waits fails while the node is not registered; who has kept the client reaches it afterwards."""
+    """R29: waiting requests fail while the node is not registered; the same client reaches it afterwards."""
     other, registered, answers = wire.node(), [node.address], Answers()
     other.on(AllocateProducerIdsRequest, lambda request, _: AllocateProducerIdsResponse(producer_id_start=9))
     node.handlers[AllocateProducerIdsRequest] = lambda request, version: None

@@ -1,4 +1,4 @@
-"""The rate at which an address may connect (KIP-612): whoever connects too fast is closed, after a while."""
+"""The rate at which an address may connect (KIP-612): connections above the rate are closed, after a while."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_connections_above_the_rate_are_closed_unserved(limited: Limited, rates:
         peers[11].recv(1)
     limited.advance(1.0)
     peers[11].setblocking(True)
-    with pytest.raises(ConnectionResetError):  # it has sent what nobody has read
+    with pytest.raises(ConnectionResetError):  # the broker has not read the sent bytes
         peers[11].recv(1)
     assert len(limited.served) == 10
 

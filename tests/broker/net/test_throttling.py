@@ -1,4 +1,4 @@
-"""Clients that have used up a quota: what they are told, and that their connections are not served until then.
+"""Clients that have used up a quota: their throttle time, and that their connections are not served until then.
 
 The clock and the CPU clock are the test's. The quota.window.* keys have their defaults: 11 windows of a second, so a
 client may use at once what it may in ten seconds.

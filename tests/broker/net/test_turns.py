@@ -119,7 +119,7 @@ def test_time_that_passes_for_other_processes_makes_no_connection_wait(turns: Tu
 
 
 def test_a_request_waits_for_no_burst_of_new_connections(turns: Turns) -> None:
-    """What the first request of a connection costs is not known: it is served after those that were cheap before."""
+    """The cost of a connection's first request is unknown: connections with cheap requests so far are served first."""
     cheap = turns.connect_served()
     for peer in [turns.connect() for _ in range(50)]:
         peer.sendall(requests(1, 10 * SHARE_MS))
@@ -133,13 +133,13 @@ def test_a_request_waits_for_no_burst_of_new_connections(turns: Turns) -> None:
 def test_in_a_crowd_a_request_waits_for_one_of_each_connection(turns: Turns) -> None:
     crowd = [turns.connect_served() for _ in range(40)]
     other = turns.connect_served()
-    turns.take_turns()  # the poller tells first of who was ready when it was last asked
+    turns.take_turns()  # the poller returns first the sockets that were ready at the last poll
     turns.served.clear()
     for peer in crowd:
         peer.sendall(requests(3, SHARE_MS / 4))
     other.sendall(requests(1, 0))
     turns.until(lambda: turns.count(other) == 1)
-    assert len(crowd) <= len(turns.served) <= 2 * len(crowd)  # one of each, and those of the rotation
+    assert len(crowd) <= len(turns.served) <= 2 * len(crowd)  # one of each, and the ones of the rotation
     turns.until(lambda: len(turns.served) == 3 * len(crowd) + 1)
 
 
@@ -215,7 +215,7 @@ def test_responses_to_a_peer_that_has_closed_its_side_are_sent_completely() -> N
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a reset is noticed by the next read or write")
 def test_the_requests_of_a_reset_connection_are_dropped(turns: Turns) -> None:
-    """Those that were read, and those that were not because of them."""
+    """Both the requests that were read and the ones that wait behind them."""
     peer = turns.connect()
     for _ in range(2):
         peer.sendall(requests(300, 10 * SHARE_MS))

@@ -120,7 +120,7 @@ def test_the_timeout_runs_from_the_append(replicated: ReplicatedBroker, waiting:
 
 @pytest.mark.parametrize(("version", "code"), [(9, ErrorCode.NOT_LEADER_OR_FOLLOWER), (13, ErrorCode.UNKNOWN_TOPIC_ID)])
 def test_another_topic_has_the_name_after_the_validation(memory: MemoryBroker, version: int, code: ErrorCode) -> None:
-    """Its configs may be others than those that the batch was validated for."""
+    """Its configs may differ from the ones that the batch was validated with."""
     topic_id = memory.create_topic("t")
     client = memory.client()
     client.send(request(LARGE, topic_id=topic_id), version)

@@ -35,7 +35,7 @@ BY_HEADER = {
     "count 2^31-1 in a zstd frame",
     "a count that is not the last offset delta + 1",
 }
-"""What header and length tell is checked without opening a batch."""
+"""Header and length are checked without opening a batch."""
 MANY = 20 * IN_PLACE_UNITS  # records that are too many for one turn, also as a run of one size
 
 

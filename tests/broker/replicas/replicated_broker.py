@@ -120,7 +120,7 @@ class ReplicatedBroker(MemoryBroker):
         return partition
 
     def answer(self, error: ErrorCode = ErrorCode.NONE, *, leader_epoch: int | None = None) -> None:
-        """The controller does what is proposed, or refuses it; the metadata does not say so yet."""
+        """The controller accepts the proposal or refuses it; the metadata does not show it yet."""
         ((request, then),) = self.channel.held
         self.channel.held.clear()
         assert isinstance(request, AlterPartitionRequest)

@@ -173,7 +173,7 @@ def test_a_coordinator_that_loads_reads_on_in_the_new_directory(moving: Moving) 
 
 
 def test_a_flush_that_was_requested_in_the_former_directory_is_not_begun_there(tmp_path: Path) -> None:
-    """It may sync the whole file system, which is not that of the new directory."""
+    """It may sync the whole file system, and the new directory is on another one."""
     moving = Moving(tmp_path, ALWAYS)
     memory = moving.memory
     memory.create_topic("t")
@@ -286,7 +286,7 @@ def test_a_mark_of_an_earlier_move_does_not_count(moving: Moving) -> None:
 def test_the_controller_is_told_until_it_knows_that_a_replica_stays(
     moving: Moving, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """KIP-858: the directory of a copy that was given up would be that of the replica for the controller."""
+    """KIP-858: else the controller would take the directory of the abandoned copy for the replica's."""
     moves = moving.memory.broker.dir_moves
     current = moving.dir_of()
     told: list[tuple[bytes, Callable[[E], None]]] = []

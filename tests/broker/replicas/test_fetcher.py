@@ -381,7 +381,7 @@ def test_a_new_partition_does_not_wait_for_the_request_in_flight(tmp_path: Path)
 
 
 def test_interrupted_requests_are_no_failures_of_the_leader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Topics made one after the other: each interrupts the request of the one before, which nobody has answered."""
+    """Topics are created one after the other: each interrupts the unanswered request of the one before."""
     leader = leader_of(tmp_path, 4)
     following = Following(tmp_path, leader, 4)
     leader.is_stalled = True
@@ -449,7 +449,7 @@ def test_only_what_differs_is_truncated(tmp_path: Path) -> None:
 
 
 def test_a_partition_that_comes_back_is_told_everything_again(tmp_path: Path) -> None:
-    """R20: the leader does not repeat a high watermark that it has told the partition's predecessor."""
+    """R20: the leader does not repeat a high watermark that it has sent to the partition's predecessor."""
     leader = leader_of(tmp_path)
     following = Following(tmp_path, leader)
     following.follow()

@@ -321,7 +321,7 @@ class TestOtherPolicies:
     def test_flush_messages_of_one_means_always_for_that_topic(self, tmp_path: Path) -> None:
         memory = start(tmp_path / "data", {"barnabas.log.sync": "os"})
         set_config(memory, "t", flush_messages="1")
-        memory.run_flush()  # of what is there already
+        memory.run_flush()  # of the records before the change
         client = memory.client()
         client.send(produce(to(0, batch(b"a"))), 9)
         assert client.answers() == []

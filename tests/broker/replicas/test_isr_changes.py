@@ -84,7 +84,7 @@ class Driver:
         error: ErrorCode | None = None,
         code: ErrorCode = ErrorCode.NONE,
     ) -> None:
-        """`error` is that of the request, `code` that of each partition."""
+        """`error` is the error of the request, `code` the error code of each partition."""
         ((request, then),) = self.sent
         self.sent.clear()
         if error is not None:

@@ -1,4 +1,4 @@
-"""The leader's pure knowledge of its followers: who is caught up, in sync, or may be (R9, R10), and counted bytes."""
+"""The leader's state of its followers: which are caught up, in sync, or may be (R9, R10), and counted bytes."""
 
 from __future__ import annotations
 

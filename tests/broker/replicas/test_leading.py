@@ -225,7 +225,7 @@ class TestThrottle:
 
 
 class TestSessions:
-    """R20: every fetch counts for all partitions of the session, and costs those that have changed."""
+    """R20: every fetch counts for all partitions of the session; its cost grows with the changed ones only."""
 
     def open(self, memory, follower: FollowerClient) -> None:
         self.follower = follower
@@ -394,11 +394,11 @@ class TestIsr:
         assert errors(producer) == [ErrorCode.NONE]
 
     def test_a_slow_follower_that_reads_on_stays(self, memory, partition, second, third) -> None:
-        """R9: caught up is who has reached the end that his previous fetch saw."""
+        """R9: a follower is caught up if it has reached the log end at the time of its previous fetch."""
         for end in range(10):
             memory.client().send(produce_request(b"x", acks=1), 9)
             memory.advance(LAG_S / 3)
-            second.fetch(end)  # never at the end of now, always at that of the fetch before
+            second.fetch(end)  # never at the current end, always at the end as of the fetch before
             third.fetch(end)
         memory.advance(LAG_S / 3)
         assert memory.channel.held == []

@@ -188,7 +188,7 @@ def test_a_replica_of_the_elr_is_given_up_only_when_lost_and_reported_only_when_
 
 
 def test_after_a_start_a_lost_replica_of_the_elr_claims_nothing(world: LocalFailures) -> None:
-    """Nobody knows any more whether its log is new: the controller takes the broker out of the ELRs (KIP-966)."""
+    """It is unknown whether its log is new: the controller takes the broker out of the ELRs (KIP-966)."""
     world.answer_to_lost = lambda: {"leader": 2, "isr": [2], "eligible_leader_replicas": [1]}
     world.partition.damaged("a batch is not whole")
     world.wire.advance(1)
@@ -253,7 +253,7 @@ def test_a_report_that_is_put_off_has_one_timer(world: LocalFailures) -> None:
 
 
 def test_one_that_came_into_the_isr_while_lost_is_reported_again(world: LocalFailures) -> None:
-    """A fetch that was under way may have put it there; nobody may count on it."""
+    """A fetch in flight may have caused that; the replica must not count as in sync."""
     world.answer_to_lost = dict
     world.partition.damaged("a batch is not whole")
     world.wire.advance(0.5)
@@ -266,7 +266,7 @@ def test_one_that_came_into_the_isr_while_lost_is_reported_again(world: LocalFai
 
 
 def test_a_leader_that_cannot_be_loaded_is_lost_and_filled_again(world: LocalFailures) -> None:
-    """It is still the leader by the metadata: nobody else has noticed that it was away."""
+    """It is still the leader in the metadata: no other node has noticed its restart."""
     world.member.stop()
     (world.folder / "data" / "t-0" / "leader-epoch-checkpoint").write_text("not a checkpoint\n")
     world.controller.sessions.clear()
@@ -414,7 +414,7 @@ def test_controllers_that_know_no_directories_are_told_nothing(
 
 def test_a_damaged_replica_that_was_moved_away_comes_back_whole(world: LocalFailures) -> None:
     """R29: what was wrong with its former log is not held against the new one."""
-    world.answer_to_lost = lambda: {"isr": [1, 2]}  # the controller elects nobody, so the log is not given up
+    world.answer_to_lost = lambda: {"isr": [1, 2]}  # the controller elects no leader, so the log is kept
     world.partition.damaged("a batch is not whole")
     world.wire.advance(0.5)
     assert world.set_aside() == []

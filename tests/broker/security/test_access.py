@@ -1,4 +1,4 @@
-"""Who may do what: every row of `scripts.pages.access_rules`, over the wire, with and without each of its needs."""
+"""Authorization: every row of `scripts.pages.access_rules`, over the wire, with and without each of its needs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Asker:
     def ask(self, request: Message, version: int) -> Any:
         client = self.memory.client()
         client.connection.principal = ALICE
-        client.connection.security_protocol = "SASL_PLAINTEXT"  # tokens are for who is authenticated
+        client.connection.security_protocol = "SASL_PLAINTEXT"  # tokens are for authenticated clients
         return _ask(client, request, version)
 
 
@@ -188,7 +188,7 @@ def _rows(rules: tuple[Rule, ...]) -> list[Any]:
 
 
 def _refused_as(rule: Rule, need: Need, answer: Any) -> bool:
-    """Whether the answer is that to who lacks a need."""
+    """Whether the response is the refusal for a client that lacks a need."""
     if need.error is not None:
         return refusals(answer) == {int(need.error)}
     return not refusals(answer) and NAMED[need.options[-1][1]] not in repr(answer)

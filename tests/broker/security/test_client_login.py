@@ -27,7 +27,7 @@ NAME, PASSWORD, SALT = "node", "node-secret", b"salt"
 
 
 class SecuredNode:
-    """A node that lets in who knows the password, with any mechanism, for a session."""
+    """A node that authenticates clients with the right password, by any mechanism, for a session."""
 
     def __init__(self, wire: Wire) -> None:
         self.node: ScriptedNode = wire.node()

@@ -106,7 +106,7 @@ def test_a_token_is_made_and_described(secure: SecureBroker) -> None:
     assert (described.token_id, bytes(described.hmac)) == (token.token_id, bytes(token.hmac))
     assert [one.principal_name for one in described.renewers] == ["bob"]
     assert [one.token_id for one in describe(client, of_all=True).tokens] == [token.token_id]
-    assert [one.token_id for one in describe(client, "bob").tokens] == [token.token_id]  # who may renew it
+    assert [one.token_id for one in describe(client, "bob").tokens] == [token.token_id]  # a renewer sees it
     assert describe(client, "mallory").tokens == []
     assert describe(client).tokens == []
 

@@ -1,4 +1,4 @@
-"""OAUTHBEARER: which tokens are accepted, and what the others hear, as in Apache Kafka 4.4.0."""
+"""OAUTHBEARER: which tokens are accepted, and the errors for others, as in Apache Kafka 4.4.0."""
 
 from __future__ import annotations
 
@@ -305,7 +305,7 @@ def test_the_first_message() -> None:
 
 
 def test_the_log_says_why_a_token_is_refused(secure: SecureBroker, caplog: pytest.LogCaptureFixture) -> None:
-    """Its client hears the status only."""
+    """Its client gets the status only."""
     token = signed(aud="somebody else")
     with caplog.at_level(logging.INFO, "kafka.network.Selector"):
         refused(secure, token)

@@ -116,7 +116,7 @@ def test_sasl_requests_of_an_authenticated_connection_are_illegal(secure: Secure
     assert client.ask(METADATA, 12, MetadataResponse).controller_id == 1
 
 
-# What is not served before
+# Requests that are not served before authentication
 
 
 @for_each("request_", [METADATA, SaslAuthenticateRequest(auth_bytes=TOKEN), CreateTopicsRequest()])

@@ -1,4 +1,4 @@
-"""The lines of a start: who waits for the ready line on stdout finds the same line in the log."""
+"""The lines of a start: the ready line on stdout is also in the log."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import barnabas
 MOST_MODULES = 217
 """Modules of ours that are imported when the broker is ready."""
 MESSAGES = {"headers", "metadata_records", "raft_records"}
-"""The modules of messages that a start needs; those of an API are imported with its first request."""
+"""The modules of messages that a start needs; modules of an API are imported with its first request."""
 NOT_NEEDED = {
     *("asyncio", "click", "difflib", "email", "http", "numpy", "rich", "tomllib", "uuid", "xml", "yaml"),
     *("lz4", "mmh3", "re2", "snappy", "xxhash", "zstandard"),
@@ -26,7 +26,7 @@ NOT_NEEDED = {
     *("barnabas.broker.apis.fetch", "barnabas.broker.apis.metadata", "barnabas.broker.apis.produce"),
     *("barnabas.coord.groups.coordinator", "barnabas.coord.share_state.coordinator"),
 }
-"""What is imported when it is first used, or by the warm-up after the ready line."""
+"""Modules that are imported at first use, or by the warm-up after the ready line."""
 PROGRAM = """
 import gc, json, signal, sys
 from barnabas.broker import warm_up

@@ -39,7 +39,7 @@ NOT_SERVING = {
     "difflib": "for mistakes in a configuration file, before the start",
     "construct": "annotations",
 }
-"""What is not imported, and why that is no part of serving."""
+"""Modules that are not imported, and why serving does not need them."""
 
 
 def imports_in_functions() -> set[str]:

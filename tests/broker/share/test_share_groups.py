@@ -230,7 +230,7 @@ def test_a_full_group_rejects_new_members(memory):
 
 
 def test_partitions_that_are_added_are_read_from_their_start(memory):
-    """No record of a topic that the group already reads is missed: the start offset is 0, not that of the reset."""
+    """No record of a topic that the group already reads is missed: the start offset is 0, not the reset offset."""
     epoch = beat(memory, topics=["t"]).member_epoch
     request = CreatePartitionsRequest(
         topics=[CreatePartitionsTopic(name="t", count=3, assignments=None)], timeout_ms=1000

@@ -138,7 +138,7 @@ def test_a_late_acknowledgement_is_accepted_once_the_end_of_the_record_is_writte
     cluster.advance(1.1)
     assert taken(reader.fetch(wait_ms=500)) == [(0, 0, 2)]
     cluster.unreachable.add(1)
-    cluster.advance(1.1)  # the lock of the last delivery expires, but nobody else knows
+    cluster.advance(1.1)  # the lock of the last delivery expires, which only the leader knows
     reader.send(acks=[(0, 0, [ACCEPT])])
     cluster.advance(0.3)
     assert reader.answers() == []

@@ -42,7 +42,7 @@ class Case:
         assert self.producer.start() == 0
 
     def pause(self) -> None:
-        """Let what is written from now on wait for its flush."""
+        """Pause flushes: records written from now on are not flushed."""
         self.memory.flushes.is_paused = True
 
     def uncommitted_offset(self) -> None:

@@ -38,7 +38,7 @@ def memory(tmp_path: Path) -> Iterator[MemoryBroker]:
 
 
 def offsets(count: int) -> ListOffsetsRequest:
-    """A request for the partition that is there, and for those that are not."""
+    """A request for the partition that exists, and for others that do not."""
     wanted = [ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in range(count)]
     return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=wanted)])
 

@@ -1,7 +1,7 @@
 """However many requests wait for one thing, no piece of work answers more than a few: others are served in between.
 
-The clock advances by `LOOK_S` with each look at it, as if the work before had taken so long; what is counted is how
-many are answered between two ends of a turn.
+The clock advances by `LOOK_S` each time it is read, as if the work before had taken so long. The tests count the
+responses between two ends of a turn.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def test_consumers_whose_time_is_up_together(memory: MemoryBroker) -> None:
 
 @pytest.fixture
 def synced(tmp_path: Path) -> Iterator[MemoryBroker]:
-    """Acknowledges what is flushed, and does not flush."""
+    """A broker that acknowledges flushed records only, with flushes paused."""
     made = MemoryBroker(tmp_path / "synced", {"barnabas.log.sync": "always"})
     made.create_topic("t")
     made.flushes.is_paused = True

@@ -1,7 +1,7 @@
-"""What a request has held is freed when it is answered, not when garbage is collected.
+"""The objects of a request are freed when it is answered, not when garbage is collected.
 
-A collection takes the longer the more garbage there is, and nobody is served meanwhile: cycles that hold requests with
-thousands of elements make a pause of 0.4 s.
+A collection takes the longer the more garbage there is, and no request is served meanwhile: cycles that hold requests
+with thousands of elements make a pause of 0.4 s.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ REQUESTS = [
 
 
 def garbage_of(act: Callable[[], None]) -> list[object]:
-    """What is garbage after `act`, and only a collection would free."""
+    """The objects that are garbage after `act` and that only the garbage collector would free."""
     gc.collect()
     gc.disable()
     gc.set_debug(gc.DEBUG_SAVEALL)

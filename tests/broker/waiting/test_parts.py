@@ -1,4 +1,4 @@
-"""Requests of many items are handled part by part; what is named twice is answered once."""
+"""Requests of many items are handled part by part; an item that is named twice is answered once."""
 
 from __future__ import annotations
 

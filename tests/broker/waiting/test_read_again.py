@@ -85,7 +85,7 @@ def creation(name: str) -> CreateTopicsRequest:
 
 
 def client_of(memory: MemoryBroker) -> Client:
-    """A client to whom things can be denied."""
+    """A client with a principal that ACLs can deny."""
     client = memory.client()
     client.connection.principal = MALLORY
     return client

@@ -68,7 +68,7 @@ def test_long_work_does_not_hold_short_work() -> None:
 
 
 def test_only_some_work_is_in_progress_at_a_time() -> None:
-    """The memory of what is half done is bounded."""
+    """The memory of unfinished work is bounded."""
     worker = _Worker()
     begun: list[set[str]] = []
     for number in range(20):

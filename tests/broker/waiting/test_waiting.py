@@ -1,4 +1,4 @@
-"""The driver of handlers that wait: what they await, their end, their answer, and that nothing of them is left."""
+"""The driver of handlers that wait: what they await, how they end, their response, and that they are freed."""
 
 from __future__ import annotations
 
@@ -320,7 +320,7 @@ def test_all_that_wait_are_cancelled_together(clock: Clock) -> None:
     assert released == [0, 1, 2]
 
 
-# ---- what is left
+# ---- freeing
 
 
 class Request:

@@ -1,4 +1,4 @@
-"""However many wait for one thing, they are called in pieces between which everybody else is served (R12, R13)."""
+"""However many wait for one thing, they are called in pieces; other requests are served in between (R12, R13)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from barnabas.wire.errors import ErrorCode
 
 MANY = 1000
 STEP_S = 0.0001
-"""What a look at the clock takes here: about as long as an answer."""
+"""By how much each reading of the clock advances it here: about the time of one response."""
 MOST_AT_ONCE = 2 * (FEW + 12)
-"""A piece has those that are called without a look at the clock, and a millisecond; a turn may end twice."""
+"""A piece has the calls before the first reading of the clock, and a millisecond of calls; a turn may end twice."""
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def turns(loop: Loop, called: list[object]) -> list[int]:
 
 
 class Waiters:
-    """Those who wait, and those who were called."""
+    """Waiting callbacks, and the numbers of those that were called."""
 
     def __init__(self, loop: Loop, number: int) -> None:
         self.called: list[int] = []
@@ -83,7 +83,7 @@ def test_a_change_meanwhile_is_told_to_all_who_wait_then(loop: Loop) -> None:
 
 
 class Waits:
-    """Waits for offsets; `told` has what they were told, in order."""
+    """Waits for offsets; `told` has the results that they were called with, in order."""
 
     def __init__(self, loop: Loop) -> None:
         self.all = OffsetWaits(loop, "A callback")
@@ -130,13 +130,13 @@ def test_what_is_forgotten_is_not_told(waits: Waits) -> None:
     first, second = waits.add(1), waits.add(2)
     waits.all.forget(second)
     waits.all.reached(9)
-    waits.all.forget(first)  # it was told already
+    waits.all.forget(first)  # it was called already
     assert waits.told == none(1)
     assert not waits.all.queue
 
 
 def test_what_was_committed_is_not_told_the_error_of_what_was_not(loop: Loop, waits: Waits) -> None:
-    """The leader changes while some are still to be told of a commit."""
+    """The leader changes while some are not called for a commit yet."""
     for offset in range(MANY):
         waits.add(offset)
     waits.all.reached(MANY // 2)

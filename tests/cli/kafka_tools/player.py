@@ -1,4 +1,4 @@
-"""Runs the commands of a transcript against a broker of their own; those of `secured/` against a secured one."""
+"""Runs the commands of a transcript against a broker of their own; commands in `secured/` against a secured one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Run = Callable[[list[str], str], transcript.Output]
 def play(name: str, run: Run, folder: Path, secured: Secured | None = None) -> str:
     """The transcript `name` with the output that its commands print now.
 
-    Those of `secured/` need a broker that runs; each makes other things on it, so that all may have the same one.
+    Transcripts in `secured/` need a running broker; each creates other things on it, so that all can share one.
     """
     (folder / "tmp").mkdir()
     if secured is not None:

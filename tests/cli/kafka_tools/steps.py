@@ -21,7 +21,7 @@ class Preparation:
     """The clients that a transcript has started."""
 
     def __init__(self, settings: dict[str, Any], folder: Path) -> None:
-        """`settings` are those of librdkafka."""
+        """`settings` are settings of librdkafka."""
         self.settings = settings
         self.folder = folder
         self.members: dict[str, _Member] = {}

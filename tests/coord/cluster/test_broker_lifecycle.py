@@ -86,7 +86,7 @@ def test_a_broker_that_has_stopped_may_come_back_at_once(leads: bool) -> None:
         ({"directories": []}, ErrorCode.INVALID_REGISTRATION),
         ({"directories": [bytes([9]) * 16] * 2}, ErrorCode.INVALID_REGISTRATION),
         ({"directories": [LOST_DIRECTORY]}, ErrorCode.INVALID_REGISTRATION),
-        ({"directories": [bytes([1]) * 16]}, ErrorCode.INVALID_REGISTRATION),  # that of broker 1
+        ({"directories": [bytes([1]) * 16]}, ErrorCode.INVALID_REGISTRATION),  # the directory of broker 1
         ({"features": {"metadata.version": (1, 32)}}, ErrorCode.UNSUPPORTED_VERSION),
         ({"features": {}}, ErrorCode.INVALID_REGISTRATION),
         (
@@ -109,7 +109,7 @@ def test_a_broker_may_support_more_than_the_cluster_has() -> None:
     assert 1 in cluster.image.brokers
 
 
-# Who registers with PreviousBrokerEpoch stays eligible (cluster.md 1.5)
+# A broker that registers with PreviousBrokerEpoch stays eligible (cluster.md 1.5)
 
 
 def crashed_cluster() -> Brokers:
@@ -151,7 +151,7 @@ def test_unclean_replicas_leave_the_elr_until_the_last_known_leader_recovers() -
 
 
 def test_an_unclean_restart_before_the_fencing_leaves_the_isr() -> None:
-    """The session has ended, and nobody has noticed: the registration itself takes the replica out."""
+    """The session has ended, but the broker is not fenced yet: the registration itself takes the replica out."""
     cluster = Brokers(1, 2)
     cluster.create("orders", [1, 2], min_insync_replicas="2")
     cluster.now += SESSION_S + 1

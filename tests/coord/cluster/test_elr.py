@@ -136,7 +136,7 @@ def test_another_min_isr_ends_the_elr(kind: int, name: str, cleared: str, ended:
 
 
 def test_a_partition_without_an_isr_keeps_its_elr() -> None:
-    """Nobody else could lead it, and nothing was acknowledged since."""
+    """No other broker could lead it, and nothing was acknowledged since."""
     cluster = Brokers(1, 2)
     cluster.create("orders", [1, 2], [2, 1], min_insync_replicas="2")
     cluster.fence(2)

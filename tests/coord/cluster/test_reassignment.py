@@ -39,7 +39,7 @@ def reassign(
 
 
 def ongoing(cluster: Brokers, *topics: tuple[str, list[int]]) -> list[tuple[str, int, list[int], list[int], list[int]]]:
-    """(topic, partition, replicas, adding, removing) of what is in progress; of all without `topics`."""
+    """(topic, partition, replicas, adding, removing) of reassignments in progress; of all topics without `topics`."""
     asked = [ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes) for name, indexes in topics]
     request = ListPartitionReassignmentsRequest(topics=asked or None)
     response = cluster.controller.list_partition_reassignments(request).response

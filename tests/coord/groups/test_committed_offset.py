@@ -54,7 +54,7 @@ def test_the_bytes_of_every_version_decode_to_the_fields(value, version):
 @settings(max_examples=EXAMPLES)
 @given(values, st.data())
 def test_what_is_taken_for_plain_is_what_the_message_has(value, data):
-    """Damaged and cut bytes are refused as before; what is accepted without decoding has the same fields."""
+    """Damaged and cut bytes are refused as before; values accepted without decoding have the same fields."""
     written = bytearray(records.prefixed(4, value, 4))
     for at in data.draw(st.lists(st.integers(0, len(written) - 1), max_size=2)):
         written[at] = data.draw(st.integers(0, 255))

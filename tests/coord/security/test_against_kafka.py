@@ -1,4 +1,4 @@
-"""Decisions about random ACLs, compared with those of Kafka's class. `python -m compat.kafka.acls 10000` does more."""
+"""Decisions about random ACLs, compared with Kafka's class. `python -m compat.kafka.acls 10000` does more."""
 
 from __future__ import annotations
 

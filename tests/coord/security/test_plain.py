@@ -1,4 +1,4 @@
-"""PLAIN: who is let in, and what the others hear."""
+"""PLAIN: which clients are authenticated, and the errors for the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accounts of quotas: who shares one, changes of limits, and how many there are at most."""
+"""Accounts of quotas: which clients share one, changes of limits, and how many there are at most."""
 
 from __future__ import annotations
 

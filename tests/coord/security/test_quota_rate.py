@@ -53,7 +53,7 @@ def test_old_windows_do_not_count() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3000), st.integers(1, 10_000)), max_size=60), st.integers(1, 5000))
 def test_whoever_waits_as_told_stays_near_the_limit(uses: list[tuple[int, int]], limit: int) -> None:
-    """What is used in all is at most the limit over the time, and the windows and the largest use above it."""
+    """The total use is at most the limit times the time, plus the windows and the largest single use."""
     used, now, total = rate(), 0, 0
     for pause_ms, size in uses:
         now += pause_ms

@@ -16,7 +16,7 @@ PLACES = [
 
 
 def steps(user: str, client_id: str) -> list[tuple[tuple[Name, Name], QuotaTags]]:
-    """The eight settings that may apply, the most specific first, each with who shares it."""
+    """The eight settings that may apply, the most specific first, each with the tags of clients that share it."""
     both, of_user, of_client = QuotaTags(user, client_id), QuotaTags(user, ""), QuotaTags("", client_id)
     return [
         ((user, client_id), both),

@@ -1,4 +1,4 @@
-"""SCRAM: the examples of the RFCs, both sides against each other, and what is refused."""
+"""SCRAM: the examples of the RFCs, both sides against each other, and refused messages."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ END_V2 = {  # by state: retried abort, abort, retried commit, commit
 
 @for_each("state", WRITTEN)
 def test_end_of_kip_890(state):
-    """A retry has the epoch before the last bump (T7); the table is that of Kafka's coordinator.
+    """A retry has the epoch before the last bump (T7); the table is the same as in Kafka's coordinator.
 
     In the prepared states any epoch gets CONCURRENT_TRANSACTIONS: a producer that aborts before it has sent anything of
     its next transaction sends the new epoch, and must not be fenced.

@@ -132,7 +132,7 @@ def test_an_abort_without_partitions_bumps_the_epoch_and_needs_no_markers(driver
 
 
 def test_a_late_end_does_not_end_the_next_transaction(driver):
-    """T9: with KIP-890 the delayed EndTxn of one transaction has another epoch than that of the next."""
+    """T9: with KIP-890 the delayed EndTxn of one transaction has another epoch than the EndTxn of the next."""
     first = driver.producer()
     driver.add(first)
     second = driver.finish(first, True)

@@ -27,7 +27,7 @@ class Clock:
         """By how much the clocks are behind the real ones, seconds."""
 
     def install(self) -> None:
-        """Replace the clocks. Modules that are imported before keep what they have imported by name."""
+        """Replace the clocks. Modules imported before keep the functions that they have imported by name."""
         for name in ("monotonic", "perf_counter", "time"):
             setattr(time, name, self._reader(name))
             setattr(time, f"{name}_ns", self._reader_ns(name))
@@ -69,7 +69,7 @@ class Clock:
         self._behind_s -= self.call_s
 
     def go_on(self) -> None:
-        """Start the clocks again, from what they show."""
+        """Start the clocks again, from the time they show."""
         if self._stopped is not None:
             self._stopped = None
             self._behind_s += self._real_s() - self._stopped_s

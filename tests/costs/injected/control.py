@@ -1,9 +1,9 @@
 """The control of a counted broker: commands arrive while the loop waits, so they find it between two turns.
 
 A command is a line of JSON. `hold` stops the clocks. From then on the loop is held where it waits whenever nothing is
-left to do: nothing is ready, no task can run, other threads are idle. That is told, and commands are obeyed, until `go`
-has the loop go on, once so many bytes have arrived in all its sockets: a turn begins with whole requests, however slow
-the machine is. `free` ends that. What is sent meanwhile has to fit into the buffers of the sockets.
+left to do: nothing is ready, no task can run, other threads are idle. That is reported, and commands are executed,
+until `go` has the loop go on, once so many bytes have arrived in all its sockets: a turn begins with whole requests,
+however slow the machine is. `free` ends that. Bytes sent meanwhile have to fit into the buffers of the sockets.
 
 While the clocks stand, a wait lasts until something is ready, except where another task of trio can run: then the loop
 goes on at once, as it would after its short wait.
@@ -47,7 +47,7 @@ class Control:
         self._clients: set[int] = set()
         """The descriptors of the connections of clients."""
 
-    # -- what the epolls tell
+    # -- notes of the epolls
 
     def opened(self, fd: int) -> None:
         """A descriptor is watched: a listening socket gets its receive buffer, which its connections have then."""
@@ -70,7 +70,7 @@ class Control:
     # -- waiting
 
     def wait(self, epoll: select.epoll, timeout: float | None, maxevents: int) -> list[tuple[int, int]]:
-        """What is ready in an epoll, and the commands that arrive meanwhile."""
+        """Return the ready descriptors of an epoll; execute the commands that arrive meanwhile."""
         clock = self._clock
         limit = None if timeout is None or timeout < 0 else timeout
         end = None if limit is None else clock.read("monotonic") + limit
@@ -90,7 +90,7 @@ class Control:
                 self._rest()
 
     def _wait_freely(self, epoll: select.epoll, seconds: float | None) -> None:
-        """Wait until the epoll has something or the time is over; obey a command that arrives."""
+        """Wait until the epoll has events or the time is over; execute a command that arrives."""
         poll = _poll()
         poll.register(epoll.fileno(), select.POLLIN)
         poll.register(self._socket.fileno(), select.POLLIN)
@@ -102,7 +102,7 @@ class Control:
     # -- commands
 
     def _rest(self) -> None:
-        """Nothing is left to do: tell that, and obey commands until the loop is to go on."""
+        """Nothing is left to do: report that, and execute commands until the loop is to go on."""
         self._tracer.stop()
         self._answer({})
         self._obey()
@@ -162,7 +162,7 @@ class Control:
             if name.split(".")[0] in roots and module.__file__
         }
 
-    # -- waiting for what is on its way
+    # -- waiting for bytes in flight
 
     def _wait_for_bytes(self, size: int) -> None:
         end = _monotonic() + ARRIVAL_S

@@ -61,7 +61,7 @@ class ControlledEpoll:
         self._control.closed(fd if isinstance(fd, int) else fd.fileno())
 
     def poll(self, timeout: float | None = None, maxevents: int = -1) -> list[tuple[int, int]]:
-        """What is ready, after waiting for it as long as the control says."""
+        """Return the ready descriptors, after waiting for them as long as the control says."""
         self._tracer.pause()
         try:
             return self._control.wait(self._epoll, timeout, maxevents)

@@ -14,7 +14,7 @@ _preadv = os.preadv
 
 
 def replace_preadv(system_call: Callable[[str], None]) -> None:
-    """Have `os.preadv` read without the flag; `system_call` is told of it."""
+    """Have `os.preadv` read without the flag; `system_call` is called for it."""
 
     def preadv(fd: int, buffers: Sequence[Any], offset: int, flags: int = 0) -> int:
         system_call("preadv2")

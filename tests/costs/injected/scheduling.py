@@ -35,7 +35,7 @@ def has_other_tasks() -> bool:
     if frame is None:
         return False  # trio itself polls: it does not wait while a task can run
     if frame.f_locals.get("batch"):
-        return True  # tasks whose turn comes after that of the caller
+        return True  # tasks whose turn comes after the caller's
     import trio
 
     statistics = trio.lowlevel.current_statistics()
@@ -61,7 +61,7 @@ def wait_for_threads() -> None:
 
 
 def _are_idle() -> bool:
-    """Whether no thread has work, and all are where they wait for it: what they have done is counted to its end."""
+    """Whether no thread has work, and all of them wait for it: their work so far is counted completely."""
     from trio._core._thread_cache import THREAD_CACHE
 
     main = threading.main_thread().ident

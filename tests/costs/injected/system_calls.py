@@ -1,6 +1,6 @@
-"""Which functions in C are system calls, and what those are called.
+"""Which functions in C are system calls, and the names of these calls.
 
-Every function of the modules below counts, except those that are known to make no system call: a function that is new
+Every function of the modules below counts, unless it is known to make no system call: a function that is new
 in the broker is counted under its own name rather than not at all.
 """
 

@@ -19,14 +19,14 @@ Trace = Callable[[FrameType, str, Any], Any]
 
 
 def _ignore() -> None:
-    """Nobody is told."""
+    """Do nothing: the default of `called`."""
 
 
 class ThreadCounts:
     """What one thread has executed."""
 
     def __init__(self, left_out: str, called: Callable[[], None] = _ignore) -> None:
-        """Functions in files below the folder `left_out` are not counted; `called` is told of each system call."""
+        """Functions in files below the folder `left_out` are not counted; `called` is called at each system call."""
         self._left_out = left_out
         self._called = called
         self._traces: dict[int, Trace | None] = {}
@@ -99,13 +99,13 @@ class Counts:
 class Tracer:
     """Counts in the thread of the loop while it is active, and in all other threads in the same time.
 
-    Other threads are traced from their beginning, as they cannot be begun with later.
+    Other threads are traced from their start, as tracing them cannot start later.
     """
 
     def __init__(self, left_out: str, called: Callable[[], None] = _ignore) -> None:
         """Functions in files below the folder `left_out` are not counted.
 
-        `called` is told of each system call of the loop.
+        `called` is called at each system call of the loop.
         """
         self._left_out = left_out
         self._called = called
@@ -132,7 +132,7 @@ class Tracer:
         return self._is_active
 
     def start(self) -> None:
-        """Count from now on. The caller and those who have called it are functions in progress."""
+        """Count from now on. The functions on the stack of the caller are in progress."""
         self._before = self._total()
         self._is_active = True
         self._loop.trace_outer(sys._getframe(1))

@@ -1,4 +1,4 @@
-"""What clients were answered, and what they must therefore read, now and after every restart.
+"""The responses to clients, and what clients must therefore read, now and after every restart.
 
 Nothing acknowledged is lost, nothing aborted is visible, every record is in the log at most once, at its offset, and
 offsets are contiguous. Of a request without an answer either outcome is right, as long as it stays the same.
@@ -56,7 +56,7 @@ class Transaction:
 
 
 class Partition(NamedTuple):
-    """What is read of a partition: its first offset, its records, and those that a read_committed consumer gets."""
+    """A partition as clients read it: its first offset, its records, and the records for read_committed."""
 
     start: int
     records: Records
@@ -64,7 +64,7 @@ class Partition(NamedTuple):
 
 
 class View(NamedTuple):
-    """What clients read: partitions, offsets of groups, topics. Without what is offline."""
+    """Everything that clients read: partitions, offsets of groups, topics; without offline partitions."""
 
     partitions: dict[Place, Partition]
     offsets: dict[str, int]
@@ -88,11 +88,11 @@ class Facts:
     expires: set[str] = field(default_factory=set)
     """Topics with retention: their log starts move by themselves."""
     offsets: dict[str, set[int]] = field(default_factory=dict)
-    """By group: the acknowledged offset, and those of later commits without an answer."""
+    """By group: the acknowledged offset, and the offsets of later commits without a response."""
     accepted: set[int] = field(default_factory=set)
     """The offsets that the share group has accepted, with an answer."""
     accept_asked: set[int] | None = None
-    """Those that it may have accepted; None without a share group."""
+    """The offsets that it may have accepted; None without a share group."""
     configs: dict[str, set[str]] = field(default_factory=dict)
     """By topic: the values that `max.message.bytes` may have."""
 

@@ -45,7 +45,7 @@ PATIENCE_S = 30.0
 R = TypeVar("R", bound=Message)
 
 
-class Stopped(Exception):  # noqa: N818 - says what is the matter
+class Stopped(Exception):  # noqa: N818 - the name says what happened
     """The broker could not start, or has halted, as it does when its metadata cannot be written."""
 
 

@@ -36,7 +36,7 @@ class Case(NamedTuple):
         return f"{self.history}:{self.fault.number}:{self.fault.error}{'+' * self.fault.is_sticky}"
 
 
-class SweepFailure(AssertionError):  # noqa: N818 - says what is the matter
+class SweepFailure(AssertionError):  # noqa: N818 - the name says what happened
     """A case in which something does not hold."""
 
     def __init__(self, case: Case, failed: list[str], cause: BaseException) -> None:
@@ -165,7 +165,7 @@ def _check_all(session: Session | None, disk: FaultyDisk, facts: Facts, bugs: Bu
 
 
 def _go_on(session: Session, facts: Facts) -> View | None:
-    """What the broker serves once the fault is gone; None when its directory is offline."""
+    """Everything that clients read once the fault is gone; None when the broker's directory is offline."""
     session.run_jobs()
     _settle(session)
     work = Work(session, facts, 6, first=5000)

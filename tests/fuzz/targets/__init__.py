@@ -10,7 +10,7 @@ NAMES = ("wire", "records", "compression", "sasl", "jwt", "pem", "properties", "
 
 
 class Target(NamedTuple):
-    """What is fuzzed."""
+    """A fuzz target."""
 
     check: Callable[[bytes], None]
     """Takes any bytes; an exception is a finding."""

@@ -1,7 +1,7 @@
 """The tokens of PLAIN, SCRAM and OAUTHBEARER, server's side and client's.
 
-Only AuthenticationFailed and InvalidCredentials. Whoever is let in has proved it, has a name that can be written into a
-log, and what is said to the client can be sent.
+Only AuthenticationFailed and InvalidCredentials. An authenticated client has proved its identity and has a name that
+can be written into a log, and the text for the client can be sent.
 """
 
 from __future__ import annotations

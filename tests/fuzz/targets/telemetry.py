@@ -1,6 +1,6 @@
 """What clients push as metrics (OTLP), from the payload to the lines of a scrape.
 
-Only ProtobufError. What is kept stays within its bound, and every line is one that Prometheus can read.
+Only ProtobufError. The stored metrics stay within their bound, and Prometheus can read every line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Connections, and those that authenticate slowly, never, wrongly, or again and again."""
+"""Connections, some of which authenticate slowly, never, wrongly, or again and again."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def byte_by_byte(run: Run) -> None:
 
 
 def garbage(run: Run) -> None:
-    """What is no TLS, no Kafka, or Kafka without TLS."""
+    """Bytes that are neither TLS nor Kafka, or Kafka without TLS."""
     texts = [b"GET / HTTP/1.1\r\n\r\n", bytes(range(256)), frame(ApiVersionsRequest(), 3), b"\x16\x03\x01\xff\xff" * 99]
     for number in run:
         run.send(texts[number % len(texts)])

@@ -1,4 +1,4 @@
-"""Groups, their members, sessions of readers, and the producers and transactions of who writes."""
+"""Groups, their members, fetch sessions, producers and transactions."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def partitions(run: Run) -> None:
 
 
 def acls(run: Run) -> None:
-    """ACLs of topics that nobody has."""
+    """ACLs of topics that do not exist."""
     for at in run:
         made = [
             AclCreation(
@@ -72,7 +72,7 @@ def tokens(run: Run) -> None:
 
 
 def quotas(run: Run) -> None:
-    """Quotas of clients that nobody is."""
+    """Quotas of client ids that no client has."""
     for at in run:
         made = [alteration({"client-id": f"id-{at}-{one}"}, {"producer_byte_rate": 1e9}) for one in range(ITEMS)]
         run.ask(AlterClientQuotasRequest(entries=made), 1)

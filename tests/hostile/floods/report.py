@@ -179,7 +179,7 @@ def run_flood(flood: Flood, listener: str, seconds: float, *, of_kafka: bool = F
 def _attack(flood: Flood, run: Run) -> None:
     """The flood with low priority: it stands for other machines, and must not take the processor of the healthy client.
 
-    On Linux a priority is that of a thread.
+    On Linux a priority belongs to a thread.
     """
     with ThreadPoolExecutor(1, initializer=_lower_priority) as thread:
         thread.submit(flood.act, run).result()

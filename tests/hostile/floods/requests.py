@@ -1,4 +1,4 @@
-"""Requests of clients that are let in: announced, unread, malformed, absurd, large when they are opened."""
+"""Requests of accepted clients: announced, unread, malformed, absurd, large when they are opened."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def create(run: Run, topic: str, **configs: str) -> None:
 
 
 def announced(run: Run) -> None:
-    """Large frames that are announced and begun."""
+    """Large frames whose size and first bytes are sent."""
     for _ in run:
         peer = run.attacker()
         if peer is not None:
@@ -62,7 +62,7 @@ def byte_by_byte(run: Run) -> None:
 
 
 def unread(run: Run) -> None:
-    """Responses of 100 MB on each connection that nobody reads."""
+    """Responses of 100 MB on each connection, which the client does not read."""
     create(run, "unread")
     produce(run, "unread", bombs.batch_of(bombs.TINY * (VALUE // len(bombs.TINY)), VALUE // len(bombs.TINY)))
     wanted = FetchRequestFetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)

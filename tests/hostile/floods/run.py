@@ -130,7 +130,7 @@ class Run:
         return [found.read() for _ in requests]
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close all that the run has opened."""
         for held in self._held:
             with contextlib.suppress(OSError):
                 held.close()

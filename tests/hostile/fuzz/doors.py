@@ -1,6 +1,6 @@
-"""The listeners through which the fuzz sends its frames: what a broker needs for them, and how a connection is made.
+"""The doors: listeners through which the fuzz sends its frames, their broker keys, and how a connection is made.
 
-| door | connection | what is refused |
+| door | connection | refused requests |
 |---|---|---|
 | `plain` | PLAINTEXT, without an authorizer | nothing |
 | `before-login` | SASL_PLAINTEXT, not authenticated | all but ApiVersions, SaslHandshake, SaslAuthenticate |
@@ -9,7 +9,7 @@
 | `tls-records` | SSL, records and handshakes themselves are mutated | nothing |
 
 The healthy client and the fuzz's own administrator always use the PLAINTEXT listener. The topic `SECRET_TOPIC` has one
-record: no response to an attacker who may not read it may have its content.
+record: no response to an attacker without access to it may have its content.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Door(NamedTuple):
     """The APIs that most frames are of; empty for all."""
     protocol: str
     enter: Callable[[int, Random], tuple[socket.socket, Pipe]]
-    """Connects to a port: the socket, which is not blocking, and what is sent and received through."""
+    """Connects to a port. Returns the socket, which does not block, and the pipe that sends and receives."""
 
 
 def connected(port: int) -> socket.socket:
@@ -125,7 +125,7 @@ class TlsPipe:
         context.verify_mode = ssl.CERT_NONE
         self._tls = context.wrap_bio(self._into, self._out)
         self.waits = b""
-        """What is encrypted and not sent yet; `send` sends it first."""
+        """Encrypted bytes that are not sent yet; `send` sends them first."""
 
     def handshake(self) -> None:
         """Until it is done; OSError when the broker closes the connection."""
@@ -256,7 +256,7 @@ def settings(door: Door, directory: Path, port: int) -> tuple[dict[str, str], in
 
 
 def prepare(admin: RawClient) -> None:
-    """Give the user its ACLs, and write the record that nobody may see."""
+    """Give the user its ACLs, and write the secret record."""
     creations = [
         AclCreation(
             resource_type=kind,

@@ -187,7 +187,7 @@ class Round:
         return usable
 
     def _stop(self, watch: Watch) -> bool:
-        """SIGTERM, the exit code, and what is on the disk."""
+        """Send SIGTERM; check the exit code and the disk."""
         code = self._victim.stop()
         if code != 0:
             watch.report(f"SIGTERM ended the broker with code {code}:\n{self._victim.log()[-2000:]}", [])

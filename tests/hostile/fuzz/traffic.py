@@ -36,7 +36,7 @@ class Connection:
     __slots__ = ("burst", "deadline", "history", "inbox", "outbox", "pipe", "port", "responses", "socket")
 
     def __init__(self, made: socket.socket, pipe: Pipe) -> None:
-        """`pipe` is what is sent and received through: the socket itself, or TLS on it."""
+        """`pipe` sends and receives: the socket itself, or TLS on it."""
         self.socket, self.pipe = made, pipe
         self.port = self.socket.getsockname()[1]
         self.burst: list[bytes] = []

@@ -34,7 +34,7 @@ EXPECTED = (
 
 
 class Watch:
-    """What is observed of one broker while it is attacked."""
+    """Observes one broker while it is attacked."""
 
     def __init__(self, victim: Victim, healthy: HealthyClient, traffic: Traffic, title: str, findings: Path) -> None:
         self._victim = victim

@@ -1,14 +1,14 @@
-"""What must hold at every moment in a cluster, whatever fails.
+"""The invariants of a cluster, checked after every turn, whatever fails.
 
 - *one leader*: in a leader epoch one broker at most leads the partition;
 - *monotonic*: a leader's high watermark never goes back in its epoch;
-- *in sync*: every replica of the leader's ISR has what is below the high watermark, under `sync=always` on its disk;
+- *in sync*: every replica of the leader's ISR has all below the high watermark, under `sync=always` on its disk;
 - *eligible*: every replica of the controller's ISR and ELR has everything that is committed;
-- *committed*: what was below the high watermark of any leader is, byte for byte, below that of every other replica;
+- *committed*: bytes below the high watermark of any leader are the same below every other replica's high watermark;
 - *complete*: a new leader has everything that is committed;
-- *acknowledged*: what a producer was told is committed, once, at the offset that it was told, without a gap before it;
-- *read*: a consumer gets nothing but what is committed, and from a leader only in the epoch of that leader;
-- *replicated*: what is committed is on min.insync.replicas replicas, under `sync=always` on their disks, synced.
+- *acknowledged*: an acknowledged record is committed, once, at the offset of the response, without a gap before it;
+- *read*: a consumer gets committed records only, and from a leader only in the epoch of that leader;
+- *replicated*: committed records are on min.insync.replicas replicas, under `sync=always` on their disks, synced.
 
 A broker whose disk is lost has nothing, and does not count until the controller has registered its next incarnation.
 Without any eligible replica the controller elects the last known leader, as Kafka does (KIP-966). If that one has lost
@@ -41,7 +41,7 @@ READ_BYTES = 1 << 20
 
 
 class DataLost(Exception):  # noqa: N818 - an end of a run that is no failure
-    """A last known leader without its disk leads, since nobody else is eligible."""
+    """A last known leader leads without its disk, since no other broker is eligible."""
 
 
 class _Batch(NamedTuple):
@@ -53,7 +53,7 @@ class _Batch(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """What was last seen of a partition on a node."""
+    """The last checked state of a partition on a node."""
 
     incarnation: int
     leads: bool
@@ -65,7 +65,7 @@ class _Seen(NamedTuple):
 
 
 class _Lost:
-    """What a broker had when its disk was lost."""
+    """The state of a broker when its disk was lost."""
 
     def __init__(self, broker_epoch: int, ends: dict[Key, int]) -> None:
         self.broker_epoch = broker_epoch
@@ -99,7 +99,7 @@ class ClusterChecks:
         return topic.startswith("__") and not self.includes_internal
 
     def end(self, key: Key) -> int:
-        """The end of what is committed."""
+        """The end offset of the committed batches."""
         batches = self.committed.get(key)
         return batches[-1].last + 1 if batches else 0
 
@@ -171,7 +171,7 @@ class ClusterChecks:
             )
 
     def _counted_end(self, broker_id: int, key: Key, partition_epoch: int) -> int:
-        """The end of a replica for who knows this partition epoch; at least what it had if it lost its disk later."""
+        """A replica's end as of this partition epoch; at least its end before, if it lost its disk later."""
         end = self._ends.get((broker_id, key), 0)
         lost = self._lost.get(broker_id)
         if lost is not None and partition_epoch <= lost.partition_epochs.get(key, -1):
@@ -230,7 +230,7 @@ class ClusterChecks:
     def _compare(
         self, where: str, key: Key, log: Log, start: int, end: int, partition_epoch: int, *, may_add: bool
     ) -> int:
-        """Compare the batches of [start, end) with what is committed; a leader's new ones are committed from now on."""
+        """Compare the batches of [start, end) with the committed ones; new ones of a leader are committed now."""
         committed = self.committed.setdefault(key, [])
         for batch in batches_of(log, max(start, log.log_start_offset), end):
             at = bisect_left(committed, batch.first, key=lambda one: one.first)
@@ -247,7 +247,7 @@ class ClusterChecks:
         return start
 
     def _check_in_sync(self, where: str, key: Key, leader: Partition) -> None:
-        """Every replica of the ISR has what is committed: what it may lose, it has not acknowledged (R6)."""
+        """Every replica of the ISR has all committed batches: it has not acknowledged what it may lose (R6)."""
         for broker_id in leader.isr:
             end = self._counted_end(broker_id, key, leader.partition_epoch)
             assert end >= leader.log.high_watermark, (
@@ -271,7 +271,7 @@ class ClusterChecks:
         return all((one.topic, one.index) != key for one in broker.partitions)
 
     def acknowledge(self, topic: str, index: int, first: int, values: list[bytes]) -> None:
-        """A producer was told that its records are committed."""
+        """A producer has received the acknowledgement of its records."""
         key = (topic, index)
         assert self.end(key) >= first + len(values), f"{key}: {first} is acknowledged, committed up to {self.end(key)}"
         for at, value in enumerate(values):
@@ -298,7 +298,7 @@ class ClusterChecks:
         assert leader == node_id, f"{where}: the leader was {leader}"
 
     def check_values(self) -> None:
-        """Every acknowledged value is committed where the producer was told; a producer's values are there in order."""
+        """Every acknowledged value is committed at the acknowledged offset; a producer's values are in order."""
         for key, batches in self.committed.items():
             found = {
                 record.offset: record.value or b""

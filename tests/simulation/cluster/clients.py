@@ -1,7 +1,7 @@
 """The clients of a simulated cluster: idempotent producers with acks=all, one for each partition, over a real client.
 
-A producer has one batch in flight and repeats it, at whatever broker leads by then, until it is acknowledged. So what
-it was told is in the log once and in order (I1, I2), whoever fails in between.
+A producer has one batch in flight and repeats it, to the leader at that time, until it is acknowledged. So acknowledged
+batches are in the log once and in order (I1, I2), whichever broker fails in between.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ REPEATED = frozenset(
         E.LEADER_NOT_AVAILABLE,
     }
 )
-"""What a producer answers by sending the batch again."""
+"""Errors after which a producer sends the batch again."""
 
 
 class Clients:

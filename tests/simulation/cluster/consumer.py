@@ -1,7 +1,7 @@
 """A consumer of a simulated cluster: it reads one partition from its start on, at the leader or at any replica.
 
-Only what is committed may ever be read, each record once and without gaps. A leader never calls the position out of
-range, since everything that was read is in its log (R5, R15); it answers only in the leader epoch that it was asked in.
+Only committed records may ever be read, each once and without gaps. A leader never responds OFFSET_OUT_OF_RANGE, since
+everything that was read is in its log (R5, R15); it responds only in the leader epoch of the request.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REPEATED = frozenset(
         E.KAFKA_STORAGE_ERROR,
     }
 )
-"""What a consumer answers by asking again, perhaps somewhere else."""
+"""Errors after which a consumer fetches again, perhaps from another broker."""
 
 
 class ClusterConsumer:

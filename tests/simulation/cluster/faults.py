@@ -93,7 +93,7 @@ class ClusterFaults:
         )
 
     def _lose_a_disk(self) -> None:
-        """A broker comes back without its disk, after its death or a clean stop; the others have what is committed."""
+        """A broker restarts with an empty disk, after a kill or a clean stop; the others have all committed records."""
         world, random = self._world, self._world.random
         node = world.nodes[random.choice(world.brokers)]
         if node.broker is None or not world.is_synced or world.disk_errors:

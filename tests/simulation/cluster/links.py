@@ -1,8 +1,8 @@
 """The connections of a cluster's client processes: each request goes to the broker that is responsible for it.
 
-Which one that is, clients learn as real ones do, from any broker: FindCoordinator for a group or a transactional id,
-Metadata for the leader of a partition. What was learnt is forgotten after an error or without an answer, and the
-process, which repeats the request, asks anew. So a request may reach a broker that is not responsible any more.
+Clients find that broker as real ones do, by asking any broker: FindCoordinator for a group or a transactional id,
+Metadata for the leader of a partition. After an error or without a response they forget it and ask again when the
+process repeats the request. So a request may reach a broker that is not responsible any more.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class RoutedLink:
         *,
         may_outlive: bool = True,
     ) -> None:
-        """Send a request to who is responsible; None when that cannot be found out."""
+        """Send a request to the responsible broker; the response is None if that broker cannot be found."""
         target = target_of(request)
 
         def answered(response: Message | None) -> None:
@@ -221,7 +221,7 @@ class RoutedLink:
 
 
 def target_of(request: Any) -> Coordinator | Leader | None:
-    """Who is responsible for a request; None: any broker."""
+    """The coordinator or leader that is responsible for a request; None: any broker."""
     match request:
         case p.ProduceRequest():
             topic = request.topic_data[0]

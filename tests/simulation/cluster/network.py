@@ -1,6 +1,6 @@
 """The network of a simulated cluster: connections of real clients to real servers, cut, slow and reset.
 
-Each direction between two nodes can be cut on its own. What is sent into a cut direction waits, as TCP does; after
+Each direction between two nodes can be cut on its own. Bytes sent into a cut direction wait, as in TCP; after
 `RESET_S` both ends lose the connection. Every delivery is a turn of the node that receives.
 """
 

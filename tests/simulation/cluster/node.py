@@ -192,7 +192,7 @@ class ClusterNode:
         self.turn_with(lambda: member.lifecycle.begin_controlled_shutdown(stopped))
 
     def _close(self, then: Callable[[], None]) -> None:
-        """As the server closes; what is closed cleanly survives also that the power fails afterwards."""
+        """Close as the server does; logs that are closed cleanly also survive a power failure afterwards."""
         broker, member, remote = self.broker, self.member, self._remote
         assert broker is not None
         assert member is not None
@@ -223,7 +223,7 @@ class ClusterNode:
         self._disk.arm(fault)
 
     def heal_disk(self) -> None:
-        """No operation of the disk fails any more; what is offline is served again after a restart."""
+        """No operation of the disk fails any more; offline partitions are served again after a restart."""
         self._disk.heal()
         if self.broker is not None and not self.is_controller and self.broker.partitions.offline:
             self._restart()

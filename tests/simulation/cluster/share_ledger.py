@@ -34,7 +34,7 @@ class Sent(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """A record that a member has, and that nobody else gets before `until`, as far as its session lasts."""
+    """A record that a member has acquired: while its session lasts, no other member gets it before `until`."""
 
     session: SessionKey
     leadership: object

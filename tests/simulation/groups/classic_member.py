@@ -1,4 +1,4 @@
-"""A consumer of the classic protocol, like those of client libraries (rule G1, KIP-62, KIP-345, KIP-394).
+"""A consumer of the classic protocol, as in client libraries (rule G1, KIP-62, KIP-345, KIP-394).
 
 It joins, assigns the partitions if it is the leader, sends heartbeats while it processes records, rejoins on a
 rebalance, and joins as a new member when it is unknown.

@@ -46,7 +46,7 @@ def group_settings(protocol: str) -> dict[str, str]:
 
 
 class GroupClients:
-    """The clients of one run, and what they must see."""
+    """The clients of one run, and the records that they must see."""
 
     batches = BATCHES
     """How many batches a source sends."""
@@ -311,7 +311,7 @@ class GroupClients:
         offsets: dict[int, int],
         values: list[bytes],
     ) -> Steps[bool]:
-        """Run one transaction; `who` has the member id and epoch of when it got its partitions."""
+        """Run one transaction; `who` has the member's id and epoch at the time it got its partitions."""
         random = process.random
         epoch, identity = who["generation_id_or_member_epoch"], member.identity
         transaction = self.ledger.records.begin()

@@ -1,4 +1,4 @@
-"""A consumer of the consumer protocol, like those of client libraries (rule G3, KIP-848).
+"""A consumer of the consumer protocol, as in client libraries (rule G3, KIP-848).
 
 Heartbeats are sent in parallel to processing. A new assignment is taken over when processing has stopped, and
 acknowledged by an immediate heartbeat. A fenced member gives up all partitions and joins again.

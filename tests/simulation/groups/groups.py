@@ -92,7 +92,7 @@ class ConsumerGroups(Groups):
 class Migration(Groups):
     """Groups that change between the protocols while members work: each process uses one or the other (rule G4).
 
-    The checks are those of consumer groups, whatever the type of the group is at the moment.
+    The checks are the same as for consumer groups, whatever type the group has at the moment.
     """
 
     protocol = BOTH

@@ -1,4 +1,4 @@
-"""A consumer of a share group, like those of client libraries (rule G5, KIP-932, KIP-1222).
+"""A consumer of a share group, as in client libraries (rule G5, KIP-932, KIP-1222).
 
 Heartbeats return the assignment. Records and acknowledgements are sent in a share session on one connection. When the
 connection breaks, the session and its locks are lost, and the member starts a new session.
@@ -140,7 +140,7 @@ class ShareSession:
             self._epoch = OPEN
 
     def _ask(self, request: g.ShareFetchRequest | g.ShareAcknowledgeRequest, wait_s: float = 0.0) -> Steps[Any]:
-        """Send a request, and show it and its response to who observes the session."""
+        """Send a request, and pass it and its response to the observer of the session."""
         process, observer = self._member.process, self._member.observer
         sent = None if observer is None else observer.sending(self._member.member_id, self._lane, request)
         response = yield from process.ask(request, VERSION, lane=self._lane, timeout_s=wait_s + REQUEST_TIMEOUT_S)

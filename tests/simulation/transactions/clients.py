@@ -23,7 +23,7 @@ GROUP = "copiers"
 
 
 class TransactionClients:
-    """The clients of one run, and what they must see."""
+    """The clients of one run, and the records that they must see."""
 
     transactions = TRANSACTIONS
     """How many a writer has, at least and at most."""

@@ -1,4 +1,4 @@
-"""What tests ask a cluster, with the client of the command line."""
+"""Requests of tests to a cluster, with the client of the command line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _is_in_sync(found: Mapping[int, MetadataResponsePartition], replicas: int) -
 
 
 def quorum_leader(addresses: Iterable[str]) -> int:
-    """The id of the controller that leads the quorum, as one of them tells it."""
+    """The id of the controller that leads the quorum, from the response of one of them."""
     from barnabas.wire.messages.raft import (
         DescribeQuorumRequest,
         DescribeQuorumRequestPartitionData,

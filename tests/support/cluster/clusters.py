@@ -30,7 +30,7 @@ FAST = {
 }
 """Keys of all nodes: quick failover, small internal topics."""
 PATIENT = {"broker.session.timeout.ms": "60000"}
-"""Of nodes in this process: none is fenced because the machine is busy, and the controller is told who was killed."""
+"""Keys of nodes in this process: a killed broker is fenced by `fence`, and none because the machine is busy."""
 PATIENCE_S = 60.0
 
 
@@ -71,7 +71,7 @@ class Cluster:
         `config` is for all nodes, `own` for single brokers; with `links` nodes reach each other through them.
 
         `software` says which brokers are `kafka`; all others are `barnabas`. With `default_format` Kafka's controllers
-        format the cluster as nobody prepared it for Barnabas.
+        format the cluster by their defaults, not prepared for Barnabas.
         """
         self.folder = folder
         self.kind = kind

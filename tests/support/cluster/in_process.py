@@ -83,7 +83,7 @@ class LocalNode(Server):
     name = "node"
 
     def __init__(self, data_dir: Path, keys: Mapping[str, str], cluster_id: str, port: int, host: Host) -> None:
-        """`keys` are those of the configuration, without `log.dirs`."""
+        """`keys` are configuration keys, without `log.dirs`."""
         super().__init__(data_dir, config=dict(keys), port=port)
         self._cluster_id = cluster_id
         self._in = host
@@ -135,7 +135,7 @@ class LocalNode(Server):
             try:
                 self._signals.send_nowait(signal.SIGTERM)
             except (trio.WouldBlock, trio.BrokenResourceError):
-                pass  # it is told already, or ends
+                pass  # the signal is sent already, or the node ends
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> int | None:
         """Stop it, and kill it when that takes too long. The exit code that its process would have."""
@@ -189,7 +189,7 @@ class LocalNode(Server):
             finally:
                 logging.getLogger().removeHandler(handler)
                 self._ended.set()
-                self._serves.set()  # who waits for it looks whether it has ended
+                self._serves.set()  # the thread that waits for the start checks `_ended`
 
     async def _serve(self) -> int:
         """As `barnabas serve` does."""

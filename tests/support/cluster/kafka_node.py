@@ -29,7 +29,7 @@ class KafkaNode(Server):
     name = "kafka-broker"
 
     def __init__(self, data_dir: Path, keys: Mapping[str, str], cluster_id: str, port: int) -> None:
-        """`keys` are those of the configuration, without `log.dirs`."""
+        """`keys` are configuration keys, without `log.dirs`."""
         super().__init__(data_dir, config=dict(keys), port=port)
         self._cluster_id = cluster_id
         self._settings = data_dir.with_name(data_dir.name + "-kafka")

@@ -1,7 +1,7 @@
 """The network between nodes as proxies: every node is reached by the others through one, which can break it.
 
-A proxy stands before each listener that nodes use among themselves. It learns who has connected from the client id of
-the first request (`broker-2-...`, as Kafka names them), so that one direction between two nodes can be broken.
+A proxy stands before each listener that nodes use among themselves. It learns the connecting node from the client id
+of the first request (`broker-2-...`, as Kafka names them), so that one direction between two nodes can be broken.
 """
 
 from __future__ import annotations

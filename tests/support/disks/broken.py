@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Broken(AssertionError):  # noqa: N818 - says what is the matter
+class Broken(AssertionError):  # noqa: N818 - the name says what happened
     """A promise was broken."""
 
 

@@ -1,7 +1,7 @@
 """Lets the n-th operation on files fail: what Python's `open`, `pathlib` and `os` ask of the system.
 
 Only operations on paths below a folder count, on descriptors that were opened there, on files in memory, and copies in
-the kernel. `counted` names them, so that a run without a fault tells how many there are.
+the kernel. `counted` names them, so that a run without a fault shows how many there are.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ALWAYS = ("memfd_create", "copy_file_range")
 class FailingCalls:
     """A context in which the operation `number` (from 1) below `folder` fails with `code`; 0: none does.
 
-    Operations named in `but`, such as `stat .lock`, do not count: somebody else does them at any time.
+    Operations named in `but`, such as `stat .lock`, do not count: other processes do them at any time.
     """
 
     def __init__(self, folder: Path, number: int = 0, code: int = errno.EIO, but: tuple[str, ...] = ()) -> None:

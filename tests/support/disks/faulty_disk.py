@@ -1,7 +1,7 @@
 """A disk in memory of which one operation fails, or all from one on: with an error, or after a part of a write.
 
-Operations are counted from `arm` on, only those that can fail with the error in question: so a fault's number is 1 up
-to what `counts` says after a run without a fault.
+Only operations that can fail with the fault's error are counted, from `arm` on. So a fault's number is between 1 and
+the number in `counts` after a run without a fault.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CODES = {"EIO": errno.EIO, "ENOSPC": errno.ENOSPC, "EMFILE": errno.EMFILE, "sho
 
 
 class Fault(NamedTuple):
-    """The operation `number` of those that can fail with `error` fails; if `is_sticky`, all after it too."""
+    """Of the operations that can fail with `error`, number `number` fails; if `is_sticky`, all after it too."""
 
     number: int
     error: str

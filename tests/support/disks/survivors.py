@@ -4,8 +4,8 @@ Between two syncs of a file each of its 512-byte sectors may be as it was after 
 others, and so may its size; the last sector being written may hold garbage in the bytes that the write changes. Syncing
 a file's data does not make its name durable. Between two syncs of a directory any of the changes to its names may be
 lost, independently for each file and directory; changes to one file's name are applied in order, and a rename is
-atomic. An `ORDERED` state is that of a journal, as in ext4: changes of names are in order, and every sync includes all
-changes before it.
+atomic. An `ORDERED` state is one of a file system with a journal, as ext4: changes of names are in order, and every
+sync includes all changes before it.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class Survivors:
                 left.append((at, change))
         self._pending = left
 
-    # --- choosing what is left
+    # --- choosing a state after the crash
 
     def image(self, kind: Kind, random: Random) -> Image:
         """One possible state after a crash at this point."""
@@ -212,7 +212,7 @@ class Survivors:
         return self._image(lambda at, _change: at <= last, content)
 
     def _all_but_one(self, random: Random, *, kept: bool) -> Image:
-        """Every change is kept except those of one file's data or of one name; or the reverse."""
+        """Keep every change except the changes of one file's data or of one name; or only these."""
         names = sorted({change.number for _, change in self._pending})
         files = [number for number, file in self._files.items() if file.is_pending]
         if not names and not files:

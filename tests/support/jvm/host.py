@@ -122,7 +122,7 @@ class Host:
         return Ran(int(code), out, errors)
 
     def _give_up(self) -> None:
-        """Whoever asks next starts another JVM, unless this one still answers."""
+        """The next process that needs a JVM starts another one, unless this one still answers."""
         with Host._lock:
             self._held.close()
             for options in [options for options, host in Host._used.items() if host is self]:
@@ -173,7 +173,7 @@ class Host:
 
 
 def _own_directory() -> Path:
-    """A directory that only this user can use: whoever reaches the socket runs programs. Its path is short."""
+    """A directory that only this user can use: any client of the socket can run programs. Its path is short."""
     directory = Path(tempfile.gettempdir(), f"barnabas-jvm-{os.getuid()}")
     directory.mkdir(mode=0o700, exist_ok=True)
     found = directory.lstat()

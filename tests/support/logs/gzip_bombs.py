@@ -1,4 +1,4 @@
-"""Record batches that cost more to open than to send, and batches whose content is nonsense under a right CRC."""
+"""Record batches that cost more to open than to send, and batches with invalid content and a correct CRC."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def gzip_of_empty_members(count: int) -> bytes:
 
 
 def nonsense() -> dict[str, bytes]:
-    """Batches with a right CRC that Kafka rejects, by what is wrong with them."""
+    """Batches with a correct CRC that Kafka rejects, by the error in them."""
     record = build_batch([(1000, None, b"value")])[61:]
     return {
         "records-are-garbage": batch_of(b"\x99garbage" * 20, 1),

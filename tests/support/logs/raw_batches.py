@@ -63,7 +63,7 @@ def bomb(codec: int, count: int, *, key: bytes | None = b"", base_ms: int = BASE
 
 
 def nonsense(base_ms: int = BASE_MS) -> dict[str, bytes]:
-    """Batches with a right CRC and nonsense inside, by what is wrong with them."""
+    """Batches with a correct CRC and invalid content, by the error in them."""
     one, three = record(0), b"".join(map(record, range(3)))
     cases: dict[str, tuple[bytes, int, int]] = {
         "records that are garbage": (b"\xff\x13garbage\x80\x80" * 5, 3, 0),

@@ -1,4 +1,4 @@
-"""A pytest plugin: what the processes of a parallel run import is compiled before they start, once.
+"""A pytest plugin: the modules that the processes of a parallel run import are compiled once, before they start.
 
 They import the same files at the same time: in a fresh clone each would rewrite the assertions of all tests and compile
 them and the product, which takes four times as long as the rest of collecting. Nothing is done where Python writes no
@@ -23,7 +23,7 @@ OTHERS = ("bench", "compat", "barnabas", "wire", "storage", "coord", "broker")
 AT_ONCE = 20
 """How many files a process is given at a time."""
 _config: pytest.Config
-"""That of the run, for the processes that compile: they are forked from it."""
+"""The configuration of the run. The processes that compile are forked from this one, so they have it too."""
 
 
 def with_assertions() -> Iterator[Path]:
@@ -49,13 +49,13 @@ def rewrite_assertions(path: Path) -> bool:
     directory.mkdir(parents=True, exist_ok=True)
     try:
         source_hash, code = rewrite._rewrite_test(path, _config)
-    except SyntaxError:  # it is told by who imports the file
+    except SyntaxError:  # the import of the file raises it again
         return False
     return rewrite._write_pyc(_config.stash[rewrite.assertstate_key], code, source_hash, compiled)
 
 
 def compile_file(path: Path) -> None:
-    """Compile a file as Python does, if it was not; errors are told by who imports it."""
+    """Compile a file as Python does, if it is not compiled yet; the import of the file raises its errors."""
     compileall.compile_file(path, quiet=2)
 
 

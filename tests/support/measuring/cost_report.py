@@ -34,7 +34,7 @@ class PhaseCost:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What folders may cost, in CPU seconds on the machine of calibration 1.0."""
+    """The budgets of folders, in CPU seconds on the machine of calibration 1.0."""
 
     folders: dict[str, float]
 

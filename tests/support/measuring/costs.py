@@ -1,4 +1,4 @@
-"""A pytest plugin: what each test costs in CPU seconds, that of the processes it has started included.
+"""A pytest plugin: the CPU seconds of each test, including the processes that it has started.
 
 Each test's figure is the property `cpu_s` in its report and in the JUnit file. `--costs` prints the figures at the end
 (`cost_report.py`); `--budget FILE` fails the run if a folder costs more than 1.3 times its line in the file.
@@ -69,7 +69,7 @@ class Meter:
 
 
 class CostPlugin:
-    """The hooks, in the process that directs the run and in those that run tests."""
+    """The hooks, in the controlling process of the run and in its workers."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

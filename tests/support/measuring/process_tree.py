@@ -1,7 +1,7 @@
 """The processes of a test run, from /proc: the CPU seconds of a tree, and which kinds of processes were started.
 
-Linux only. The CPU time of a process that has ended is in its parent's, once the parent has waited for it; that of a
-process whose parent has ended first is lost to its tree (`Watcher` keeps it).
+Linux only. Once a parent has waited for a child that has ended, its CPU time includes the child's. If the parent ends
+first, the child's CPU time is lost to the tree (`Watcher` keeps it).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Process:
     own_s: float
     """CPU seconds of the process itself."""
     with_ended_s: float
-    """CPU seconds with those of its children that have ended."""
+    """CPU seconds of the process and of its children that have ended."""
 
 
 def running() -> dict[int, Process]:
@@ -77,7 +77,7 @@ def _read(pid: int) -> Process | None:
 
 
 def descendants(processes: dict[int, Process], root: int, without: Collection[int] = frozenset()) -> Iterator[Process]:
-    """The process `root` and all below it, without these processes and what is below them."""
+    """The process `root` and its descendants, except the processes in `without` and their descendants."""
     children = defaultdict(list)
     for process in processes.values():
         children[process.parent].append(process.pid)
@@ -90,7 +90,7 @@ def descendants(processes: dict[int, Process], root: int, without: Collection[in
 
 
 def tree_seconds(root: int, without: Collection[int] = frozenset()) -> float:
-    """The CPU seconds of a process, of all below it, and of those of them that have ended; without some of them."""
+    """The CPU seconds of `root` and its descendants, ended ones included, except `without` and their descendants."""
     return sum(process.with_ended_s for process in descendants(running(), root, without))
 
 
@@ -139,7 +139,7 @@ class Watcher:
             if process.pid != os.getpid():
                 key = process.pid, process.started
                 command = self._seen[key][0] if key in self._seen else ""
-                # Between fork and exec the command line is that of the parent.
+                # Between fork and exec a process has the command line of its parent.
                 self._seen[key] = (_command(process.pid) or command, process.own_s)
 
 

@@ -1,4 +1,4 @@
-"""What is compiled before a parallel run is what pytest and Python look for."""
+"""The byte code compiled before a parallel run is the byte code that pytest and Python look for."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ class Client:
         return found
 
     def ask(self, request: Message, version: int, response_class: type[R]) -> R:
-        """Send a request and return its response, which must not be delayed, except that of a large request."""
+        """Send a request and return its response, which must not be delayed unless the request is large."""
         frame = self.frame(request, version)
         self.feed(frame)
         if len(frame) > LARGE_REQUEST_BYTES:

@@ -127,7 +127,7 @@ class MemoryCluster:
         return topic_id
 
     def move(self, name: str, index: int, leader: int) -> None:
-        """Have another broker lead a partition; it has the records of the one before (-1: nobody leads it)."""
+        """Have another broker lead a partition; it has the records of the one before (-1: it has no leader)."""
         image = self.brokers[1].broker.image
         partition = image.partition(name, index)
         assert partition is not None

@@ -51,7 +51,7 @@ def main() -> None:
     for name in sys.argv[2:]:
         importlib.import_module(name)
     connection = socket.socket(fileno=int(sys.argv[1]))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for those who run the tests
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that runs the tests
     gc.collect()
     gc.freeze()
     while (received := receive(connection)) is not None:
@@ -65,7 +65,7 @@ def main() -> None:
             os.close(descriptor)
         connection.sendall(NUMBER.pack(pid))
         _, status = os.waitpid(pid, 0)
-        with contextlib.suppress(BrokenPipeError):  # nobody waited so long
+        with contextlib.suppress(BrokenPipeError):  # the caller no longer waits
             connection.sendall(NUMBER.pack(os.waitstatus_to_exitcode(status)))
 
 

@@ -1,7 +1,7 @@
-"""Runs `python -m MODULE` in forks of a process that has the modules, which spares most of a start.
+"""Runs `python -m MODULE` in forks of a process that has imported the modules, which avoids most of a start.
 
-`ForkServer.run` is like `subprocess.run` of the command with captured output. What is read when an interpreter starts
-(PYTHONPATH, LANG and the like) needs a new one; so do tests of what is imported.
+`ForkServer.run` is like `subprocess.run` of the command with captured output. Variables that are read when an
+interpreter starts (PYTHONPATH, LANG and the like) need a new one; so do tests of which modules are imported.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
 class ForkServer:
     """A process with these modules imported. The first run starts it; it ends with the process that has started it.
 
-    It has one run at a time: those of other threads wait.
+    It has one run at a time: runs of other threads wait.
     """
 
     def __init__(self, *modules: str) -> None:

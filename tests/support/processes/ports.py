@@ -25,7 +25,7 @@ def free_port() -> int:
 
 
 def _reserve(port: int) -> bool:
-    """Whether a port is free, which it is for nobody else from now on."""
+    """Reserve a port: no other process gets it from this module from now on. False if it is not free."""
     locks = Path(tempfile.gettempdir(), "barnabas-ports")
     locks.mkdir(exist_ok=True)
     lock = (locks / str(port)).open("w")

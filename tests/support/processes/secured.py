@@ -1,8 +1,8 @@
 """A broker with a listener of each security protocol, an authorizer and delegation tokens.
 
-Its configuration is in Kafka's keys only, so that it may be of either kind. The tests themselves have a listener and a
-user of their own, a super user, who makes the others. The anonymous user may do nothing: a client whose principal is
-lost is refused.
+Its configuration is in Kafka's keys only, so that it may be of either kind. The tests have a listener and a super user
+of their own, which creates the other users. The anonymous user is denied everything, so that a client whose principal
+is lost is refused.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Secured:
 
 
 def own_listener(address: str) -> ClientSettings:
-    """What the tests themselves are configured with."""
+    """The settings of the tests' own client."""
     login = Combination("SASL_PLAINTEXT", "PLAIN")
     return ClientSettings(address, Security(login, "", "", HARNESS_USER, HARNESS_PASSWORD, ""))
 

@@ -1,9 +1,9 @@
 """A broker for the suites with one secured listener for clients, and another one for the tests themselves.
 
-The authorizer is on. The clients' user `admin` is a super user, and so is the tests' own one. The anonymous user, who
-has the plaintext listener, may do nothing, so that a client whose principal is lost fails its suite; with TLS alone
-clients have no other principal, and only there it may do everything. The configuration is in Kafka's keys only, so that
-the broker may be of either kind.
+The authorizer is on. The clients' user `admin` is a super user, and so is the tests' own one. The anonymous user has
+the plaintext listener and is denied everything, so that a client whose principal is lost fails its suite; with TLS
+alone clients have no other principal, and only there it is allowed everything. The configuration is in Kafka's keys
+only, so that the broker may be of either kind.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SecuredBroker:
     """The broker with its files. `server.clients` has what clients need."""
 
     def __init__(self, kind: str, data_dir: Path, keys: Mapping[str, str], wanted: Combination) -> None:
-        """`kind` is `barnabas` or `kafka`; `keys` are those of a test."""
+        """`kind` is `barnabas` or `kafka`; `keys` are a test's configuration keys."""
         self.folder = data_dir.with_name(f"{data_dir.name}-secure")
         self.folder.mkdir(exist_ok=True)
         self.ways = ("config",) if kind == "kafka" else ("config", "file")  # Kafka does not watch its files

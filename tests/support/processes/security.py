@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MUTUAL: Final = "mTLS"
 UNSECURED_TOKENS: Final = "OAUTHBEARER-UNSECURED"
-"""OAUTHBEARER with tokens that nobody has signed (KIP-255): clients of librdkafka and Java make them."""
+"""OAUTHBEARER with unsigned tokens (KIP-255): clients of librdkafka and Java make them."""
 PASSWORDS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 WAYS: Final = {
     "SSL": ("", MUTUAL),

@@ -21,7 +21,7 @@ from tests.support.processes.server import ROOT, BarnabasServer, Server
 
 
 class BarnabasCluster(BarnabasServer):
-    """A supervisor with its brokers and controller; figures are those of all processes."""
+    """A supervisor with its brokers and controller; figures are sums over all processes."""
 
     name = "barnabas-cluster"
 

@@ -31,7 +31,7 @@ TEST_VARIABLES = {
     f"BARNABAS_{name}"
     for name in ("CRASH_STATES", "EXAMPLES", "FAULTS", "FUZZ", "KILLS", "MUTANTS_DAY", "SEED", "SEEDS", "WORKERS")
 }
-"""What sets the size of a test run, and would be an unknown config key to a broker."""
+"""Variables that set the size of a test run; a broker would take them for unknown config keys."""
 NOT_RUNNING = {psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
 
 
@@ -45,7 +45,7 @@ def _runs(process: psutil.Process) -> bool:
 class Server(ABC):
     """One broker process. `port` does not change after the first start, so clients can reconnect after a restart.
 
-    `ports` are those of further listeners, by security protocol, to be set before the first start.
+    `ports` has the ports of further listeners by security protocol; it is set before the first start.
     """
 
     name = "server"
@@ -74,12 +74,12 @@ class Server(ABC):
 
     @property
     def clients(self) -> ClientSettings:
-        """What clients are configured with."""
+        """The settings of clients."""
         return ClientSettings(self.bootstrap, self.security)
 
     @property
     def administration(self) -> ClientSettings:
-        """What the tests themselves are configured with, who may do everything."""
+        """The settings of the tests' own client, whose user is allowed everything."""
         return self.own_listener or self.clients
 
     @property

@@ -78,7 +78,7 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """What is on the screen and above it, a line for each line of the screen; long lines are several."""
+        """The text of the screen and of its history, line by line; a line longer than the screen is several."""
         above = ["".join(line[at].data for at in range(self.columns)) for line in self.screen.history.top]
         return "\n".join(line.rstrip() for line in (*above, *self.screen.display)).rstrip()
 

@@ -1,9 +1,9 @@
-"""Broker processes that are forked from one that has imported the broker, as those of `barnabas serve --brokers` are.
+"""Broker processes forked from a process that has imported the broker, as `barnabas serve --brokers` forks them.
 
 A start that is not the subject of a test costs a tenth of one with a new interpreter. `launch` starts such a process;
 it can be killed, paused and waited for like any other. `python -m tests.support.processes.warm` is the process that
-forks: it reads what to start from its input, tells which processes have ended, and kills those that are left when its
-input ends.
+forks: it reads from its input what to start, reports the processes that have ended, and kills the remaining ones when
+its input ends.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _tell(**told: int) -> None:
 
 
 def _serve(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """The body of a process: as if the interpreter had begun with it."""
+    """The body of a process, run as if the interpreter had started with it."""
     os.environ.clear()
     os.environ.update(environment)
     for folder in environment.get("PYTHONPATH", "").split(os.pathsep):

@@ -61,7 +61,7 @@ Records = list[tuple[int, bytes]]
 
 
 def committed_records(position: int, fetched: FetchResponsePartitionData) -> tuple[int, Records]:
-    """The next position, and the records of a response without those of aborted transactions."""
+    """The next position, and the records of a response except records of aborted transactions."""
     aborted = sorted(fetched.aborted_transactions or (), key=lambda transaction: transaction.first_offset)
     ongoing: set[int] = set()
     records: Records = []

@@ -1,4 +1,4 @@
-"""Certificates for tests: authorities, and what they sign, as PEM."""
+"""Certificates for tests: authorities and the certificates that they sign, as PEM."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def name(common_name: str, organization: str = "Barnabas") -> x509.Name:
 
 
 class Signed:
-    """A private key with its certificate and the certificate of who has signed it."""
+    """A private key with its certificate and the certificate of its authority."""
 
     def __init__(
         self, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate, authority: x509.Certificate

@@ -25,14 +25,14 @@ class KeyChanger:
     """One connection after its handshake."""
 
     def __init__(self, address: tuple[str, int], authority: str, folder: Path) -> None:
-        """`authority` is the PEM of who has signed the server's certificate; the secret passes through `folder`."""
+        """`authority` is the PEM of the server certificate's authority; the secret passes through `folder`."""
         context = ssl.create_default_context(cadata=authority)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         secrets = folder / "secrets"
         context.keylog_filename = str(secrets)
         plain = socket.create_connection(address, 20)
         self.socket = socket.socket(fileno=os.dup(plain.fileno()))
-        """What is below TLS."""
+        """The socket below TLS."""
         self.tls = context.wrap_socket(plain, server_hostname="localhost")
         self._algorithm, self._key_bytes = _SIZES[self.tls.cipher()[0]]  # type: ignore[index]  # there is one
         lines = [line.split() for line in secrets.read_text().splitlines()]

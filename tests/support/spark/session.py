@@ -1,4 +1,4 @@
-"""A pytest plugin: one Spark session for all tests of a process, that of the pipeline, with settings for short tests.
+"""A pytest plugin: one Spark session, the pipeline's, for all tests of a process, with settings for short tests.
 
 A start takes longer than most tests. The files that use it are one group of a parallel run (`tests/parallel.py`), so
 that one process has it. The folders' `conftest.py` load this plugin.
@@ -37,8 +37,8 @@ QUICK = {
 }
 """Tests are too short for the optimizing compiler; a stream without data reports progress every 100 ms.
 
-A DataFrame of rows that a test gives (`frame_of`) is a scan, as that of a source, and not a constant of the plan.
-Python workers are forked from a process that has imported what they need; they can import this repository.
+A DataFrame of a test's rows (`frame_of`) is a scan, as a source's DataFrame, and not a constant of the plan.
+Python workers are forked from a process that has imported their modules; they can import this repository.
 """
 
 

@@ -1,4 +1,4 @@
-"""Compares our assignors with assignments by those of Kafka 4.4.0 (`compat/kafka/make_assignments.py`)."""
+"""Compares our assignments with assignments by Kafka 4.4.0 (`compat/kafka/make_assignments.py`)."""
 
 from __future__ import annotations
 

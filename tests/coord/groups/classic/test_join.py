@@ -371,7 +371,7 @@ def test_the_record_of_a_group_says_what_the_first_generation_was(driver):
 
 
 def test_answers_are_made_when_they_are_sent_of_what_the_group_was(driver):
-    """Those of thousands of members take long: each is made when it is its turn, and the group may go on meanwhile."""
+    """Responses to thousands of members take long: each is made in its turn, and the group may go on meanwhile."""
     tickets = [driver.join(context=OLD, settle=False, metadata=name) for name in (b"a", b"b", b"c")]
     while not (result := driver.coordinator.tick(driver.at)).replies:
         driver.now = driver.coordinator.next_deadline()

@@ -1,4 +1,4 @@
-"""G2, G3: offsets of consumer groups: who may commit, fetch and delete them (KIP-848, KIP-1251)."""
+"""G2, G3: offsets of consumer groups: which members may commit, fetch and delete them (KIP-848, KIP-1251)."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Wanderer:
         raise NotImplementedError
 
     def surplus(self):
-        """What is to be revoked."""
+        """The partitions or tasks that are to be revoked."""
         raise NotImplementedError
 
     def revoke(self, some):
@@ -113,7 +113,7 @@ class Wanderer:
             self.beat_somehow()
 
     def reconcile_some(self):
-        """Revoke some of what has to be revoked; take what is new once all of that is done."""
+        """Revoke some of the surplus; take the new ones once all of the surplus is revoked."""
         surplus = self.surplus()
         if surplus:
             self.revoke(self.random.sample(surplus, self.random.randrange(1, len(surplus) + 1)))
