@@ -194,10 +194,7 @@ def _deliver(route: Route, request: Message | LargeRequest, context: RequestCont
     """Send the outcome of a task; None: there is no response. The response of a task that has paused is long."""
     connection = context.connection
     waited = connection.delayed
-    if waited is None:
-        if isinstance(outcome, Exception) and not isinstance(outcome, KafkaError):
-            log_failure(f"{route.name} v{route.api_version} of a client that has disconnected", outcome)
-        return
+    assert waited is not None  # a cancelled task does not deliver
     if waited.has_paused and isinstance(outcome, Message) and type(outcome) is not EncodedResponse:
         deliver = partial(_deliver, route, request, context)
         encoding = Task(encode_in_steps(route, outcome), context.broker.loop.slices, deliver)

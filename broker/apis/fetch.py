@@ -94,6 +94,7 @@ def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Waiting
     attempt = plan.read()
     if plan.cold:
         return _read_from_disk(plan, attempt)
+    # `_is_enough`, written out: its call would cost every fetch eight bytecodes
     if attempt.is_final or attempt.size >= plan.min_bytes or request.max_wait_ms <= 0 or ctx.broker.is_stopping:
         return plan.respond(attempt)
     return _wait(plan, attempt)
@@ -169,7 +170,7 @@ async def _read_in_pieces(plan: FetchPlan) -> FetchResponse:
     if not _is_enough(plan, attempt):
         plan.may_be_cold = False
         plan.read_missed(attempt)
-    return plan.respond(attempt) if _is_enough(plan, attempt) else await _wait(plan, attempt)
+    return await _respond_or_wait(plan, attempt)
 
 
 async def _read_from_disk(plan: FetchPlan, attempt: Attempt) -> FetchResponse:
@@ -180,6 +181,10 @@ async def _read_from_disk(plan: FetchPlan, attempt: Attempt) -> FetchResponse:
     except OSError:
         pass  # it is found again when the partitions are read
     plan.read_missed(attempt, cold)
+    return await _respond_or_wait(plan, attempt)
+
+
+async def _respond_or_wait(plan: FetchPlan, attempt: Attempt) -> FetchResponse:
     return plan.respond(attempt) if _is_enough(plan, attempt) else await _wait(plan, attempt)
 
 

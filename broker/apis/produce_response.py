@@ -130,7 +130,7 @@ async def acknowledged(ctx: RequestContext, request: ProduceRequest, batches: li
                 code = await until(loop.timers, deadline, future, ErrorCode.REQUEST_TIMED_OUT)
             if code:
                 _set_error(answer, code, NOT_COMMITTED if deadline is None else None)
-        forgets = deadline is not None
+        forgets = deadline is not None  # without one each batch was decided: its partition has forgotten the callback
     finally:
         if forgets:
             for partition, _, _, then in waits:

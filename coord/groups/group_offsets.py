@@ -105,7 +105,7 @@ class GroupOffsets:
             self._rebalance.renew_session(group, group.members[request.member_id], at)
 
     def fetch(self, request: OffsetFetchRequestGroup, *, require_stable: bool = False) -> OffsetFetchResponseGroup:
-        """OffsetFetch of one group; `topics` None: of all topics. A group that does not exist has no offsets: no error.
+        """OffsetFetch of named topics of a group. A group that does not exist has no offsets: no error.
 
         With `require_stable`, offsets that open transactions may change are UNSTABLE_OFFSET_COMMIT (KIP-447).
         """
@@ -114,15 +114,13 @@ class GroupOffsets:
             self.check_fetch(request)
         except KafkaError as refused:
             return OffsetFetchResponseGroup(group_id=group_id, error_code=int(refused.code))
-        if request.topics is None:
-            topics = [topic for topic in self.fetch_all(group_id, require_stable=require_stable) if topic is not None]
-        else:
-            topics = offsets.fetch(self.store, group_id, request.topics)
-            if require_stable and self.pending:
-                for topic in topics:
-                    topic.partitions = [
-                        self._or_unstable(group_id, topic.name, partition) for partition in topic.partitions
-                    ]
+        assert request.topics is not None  # all topics: `fetch_all`
+        topics = offsets.fetch(self.store, group_id, request.topics)
+        if require_stable and self.pending:
+            for topic in topics:
+                topic.partitions = [
+                    self._or_unstable(group_id, topic.name, partition) for partition in topic.partitions
+                ]
         return OffsetFetchResponseGroup(group_id=group_id, topics=topics)
 
     def check_fetch(self, request: OffsetFetchRequestGroup) -> None:

@@ -173,16 +173,6 @@ def connect(bootstrap: str, timeout_s: float = 30.0, properties: Mapping[str, st
         raise click.BadParameter(str(error), param_hint="-b") from None
 
 
-def delete_each(
-    bootstrap: str, timeout_s: float, kind: str, names: tuple[str, ...], delete: Callable[[Cluster, str], None]
-) -> None:
-    """Delete each of `names` and print a line; stops at the first failure."""
-    with connect(bootstrap, timeout_s) as cluster:
-        for name in names:
-            delete(cluster, name)
-            click.echo(f"deleted {kind} {name}")
-
-
 def key_values(texts: tuple[str, ...], option: str) -> dict[str, str]:
     """`KEY=VALUE` texts as a dict; anything else is a usage error."""
     found: dict[str, str] = {}

@@ -8,7 +8,7 @@ from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.config import GroupConfig
 from barnabas.coord.groups.context import ClientContext
 from barnabas.coord.groups.coordinator import GroupCoordinator
-from barnabas.wire.errors import ErrorCode
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import offsets as o
 from tests.coord.coordinator_driver import CoordinatorDriver
@@ -177,6 +177,16 @@ class Driver(CoordinatorDriver):
         found = answer.topics[0].partitions[0]
         assert found.error_code == 0
         return found.committed_offset, found.committed_leader_epoch, found.metadata
+
+    def fetch_all(self, group_id="g", *, member_id=None, epoch=-1):
+        """All offsets of a group, for a member of it or for another client, as in one response."""
+        request = o.OffsetFetchRequestGroup(group_id=group_id, member_id=member_id, member_epoch=epoch, topics=None)
+        try:
+            self.coordinator.offsets.check_fetch(request)
+        except KafkaError as error:
+            return o.OffsetFetchResponseGroup(group_id=group_id, error_code=int(error.code))
+        steps = self.coordinator.offsets.fetch_all(group_id, require_stable=False)
+        return o.OffsetFetchResponseGroup(group_id=group_id, topics=[topic for topic in steps if topic is not None])
 
     def delete_offsets(self, topic="t", partition=0, *, group_id="g"):
         """OffsetDelete of one partition; (top-level error, partition's error or None)."""

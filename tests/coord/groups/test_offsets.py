@@ -9,7 +9,6 @@ from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.group_offsets import LOOKED_AT_PER_PART
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import consumer_protocol as cp
-from barnabas.wire.messages import offsets as o
 from barnabas.wire.types import ZERO_UUID
 from tests.coord.coordinator_driver import START_MS
 from tests.coord.groups.group_driver import Driver
@@ -42,14 +41,14 @@ def test_all_offsets_of_a_group_can_be_asked_for(driver):
     driver.commit(2, topic="a", partition=1, topic_id=ID_A)
     driver.commit(3, topic="b")
     driver.commit(4, topic="b", group_id="other")
-    answer = driver.coordinator.offsets.fetch(o.OffsetFetchRequestGroup(group_id="g", topics=None))
+    answer = driver.fetch_all()
     found = [
         (topic.name, topic.topic_id, partition.partition_index, partition.committed_offset)
         for topic in answer.topics
         for partition in topic.partitions
     ]
     assert found == [("a", ID_A, 0, 1), ("a", ID_A, 1, 2), ("b", bytes(16), 0, 3)]
-    nothing = driver.coordinator.offsets.fetch(o.OffsetFetchRequestGroup(group_id="none", topics=None))
+    nothing = driver.fetch_all("none")
     assert (nothing.topics, nothing.error_code) == ([], 0)
 
 

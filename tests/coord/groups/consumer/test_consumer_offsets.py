@@ -42,8 +42,7 @@ def commit(driver, member_id="m1", epoch=2, *, partition=0, version=10, producer
 
 
 def fetch(driver, member_id=None, epoch=-1):
-    asked = o.OffsetFetchRequestGroup(group_id="g", member_id=member_id, member_epoch=epoch, topics=None)
-    return driver.coordinator.offsets.fetch(asked)
+    return driver.fetch_all(member_id=member_id, epoch=epoch)
 
 
 class TestCommits:

@@ -12,7 +12,6 @@ from barnabas.wire.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
-    OffsetFetchRequestGroup,
 )
 from tests.coord.groups.cluster_driver import GroupTopics, topic_id
 from tests.coord.groups.group_driver import LATEST
@@ -312,7 +311,7 @@ def test_a_share_group_is_no_consumer_group(driver):
     driver.join()
     with pytest.raises(KafkaError, match="not a consumer group"):
         driver.group().validate_commit(OffsetCommitRequest(), 9, is_transactional=False)
-    fetched = driver.coordinator.offsets.fetch(OffsetFetchRequestGroup(group_id="g", topics=None))
+    fetched = driver.fetch_all()
     assert fetched.error_code == E.GROUP_ID_NOT_FOUND
     with pytest.raises(KafkaError, match="not a consumer group"):
         driver.group().validate_offset_delete()
