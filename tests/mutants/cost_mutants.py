@@ -18,8 +18,8 @@ COSTS = (
     Mutant(
         "access-checked-without-an-authorizer",
         "broker/apis/produce/produce.py",
-        "    if ctx.broker.authorizer is not None:\n        _check_access(ctx, request)\n",
-        "    _check_access(ctx, request)\n",
+        "    records = request.records\n",
+        "    records = request.records\n    refused_as_named(ctx, Operation.WRITE, [known.name])\n",
         _TEST,
     ),
     Mutant(
