@@ -19,7 +19,9 @@ COSTS = (
         "access-checked-without-an-authorizer",
         "broker/apis/produce/produce.py",
         "    records = request.records\n",
-        "    records = request.records\n    refused_as_named(ctx, Operation.WRITE, [known.name])\n",
+        "    records = request.records\n"
+        "    for operation in (Operation.WRITE, Operation.DESCRIBE):\n"
+        "        refused_as_named(ctx, operation, [known.name])\n",
         _TEST,
     ),
     Mutant(
