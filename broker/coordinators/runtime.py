@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from barnabas.broker.coordinators.append import append_records
 from barnabas.broker.coordinators.loading import SYNCHRONOUS_LOAD_BYTES, BackgroundLoading, Backoff, Loading
-from barnabas.broker.coordinators.shard import Coordinator, Shard, release_replies
+from barnabas.broker.coordinators.shard import Shard, release_replies
 from barnabas.broker.guarded import call_guarded, log_failure
+from barnabas.coord.coordinator import Coordinator
 from barnabas.coord.machine import Moment
 from barnabas.coord.partitioning import coordinator_partition
 from barnabas.wire.batches.compression import Codec
@@ -352,18 +353,13 @@ class CoordinatorRuntime(Generic[C]):
         at = self._moment()
         self._process(shard, event(shard.coordinator, at), at)
 
-    def handle_all(self, event: Event[C]) -> None:
-        """Let every coordinator handle an event; coordinators that are being loaded do so afterwards."""
-        for _ in self.handle_each(event):
-            pass
-
     def handle_each(
         self, event: Event[C], in_steps: Callable[[C], Iterator[Result]] | None = None
     ) -> Generator[None, None, None]:
-        """As `handle_all`, in steps: yields after each coordinator.
+        """Let every coordinator handle an event, in steps; coordinators that are being loaded do so afterwards.
 
-        For an event that is long for one coordinator, `in_steps` returns the results of its parts; it is done for
-        coordinators that are loaded.
+        It yields after each coordinator. For an event that is long for one coordinator, `in_steps` returns the results
+        of its parts; it is done for coordinators that are loaded.
         """
         self._loading.defer(event)
         for shard in list(self._shards.values()):

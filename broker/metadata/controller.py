@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from barnabas.broker.config.keys import own
 from barnabas.broker.config.keys.general import BROKER_RACK, DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
 from barnabas.broker.config.listeners import SECURITY_PROTOCOLS, Endpoint
 from barnabas.broker.limited_log import LimitedLog
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 logger = logging.getLogger("kafka.server.Controller")
+_tokens_log = logging.getLogger("kafka.controller.DelegationTokenControlManager")
 
 SNAPSHOT_RETRY_S: Final = 1.0
 """When a due snapshot that must wait for the end of a metadata transaction is checked again, seconds."""
@@ -256,11 +258,20 @@ class Controller:
 
     def _check_room(self, records: Sequence[Message]) -> None:
         """KafkaError(POLICY_VIOLATION), with a line in the log, if these records would exceed a metadata limit."""
-        from barnabas.broker.metadata.limits import metadata_limits
-        from barnabas.coord.cluster.changes.metadata_limits import check_room
+        from barnabas.coord.cluster.changes.metadata_limits import MetadataLimits, check_room
 
+        config = self._config
+        limits = MetadataLimits(
+            partitions=config[own.PARTITIONS_MAX],
+            acls=config[own.ACLS_MAX],
+            scram_credentials=config[own.SCRAM_CREDENTIALS_MAX],
+            delegation_tokens=config[own.DELEGATION_TOKENS_MAX],
+            delegation_tokens_of_owner=config[own.DELEGATION_TOKENS_OF_OWNER_MAX],
+            client_quotas=config[own.CLIENT_QUOTAS_MAX],
+            config_resources=config[own.CONFIG_RESOURCES_MAX],
+        )
         try:
-            check_room(self.image, records, metadata_limits(self._config))
+            check_room(self.image, records, limits)
         except KafkaError as error:
             self._refusals.line("", "A change of the metadata was refused: %s", error)
             raise
@@ -310,6 +321,23 @@ class Controller:
     def create_topics(self, topics: Callable[[], list[CreatableTopic]], then: Answer[CreateTopicsResponse]) -> None:
         """Create topics that the broker itself needs; `topics` is called when all earlier changes are in effect."""
         self.commit(lambda: self._creation(topics()), then)
+
+    def remove_expired_tokens(self) -> None:
+        """Remove the delegation tokens that can no longer be used (KIP-48); they are refused before that, too."""
+        from barnabas.coord.cluster.local_controller import Outcome
+        from barnabas.coord.security.tokens import expired_tokens
+
+        def log_removal(outcome: int | KafkaError) -> None:
+            if isinstance(outcome, KafkaError):
+                _tokens_log.error("Expired delegation tokens could not be removed: %s. The broker tries again", outcome)
+            elif outcome:
+                _tokens_log.info("Removed %d expired delegation tokens", outcome)
+
+        def validate() -> Outcome[int]:
+            records = expired_tokens(self.image.tokens, self.at().now_ms)
+            return Outcome(records, len(records))
+
+        self.commit(validate, log_removal)
 
     def describe_configs(self, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
         """DescribeConfigs (32) of all resource types but broker loggers."""

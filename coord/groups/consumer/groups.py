@@ -22,7 +22,6 @@ from barnabas.coord.groups.consumer.membership import Membership
 from barnabas.coord.groups.consumer.migration import Migration
 from barnabas.coord.groups.consumer.regex_resolution import RegexResolver
 from barnabas.coord.groups.consumer.replay import REPLAY
-from barnabas.coord.groups.consumer.requests import check_heartbeat
 from barnabas.coord.groups.consumer.timers import ConsumerTimer, ConsumerTimers
 from barnabas.coord.groups.modern.groups import ModernGroups
 from barnabas.coord.groups.modern.members import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
@@ -30,7 +29,7 @@ from barnabas.coord.groups.modern.partitions import as_list
 from barnabas.coord.groups.modern.states import MemberState
 from barnabas.coord.machine import Moment, Result
 from barnabas.coord.timers import Timers
-from barnabas.wire.errors import ErrorCode
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.consumer_groups import (
     ConsumerGroupDescribeResponseDescribedGroup,
     ConsumerGroupHeartbeatResponse,
@@ -191,3 +190,47 @@ def _needs_assignment(request: ConsumerGroupHeartbeatRequest, outcome: Outcome) 
 def _assignment(member: ConsumerMember) -> ConsumerGroupHeartbeatResponseAssignment:
     entries = as_list(member.assigned, ConsumerGroupHeartbeatResponseTopicPartitions)
     return ConsumerGroupHeartbeatResponseAssignment(topic_partitions=entries)
+
+
+CLIENTS_MEMBER_ID_SINCE = 1
+"""From this version on members generate their ids, so that a lost response to a join leaves no extra member."""
+
+
+def check_heartbeat(request: ConsumerGroupHeartbeatRequest, api_version: int, assignors: Collection[str]) -> None:
+    """KafkaError INVALID_REQUEST or UNSUPPORTED_ASSIGNOR."""
+    epoch = request.member_epoch
+    if api_version >= CLIENTS_MEMBER_ID_SINCE or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH:
+        _check_not_blank(request.member_id, "MemberId")
+    _check_not_blank(request.group_id, "GroupId")
+    _check_not_blank(request.instance_id, "InstanceId")
+    _check_not_blank(request.rack_id, "RackId")
+    if epoch == JOIN_EPOCH:
+        _check_join(request)
+    elif epoch == STATIC_LEAVE_EPOCH:
+        if request.instance_id is None:
+            raise _invalid("InstanceId can't be null.")
+    elif epoch < STATIC_LEAVE_EPOCH:
+        raise _invalid("MemberEpoch is invalid.")
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {', '.join(assignors)}.",
+        )
+
+
+def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
+    if request.rebalance_timeout_ms == -1:
+        raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+    if request.topic_partitions is None or request.topic_partitions:
+        raise _invalid("TopicPartitions must be empty when (re-)joining.")
+    if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+        raise _invalid("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
+
+
+def _check_not_blank(text: str | None, name: str) -> None:
+    if text is not None and not text.strip():
+        raise _invalid(f"{name} can't be empty.")
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)

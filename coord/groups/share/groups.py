@@ -13,10 +13,10 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from barnabas.coord.groups.assignors.simple import NAME
 from barnabas.coord.groups.modern.members import JOIN_EPOCH, LEAVE_EPOCH
 from barnabas.coord.groups.modern.metadata_hash import group_hash
 from barnabas.coord.groups.share import administration, records
-from barnabas.coord.groups.share.describe import described
 from barnabas.coord.groups.share.group import ShareGroup
 from barnabas.coord.groups.share.heartbeat import Heartbeat, check_heartbeat
 from barnabas.coord.groups.share.member import ShareMember
@@ -26,7 +26,13 @@ from barnabas.coord.groups.share.result import ShareGroupResult
 from barnabas.coord.groups.share.tasks import InitializeStates, ParkedHeartbeat, heartbeat_error
 from barnabas.coord.machine import Moment, Result
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.share_groups import ShareGroupHeartbeatResponse
+from barnabas.wire.messages.share_groups import (
+    ShareGroupDescribeResponseAssignment,
+    ShareGroupDescribeResponseDescribedGroup,
+    ShareGroupDescribeResponseMember,
+    ShareGroupDescribeResponseTopicPartitions,
+    ShareGroupHeartbeatResponse,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.group import Group
     from barnabas.coord.groups.modern.partitions import Partitions
     from barnabas.coord.groups.settings import GroupConfigs
+    from barnabas.coord.groups.share.group import ShareGroup
     from barnabas.coord.groups.share.tasks import Failures, Initialization
     from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import Ticket
@@ -42,7 +49,6 @@ if TYPE_CHECKING:
     from barnabas.wire.messages.share_groups import (
         AlterShareGroupOffsetsRequest,
         DeleteShareGroupOffsetsRequest,
-        ShareGroupDescribeResponseDescribedGroup,
         ShareGroupHeartbeatRequest,
     )
 
@@ -282,3 +288,38 @@ def _initialized(
 
 def _unknown_member(group: ShareGroup, member_id: str) -> KafkaError:
     return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
+
+
+def described(group: ShareGroup, topics: Topics) -> ShareGroupDescribeResponseDescribedGroup:
+    """One group with its members."""
+    return ShareGroupDescribeResponseDescribedGroup(
+        group_id=group.group_id,
+        group_state=str(group.state),
+        group_epoch=group.epoch,
+        assignment_epoch=group.target_epoch,
+        assignor_name=NAME,
+        members=[_member(member, topics) for member in group.members.values()],
+    )
+
+
+def _member(member: ShareMember, topics: Topics) -> ShareGroupDescribeResponseMember:
+    return ShareGroupDescribeResponseMember(
+        member_id=member.member_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.subscribed),
+        assignment=ShareGroupDescribeResponseAssignment(topic_partitions=_partitions(member.assigned, topics)),
+    )
+
+
+def _partitions(assigned: Partitions, topics: Topics) -> list[ShareGroupDescribeResponseTopicPartitions]:
+    """Deleted topics are omitted."""
+    return [
+        ShareGroupDescribeResponseTopicPartitions(
+            topic_id=topic_id, topic_name=topic.name, partitions=sorted(partitions)
+        )
+        for topic_id, partitions in assigned.items()
+        if (topic := topics.by_id(topic_id)) is not None
+    ]

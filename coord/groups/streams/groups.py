@@ -13,8 +13,10 @@ from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
+from barnabas.coord.groups.modern.group import FIRST_EPOCH
 from barnabas.coord.groups.modern.groups import ModernGroups
 from barnabas.coord.groups.modern.members import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from barnabas.coord.groups.modern.replay import CommonTypes, Replay
 from barnabas.coord.groups.modern.states import MemberState
 from barnabas.coord.groups.modern.target import target_records
 from barnabas.coord.groups.modern.timers import MemberTimers
@@ -24,10 +26,10 @@ from barnabas.coord.groups.streams.group import Passing, StreamsGroup
 from barnabas.coord.groups.streams.heartbeat import Heartbeat, Outcome
 from barnabas.coord.groups.streams.internal_topics import InternalTopic
 from barnabas.coord.groups.streams.member import StreamsMember
-from barnabas.coord.groups.streams.replay import REPLAY
 from barnabas.coord.groups.streams.requests import check_heartbeat, owned_tasks
 from barnabas.coord.groups.streams.target import assign
 from barnabas.coord.groups.streams.tasks import write_tasks
+from barnabas.coord.groups.streams.topology import Topology
 from barnabas.coord.machine import Moment, Result
 from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode
@@ -40,6 +42,41 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.settings import GroupConfigs
     from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import CoordinatorRecord, Ticket
+    from barnabas.wire.messages import coordinator_records as r
+
+
+def _put_epoch(group: StreamsGroup, _: str, value: r.StreamsGroupMetadataValue) -> None:
+    group.epoch = value.epoch
+    group.metadata_hash = value.metadata_hash
+    group.validated_topology_epoch = value.validated_topology_epoch
+    group.assignment_configs = records.read_configs(value)
+
+
+def _put_topology(group: StreamsGroup, _: str, value: r.StreamsGroupTopologyValue) -> None:
+    group.topology = Topology(value)
+
+
+def _remove_target_epoch(group: StreamsGroup, _: str) -> None:
+    group.assignment_epoch = FIRST_EPOCH
+
+
+def _remove_topology(group: StreamsGroup, _: str) -> None:
+    group.topology = None
+
+
+REPLAY: Replay[StreamsGroup] = Replay(
+    CommonTypes(
+        group=records.GROUP_METADATA,
+        member=records.MEMBER_METADATA,
+        target_epoch=records.TARGET_ASSIGNMENT_METADATA,
+        target=records.TARGET_ASSIGNMENT_MEMBER,
+        current_assignment=records.CURRENT_ASSIGNMENT,
+    ),
+    records,
+    put={records.GROUP_METADATA: _put_epoch, records.TOPOLOGY: _put_topology},
+    remove={records.TARGET_ASSIGNMENT_METADATA: _remove_target_epoch, records.TOPOLOGY: _remove_topology},
+)
+
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 

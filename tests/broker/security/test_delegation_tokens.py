@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.metadata.token_expiry import remove_expired_tokens
 from barnabas.coord.security.tokens import Asked, TokenSettings, create_token, token_password
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
@@ -212,7 +211,7 @@ def test_expired_tokens_are_removed(secure: SecureBroker) -> None:
     create(alice, max_lifetime_ms=1000)
     kept = create(alice)
     secure.advance(2)
-    remove_expired_tokens(secure.broker.controller)
+    secure.broker.controller.remove_expired_tokens()
     secure.broker.loop.end_turn()
     assert list(secure.broker.image.tokens) == [kept.token_id]
 
