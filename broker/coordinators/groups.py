@@ -247,12 +247,12 @@ class ClusterTopics:
         return self._image().topics
 
 
-def _with_racks(image: ClusterImage, found: TopicImage | None) -> Topic | None:
-    if found is None:
+def _with_racks(image: ClusterImage, topic: TopicImage | None) -> Topic | None:
+    if topic is None:
         return None
     racks = {broker.id: broker.rack for broker in image.brokers.values() if broker.rack}
     if not racks:
-        return Topic(found.topic_id, found.name, len(found.partitions))
-    replicas = (found.partitions[index].replicas for index in sorted(found.partitions))
+        return Topic(topic.topic_id, topic.name, len(topic.partitions))
+    replicas = (topic.partitions[index].replicas for index in sorted(topic.partitions))
     of_partitions = tuple(frozenset(racks[node] for node in nodes if node in racks) for nodes in replicas)
-    return Topic(found.topic_id, found.name, len(found.partitions), of_partitions)
+    return Topic(topic.topic_id, topic.name, len(topic.partitions), of_partitions)

@@ -331,15 +331,15 @@ class CoordinatorRuntime(Generic[C]):
 
     def uncommitted(self, keys: Iterable[str]) -> set[Partition]:
         """The partitions of the keys' coordinators that have uncommitted records."""
-        found = set()
+        partitions = set()
         for key in keys:
             try:
                 shard = self._shard_of(key)
             except KafkaError:
                 continue  # no coordinator, hence nothing to wait for
             if not shard.is_committed:
-                found.add(shard.partition)
-        return found
+                partitions.add(shard.partition)
+        return partitions
 
     def all_uncommitted(self) -> set[Partition]:
         """The partitions of all coordinators that have uncommitted records."""

@@ -52,17 +52,17 @@ def release_replies(result: Result, loop: Loop) -> None:
     A ticket that fails is logged, and the others are called; most are `Future.complete`, which cannot fail.
     """
     if len(result.replies) > FEW:
-        do_in_pieces(loop, deque(result.replies), _answer, _ignore)
+        do_in_pieces(loop, deque(result.replies), _send, _ignore)
         return
     for reply in result.replies:
         ticket, message, _ = reply
         if callable(message):
-            _answer(reply)
+            _send(reply)
         else:
             call_guarded(ANSWERING, ticket, message)  # type: ignore[arg-type]  # every ticket is such a function
 
 
-def _answer(reply: Reply) -> None:
+def _send(reply: Reply) -> None:
     call_guarded(ANSWERING, _make_and_send, reply)
 
 

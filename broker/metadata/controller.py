@@ -19,7 +19,7 @@ from barnabas.broker.config.listeners import SECURITY_PROTOCOLS, Endpoint
 from barnabas.broker.limited_log import LimitedLog
 from barnabas.broker.metadata.change_queue import Answer, ChangeQueue
 from barnabas.broker.metadata.loader import MetadataLoader
-from barnabas.broker.metadata.metadata_log import MetadataLog
+from barnabas.broker.metadata.log.metadata_log import MetadataLog
 from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.node_records import (
     SUPPORTED_FEATURES,
@@ -191,20 +191,20 @@ class Controller:
             logger.error("Cannot write the shutdown of this broker to the metadata log: %s", error)
         return registered.epoch
 
-    def commit(self, validate: Callable[[], Outcome[R] | Steps[Outcome[R]]], answer: Answer[R]) -> None:
-        """Change the metadata: `answer` is called with the response once the change is durable and in effect.
+    def commit(self, validate: Callable[[], Outcome[R] | Steps[Outcome[R]]], then: Answer[R]) -> None:
+        """Change the metadata: `then` is called with the response once the change is durable and in effect.
 
         `validate` is called when all earlier changes are in effect; it returns the records and the response, or a
-        generator of steps that does. `answer` is called with a KafkaError that it raises, or KAFKA_STORAGE_ERROR when
+        generator of steps that does. `then` is called with a KafkaError that it raises, or KAFKA_STORAGE_ERROR when
         the log cannot be written.
         """
-        self._queue.add(lambda: self._change(validate), answer)
+        self._queue.add(lambda: self._change(validate), then)
 
-    def request(self, message: Message, version: int, answer: Answer[Any]) -> None:
+    def request(self, message: Message, version: int, then: Answer[Any]) -> None:
         """Answer a request of `controller_requests`; errors of the whole request are KafkaError."""
         from barnabas.broker.metadata.controller_requests import validate
 
-        self.commit(lambda: validate(self, message, version), answer)
+        self.commit(lambda: validate(self, message, version), then)
 
     def at(self) -> Moment:
         """The current time, on both clocks."""
@@ -352,8 +352,8 @@ class Controller:
 
         return self.local.create_topics(CreateTopicsRequest(topics=topics), self.topic_defaults())
 
-    def allocate_producer_ids(self, answer: Answer[tuple[int, int]]) -> None:
-        """Allocate a block of producer ids that were never used; `answer` gets the first id and the number of ids."""
+    def allocate_producer_ids(self, then: Answer[tuple[int, int]]) -> None:
+        """Allocate a block of producer ids that were never used; `then` gets the first id and the number of ids."""
 
         def validate() -> Outcome[tuple[int, int]]:
             from barnabas.coord.cluster.local_controller import Outcome
@@ -361,7 +361,7 @@ class Controller:
             records, block = allocate_producer_ids(self.image, self._config.node_id)
             return Outcome(records, (block.start, len(block)))
 
-        self.commit(validate, answer)
+        self.commit(validate, then)
 
 
 def _creation_errors(names: Iterable[str], outcome: CreateTopicsResponse | KafkaError) -> dict[str, KafkaError]:

@@ -53,10 +53,10 @@ class LocalChannel:
         if self._is_closed:
             call_guarded("A request to the controller", then, KafkaError(ErrorCode.NETWORK_EXCEPTION))
             return
-        self._controller.request(request, type(request).max_version, partial(_answered, request, then))
+        self._controller.request(request, type(request).max_version, partial(_finish, request, then))
 
 
-def _answered(request: Message, then: Callable[[Any], None], outcome: Message | KafkaError) -> None:
+def _finish(request: Message, then: Callable[[Any], None], outcome: Message | KafkaError) -> None:
     """As over the network, the error of a whole request is in its response if that has a field for it."""
     if isinstance(outcome, KafkaError):
         response = message_for(request.api_key)[1]()

@@ -82,19 +82,19 @@ class RemoteMetadata:
         """Create topics that the broker itself needs."""
         self.topics.create(topics(), then)
 
-    def allocate_producer_ids(self, answer: Callable[[tuple[int, int] | KafkaError], None]) -> None:
-        """Allocate a block of producer ids that were never used; `answer` gets the first id and the number of ids."""
+    def allocate_producer_ids(self, then: Callable[[tuple[int, int] | KafkaError], None]) -> None:
+        """Allocate a block of producer ids that were never used; `then` gets the first id and the number of ids."""
 
-        def answered(response: AllocateProducerIdsResponse | KafkaError) -> None:
+        def finish(response: AllocateProducerIdsResponse | KafkaError) -> None:
             if isinstance(response, KafkaError):
-                answer(response)
+                then(response)
             elif response.error_code:
-                answer(KafkaError(ErrorCode(response.error_code), "The controller allocates no producer ids."))
+                then(KafkaError(ErrorCode(response.error_code), "The controller allocates no producer ids."))
             else:
-                answer((response.producer_id_start, response.producer_id_len))
+                then((response.producer_id_start, response.producer_id_len))
 
         request = AllocateProducerIdsRequest(broker_id=self._config.node_id, broker_epoch=self._broker_epoch())
-        self._channel.send(request, answered)
+        self._channel.send(request, finish)
 
     async def wait_for(self, holds: Callable[[], bool]) -> None:
         """Wait until `holds`, a condition on this broker's image, is true, or `EFFECT_S` have passed.

@@ -215,9 +215,9 @@ def _aborted(partition: Partition, batches: Sequence[BatchHeader]) -> list[tuple
     ]
 
 
-def _cut(found: FileSlice, batches: Sequence[BatchHeader], acquired: Sequence[Acquired]) -> FileSlice:
+def _cut(records: FileSlice, batches: Sequence[BatchHeader], acquired: Sequence[Acquired]) -> FileSlice:
     """The part of a slice with the batches that have acquired records."""
     first, last = acquired[0].first, acquired[-1].last
-    wanted = [batch for batch in batches if batch.last_offset >= first and batch.base_offset <= last]
-    start, end = wanted[0].position, wanted[-1].position + wanted[-1].size
-    return FileSlice(found.file, start, end - start)
+    acquired_batches = [batch for batch in batches if batch.last_offset >= first and batch.base_offset <= last]
+    start, end = acquired_batches[0].position, acquired_batches[-1].position + acquired_batches[-1].size
+    return FileSlice(records.file, start, end - start)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from barnabas.coord.coordinator import APPEND_ERRORS, Coordinator
 from barnabas.coord.groups import records
-from barnabas.coord.groups.classic.answers import describe_group, join_error, listed_group, sync_error
 from barnabas.coord.groups.classic.group import ClassicGroup
 from barnabas.coord.groups.classic.membership import Membership
 from barnabas.coord.groups.classic.rebalance import Rebalance, TimerKey
+from barnabas.coord.groups.classic.responses import describe_group, join_error, listed_group, sync_error
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.classic_requests import ClassicRequests
 from barnabas.coord.groups.committed_offset import is_plain

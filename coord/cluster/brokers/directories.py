@@ -34,14 +34,14 @@ def assign_replicas_steps(
     assigned: set[tuple[Uuid, int]] = set()
     count = 0
     for directory in request.directories:
-        told = AssignReplicasToDirsResponseDirectoryData(id=directory.id)
-        response.directories.append(told)
+        directory_result = AssignReplicasToDirsResponseDirectoryData(id=directory.id)
+        response.directories.append(directory_result)
         for topic in directory.topics:
-            answered = AssignReplicasToDirsResponseTopicData(topic_id=topic.topic_id)
-            told.topics.append(answered)
+            topic_result = AssignReplicasToDirsResponseTopicData(topic_id=topic.topic_id)
+            directory_result.topics.append(topic_result)
             for entry in topic.partitions:
                 result = AssignReplicasToDirsResponsePartitionData(partition_index=entry.partition_index)
-                answered.partitions.append(result)
+                topic_result.partitions.append(result)
                 key = (topic.topic_id, entry.partition_index)
                 try:
                     if key in assigned:

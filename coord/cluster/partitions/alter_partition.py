@@ -38,11 +38,11 @@ def alter_partition_steps(
     count = 0
     for entry in request.topics:
         topic = changes.image.topics_by_id.get(entry.topic_id)
-        answered = AlterPartitionResponseTopicData(topic_id=entry.topic_id)
-        response.topics.append(answered)
+        topic_result = AlterPartitionResponseTopicData(topic_id=entry.topic_id)
+        response.topics.append(topic_result)
         for data in entry.partitions:
             result = AlterPartitionResponsePartitionData(partition_index=data.partition_index)
-            answered.partitions.append(result)
+            topic_result.partitions.append(result)
             partition = None if topic is None else topic.partitions.get(data.partition_index)
             if topic is None:
                 result.error_code = ErrorCode.UNKNOWN_TOPIC_ID

@@ -51,9 +51,9 @@ def elect_leaders_steps(
     response = ElectLeadersResponse()
     elected: set[tuple[str, int]] = set()
     count = 0
-    for name, indexes in _asked(changes, request):
-        answered = ReplicaElectionResult(topic=name)
-        response.replica_election_results.append(answered)
+    for name, indexes in _requested(changes, request):
+        topic_result = ReplicaElectionResult(topic=name)
+        response.replica_election_results.append(topic_result)
         for index in indexes:
             result = ElectLeadersResponsePartitionResult(partition_id=index, error_message=None)
             try:
@@ -64,14 +64,14 @@ def elect_leaders_steps(
             except KafkaError as error:
                 result.error_code, result.error_message = error.code, error.message
             if request.topic_partitions is not None or result.error_code != ErrorCode.ELECTION_NOT_NEEDED:
-                answered.partition_result.append(result)
+                topic_result.partition_result.append(result)
             count += 1
             if count % CHANGED_PER_STEP == 0:
                 yield
     return records, response
 
 
-def _asked(changes: LeaderChanges, request: ElectLeadersRequest) -> Iterator[tuple[str, list[int]]]:
+def _requested(changes: LeaderChanges, request: ElectLeadersRequest) -> Iterator[tuple[str, list[int]]]:
     if request.topic_partitions is None:
         for topic in changes.image.topics.values():
             yield topic.name, list(topic.partitions)

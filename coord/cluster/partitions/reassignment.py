@@ -45,12 +45,12 @@ def alter_reassignments_steps(
     altered: set[tuple[str, int]] = set()
     count = 0
     for topic in request.topics:
-        answered = ReassignableTopicResponse(name=topic.name)
-        response.responses.append(answered)
+        topic_response = ReassignableTopicResponse(name=topic.name)
+        response.responses.append(topic_response)
         for entry in topic.partitions:
             index = entry.partition_index
             result = ReassignablePartitionResponse(partition_index=index, error_message=None)
-            answered.partitions.append(result)
+            topic_response.partitions.append(result)
             try:
                 if (topic.name, index) in altered:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition is in the request twice.")
@@ -133,7 +133,7 @@ def list_reassignments_steps(
     """The reassignments in progress, of all partitions or of those asked for."""
     response = ListPartitionReassignmentsResponse(error_message=None)
     visited = 0
-    for topic, indexes in _asked(changes, request):
+    for topic, indexes in _requested(changes, request):
         ongoing = OngoingTopicReassignment(name=topic.name)
         for index in indexes:
             partition = topic.partitions.get(index)
@@ -154,7 +154,7 @@ def list_reassignments_steps(
     return response
 
 
-def _asked(
+def _requested(
     changes: LeaderChanges, request: ListPartitionReassignmentsRequest
 ) -> Iterator[tuple[TopicImage, Iterable[int]]]:
     if request.topics is None:

@@ -9,23 +9,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.coord.groups import records
-from barnabas.coord.groups.classic.answers import (
+from barnabas.coord.groups.classic.group import ClassicGroup
+from barnabas.coord.groups.classic.member import (
+    MEMBER_ID_REQUIRED_SINCE,
+    ClassicMember,
+    protocol_list,
+    rebalance_timeout_ms,
+)
+from barnabas.coord.groups.classic.rebalance import Rebalance, TimerKey
+from barnabas.coord.groups.classic.responses import (
     UNKNOWN_MEMBER_ID,
     join_error,
     joined,
+    member_response,
     static_rejoined,
     sync_error,
     synced,
 )
-from barnabas.coord.groups.classic.group import ClassicGroup
-from barnabas.coord.groups.classic.member import ClassicMember, protocol_list
-from barnabas.coord.groups.classic.rebalance import Rebalance, TimerKey
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.group import SHARE
 from barnabas.coord.machine import Moment, Result
 from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.groups import HeartbeatResponse, LeaveGroupResponse, MemberResponse
+from barnabas.wire.messages.groups import HeartbeatResponse, LeaveGroupResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,8 +50,6 @@ if TYPE_CHECKING:
         SyncGroupResponse,
     )
 
-MEMBER_ID_REQUIRED_SINCE = 4
-"""From this JoinGroup version on, a new member has to join again with the member id it is sent (KIP-394)."""
 SKIP_ASSIGNMENT_SINCE = 9
 
 _MAX_PREFIX = 1000
@@ -114,17 +118,17 @@ class Membership:
         result.records.append(records.group_metadata(group.group_id, group.to_record({})))
 
         def undo(at: Moment) -> Result:
-            undone = Result()
+            result_of_undo = Result()
             for member in group.members.values():
                 error = join_error(UNKNOWN_MEMBER_ID, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-                self._rebalance.answer_join(member, error, undone)
+                self._rebalance.answer_join(member, error, result_of_undo)
             self._rebalance.forget(group)
             if before is None:
                 del self._groups[group.group_id]
             else:
                 self._groups[group.group_id] = before
             group.become(GroupState.DEAD, at)
-            return undone
+            return result_of_undo
 
         result.on_failure(undo)
 
@@ -212,7 +216,7 @@ class Membership:
             request.group_instance_id,
             client_id=context.client_id,
             client_host=context.client_host,
-            rebalance_timeout_ms=_rebalance_timeout_ms(request),
+            rebalance_timeout_ms=rebalance_timeout_ms(request),
             session_timeout_ms=request.session_timeout_ms,
             protocols=protocol_list(request.protocols),
         )
@@ -231,7 +235,7 @@ class Membership:
     def _update(
         self, group: ClassicGroup, member: ClassicMember, request: JoinGroupRequest, ticket: Ticket, result: Result
     ) -> None:
-        timeout_ms = _rebalance_timeout_ms(request)
+        timeout_ms = rebalance_timeout_ms(request)
         group.update(member, protocol_list(request.protocols), timeout_ms, request.session_timeout_ms)
         self._rebalance.park_join(member, ticket, result)
 
@@ -321,16 +325,18 @@ class Membership:
         group = self._groups.get(request.group_id)
         if not isinstance(group, ClassicGroup):
             error = ErrorCode.UNKNOWN_MEMBER_ID
-            return LeaveGroupResponse(members=[_left(identity, error) for identity in request.members])
+            return LeaveGroupResponse(members=[member_response(identity, error) for identity in request.members])
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        answers = [_left(identity, self._leave_one(group, identity, result)) for identity in request.members]
-        if any(response.error_code == 0 for response in answers):
+        responses = [
+            member_response(identity, self._leave_one(group, identity, result)) for identity in request.members
+        ]
+        if any(response.error_code == 0 for response in responses):
             if group.state in _JOINED_STATES:
                 self._rebalance.prepare_or_complete(group, at, result)
             else:
                 self._rebalance.complete_join_if_all_are_there(group, at, result)
-        return LeaveGroupResponse(members=answers)
+        return LeaveGroupResponse(members=responses)
 
     def _leave_one(self, group: ClassicGroup, identity: MemberIdentity, result: Result) -> ErrorCode:
         member_id = identity.member_id
@@ -356,16 +362,5 @@ class Membership:
         return group
 
 
-def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:
-    """JoinGroup v0 has no rebalance timeout: it is the session timeout then."""
-    return request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
-
-
 def _differs(requested: str | None, actual: str | None) -> bool:
     return requested is not None and actual is not None and requested != actual
-
-
-def _left(identity: MemberIdentity, error: ErrorCode) -> MemberResponse:
-    return MemberResponse(
-        member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=int(error)
-    )

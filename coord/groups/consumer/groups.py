@@ -94,7 +94,7 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
             self._leave(request, at, result)
             return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
-        return self._answered(ticket, handle, _refusal)
+        return self._result_of(ticket, handle, _refusal)
 
     def _heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, context: ClientContext, at: Moment, result: Result

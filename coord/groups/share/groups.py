@@ -223,13 +223,13 @@ class ShareGroups:
         return ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=LEAVE_EPOCH)
 
     def _remove(self, group: ShareGroup, member_id: str, result: Result) -> None:
-        made = result.records
-        made += records.member_tombstones(group.group_id, member_id)
+        new_records = result.records
+        new_records += records.member_tombstones(group.group_id, member_id)
         metadata_hash = group_hash(group.subscribed_names(leaving=member_id), self._topics)
         epoch = group.epoch + 1
-        made.append(records.group_record(group.group_id, epoch, metadata_hash))
+        new_records.append(records.group_record(group.group_id, epoch, metadata_hash))
         if len(group.members) == 1:
-            made.append(records.target_epoch_record(group.group_id, epoch, 0))
+            new_records.append(records.target_epoch_record(group.group_id, epoch, 0))
         self._timers.cancel(ShareTimerKey("share-session", group.group_id, member_id))
 
     def due(self, key: ShareTimerKey, at: Moment, result: Result) -> None:  # noqa: ARG002 - as every group type

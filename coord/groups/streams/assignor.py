@@ -136,17 +136,17 @@ class _Board:
     def _previous(self) -> dict[Task, list[_Member]]:
         """The members with state of each task: standbys before others, each with the highest offset first."""
         ranked: dict[Task, list[tuple[bool, int, str, _Member]]] = {}
-        for member_id, told in sorted(self.spec.members.items()):
-            process = self.processes.get(told.process_id)
+        for member_id, spec in sorted(self.spec.members.items()):
+            process = self.processes.get(spec.process_id)
             if process is None:
-                process = self.processes[told.process_id] = _Process(told.process_id, told.client_tags)
+                process = self.processes[spec.process_id] = _Process(spec.process_id, spec.client_tags)
             member = _Member(member_id, process)
             process.members.append(member)
-            for task in told.before.active:
+            for task in spec.before.active:
                 self.ran[task] = member
-            copies = told.before.copies
-            for task in copies | told.offsets.keys():
-                entry = (task not in copies, -told.offsets.get(task, 0), member_id, member)
+            copies = spec.before.copies
+            for task in copies | spec.offsets.keys():
+                entry = (task not in copies, -spec.offsets.get(task, 0), member_id, member)
                 ranked.setdefault(task, []).append(entry)
         return {task: [entry[3] for entry in sorted(entries, key=_rank)] for task, entries in ranked.items()}
 

@@ -138,7 +138,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
                 member_id=request.member_id, member_epoch=request.member_epoch, status=[]
             )
 
-        return self._answered(ticket, handle, _refusal)
+        return self._result_of(ticket, handle, _refusal)
 
     def _heartbeat(
         self, request: s.StreamsGroupHeartbeatRequest, context: ClientContext, at: Moment, result: Result
@@ -154,7 +154,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
         self._time(group, outcome, at)
         if request.shutdown_application:
             self._request_shutdown(group, outcome.member.member_id)
-        return self._answer(group, request, outcome, at)
+        return self._response(group, request, outcome, at)
 
     def _keep(self, group: StreamsGroup, outcome: Outcome) -> None:
         """Keep the part of the outcome that no record contains."""
@@ -164,7 +164,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
         if any(outcome.offsets) or member_id in passing.offsets:
             passing.offsets[member_id] = outcome.offsets
 
-    def _answer(
+    def _response(
         self, group: StreamsGroup, request: s.StreamsGroupHeartbeatRequest, outcome: Outcome, at: Moment
     ) -> s.StreamsGroupHeartbeatResponse:
         member = outcome.member

@@ -1,4 +1,4 @@
-"""The responses to JoinGroup and SyncGroup.
+"""The responses to JoinGroup and SyncGroup, and entries of DescribeGroups and ListGroups (KIP-518, KIP-848, KIP-1043).
 
 The responses to all members of a generation are made one by one, when each is sent, from the group's state when the
 generation began.
@@ -20,17 +20,21 @@ from barnabas.wire.messages.groups import (
     JoinGroupResponse,
     JoinGroupResponseMember,
     ListedGroup,
+    MemberResponse,
     SyncGroupResponse,
 )
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.classic.member import ClassicMember
     from barnabas.coord.groups.group import Group
+    from barnabas.wire.messages.groups import MemberIdentity
 
 R = TypeVar("R")
-Answer: TypeAlias = R | Callable[[], R]
+Response: TypeAlias = R | Callable[[], R]
 """A response, or what makes it when it is sent."""
 
+NOT_FOUND_SINCE = 6
+"""DescribeGroups versions from here on have GROUP_ID_NOT_FOUND; in older ones such a group is Dead."""
 UNKNOWN_MEMBER_ID = ""
 """The member id in requests of members that have none yet."""
 
@@ -42,15 +46,15 @@ def join_error(member_id: str, error: ErrorCode) -> JoinGroupResponse:
 
 def joined(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
     """The response with the current generation; only the leader gets the list of members."""
-    return joined_answers(group)(member_id)()
+    return joined_responses(group)(member_id)()
 
 
-def joined_answers(group: ClassicGroup) -> Callable[[str], Callable[[], JoinGroupResponse]]:
+def joined_responses(group: ClassicGroup) -> Callable[[str], Callable[[], JoinGroupResponse]]:
     """As `joined`, for each member by its id: what the group is now goes into responses that are made later."""
     generation, protocol, protocol_type = group.generation, group.protocol, group.protocol_type
     leader = group.leader or ""
 
-    def made(member_id: str) -> JoinGroupResponse:
+    def response(member_id: str) -> JoinGroupResponse:
         return JoinGroupResponse(
             member_id=member_id,
             generation_id=generation,
@@ -59,18 +63,18 @@ def joined_answers(group: ClassicGroup) -> Callable[[str], Callable[[], JoinGrou
             leader=leader,
         )
 
-    def made_for_leader(members: list[tuple[str, str | None, bytes]]) -> JoinGroupResponse:
-        response = made(leader)
-        response.members = [
+    def leader_response(members: list[tuple[str, str | None, bytes]]) -> JoinGroupResponse:
+        with_members = response(leader)
+        with_members.members = [
             JoinGroupResponseMember(member_id=member_id, group_instance_id=instance_id, metadata=metadata)
             for member_id, instance_id, metadata in members
         ]
-        return response
+        return with_members
 
-    def answer(member_id: str) -> Callable[[], JoinGroupResponse]:
-        return partial(made, member_id) if member_id != leader else partial(made_for_leader, for_leader(group))
+    def maker_for(member_id: str) -> Callable[[], JoinGroupResponse]:
+        return partial(response, member_id) if member_id != leader else partial(leader_response, for_leader(group))
 
-    return answer
+    return maker_for
 
 
 def for_leader(group: ClassicGroup) -> list[tuple[str, str | None, bytes]]:
@@ -84,21 +88,26 @@ def sync_error(error: ErrorCode) -> SyncGroupResponse:
     return SyncGroupResponse(error_code=int(error), assignment=NO_ASSIGNMENT)
 
 
-def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
-    """The response with a member's assignment."""
-    return SyncGroupResponse(
-        protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=bytes(assignment)
+def member_response(identity: MemberIdentity, error: ErrorCode) -> MemberResponse:
+    """The response's entry for one member."""
+    return MemberResponse(
+        member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=int(error)
     )
 
 
-def synced_answers(group: ClassicGroup) -> Callable[[bytes], Callable[[], SyncGroupResponse]]:
+def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
+    """The response with a member's assignment."""
+    return synced_responses(group)(assignment)()
+
+
+def synced_responses(group: ClassicGroup) -> Callable[[bytes], Callable[[], SyncGroupResponse]]:
     """As `synced`, for each assignment: what the group is now goes into responses that are made later."""
     protocol, protocol_type = group.protocol, group.protocol_type
 
-    def made(assignment: bytes) -> SyncGroupResponse:
+    def response(assignment: bytes) -> SyncGroupResponse:
         return SyncGroupResponse(protocol_type=protocol_type, protocol_name=protocol, assignment=bytes(assignment))
 
-    return lambda assignment: partial(made, assignment)
+    return lambda assignment: partial(response, assignment)
 
 
 def static_rejoined(
@@ -118,20 +127,16 @@ def static_rejoined(
     return response
 
 
-NOT_FOUND_SINCE = 6
-"""DescribeGroups versions from here on have GROUP_ID_NOT_FOUND; in older ones such a group is Dead."""
-
-
 def describe_group(group: Group | None, group_id: str, api_version: int) -> DescribeGroupsResponseDescribedGroup:
     """DescribeGroups of one group. Only a Stable group has a protocol and metadata."""
     if not isinstance(group, ClassicGroup):
-        gone = DescribeGroupsResponseDescribedGroup(group_id=group_id, group_state=str(GroupState.DEAD))
+        dead_group = DescribeGroupsResponseDescribedGroup(group_id=group_id, group_state=str(GroupState.DEAD))
         if api_version >= NOT_FOUND_SINCE:
-            gone.error_code = int(ErrorCode.GROUP_ID_NOT_FOUND)
-            gone.error_message = error_text(
+            dead_group.error_code = int(ErrorCode.GROUP_ID_NOT_FOUND)
+            dead_group.error_message = error_text(
                 f"Group {group_id} {'not found' if group is None else 'is not a classic group'}."
             )
-        return gone
+        return dead_group
     protocol = group.protocol if group.state is GroupState.STABLE else None
     return DescribeGroupsResponseDescribedGroup(
         group_id=group_id,
