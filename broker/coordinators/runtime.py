@@ -169,7 +169,7 @@ class CoordinatorRuntime(Generic[C]):
         coordinator, at = loading.coordinator, self._moment()
         partition = loading.partition
         if partition.is_closed or not partition.is_leader or partition.leader_epoch != loading.leader_epoch:
-            logger.info("What was loaded from %r is discarded: its leader has changed", partition)
+            logger.info("Discarded the coordinator loaded from %r: the leader of the partition has changed", partition)
             return None
         try:
             if loading.count:
@@ -521,7 +521,7 @@ class CoordinatorRuntime(Generic[C]):
         try:
             self._committed(shard, result)
         except Exception as error:
-            log_failure(f"What follows a commit in the coordinator of {shard.partition!r}", error)
+            log_failure(f"A callback after a commit in the coordinator of {shard.partition!r}", error)
 
     def _moment(self) -> Moment:
         return Moment(self._loop.state_now(), self._loop.now_ms())

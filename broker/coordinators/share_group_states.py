@@ -123,4 +123,4 @@ class ShareGroupStates:
             known = answer_for(f"The end of a task of the share group {group_id}", error)
             release_replies(result.failed_replies(known.code), self._loop)
         while waiting:
-            call_guarded(f"What waits for a task of the share group {group_id}", waiting.popleft())
+            call_guarded(f"An operation that waits for a task of the share group {group_id}", waiting.popleft())

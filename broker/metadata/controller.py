@@ -329,7 +329,7 @@ class Controller:
 
         def log_removal(outcome: int | KafkaError) -> None:
             if isinstance(outcome, KafkaError):
-                _tokens_log.error("Expired delegation tokens could not be removed: %s. The broker tries again", outcome)
+                _tokens_log.error("Expired delegation tokens could not be removed: %s. Trying again", outcome)
             elif outcome:
                 _tokens_log.info("Removed %d expired delegation tokens", outcome)
 

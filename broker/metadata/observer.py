@@ -239,7 +239,7 @@ class MetadataObserver:
         if self._failures >= FAILURES_TOLD and now >= self._tell_again_at:
             self._tell_again_at = now + REPEAT_S
             text = reason.rstrip(".")
-            logger.warning("Cannot fetch the cluster's metadata: %s. It is tried again", text)
+            logger.warning("Cannot fetch the cluster's metadata: %s. Trying again", text)
 
     # -- applying
 
@@ -272,14 +272,14 @@ class MetadataObserver:
         self._is_busy = self._is_applying = False
         self._open()
         for follower in self.on_applied:
-            call_guarded("What follows a change of the metadata", follower)
+            call_guarded("A callback after a change of the metadata", follower)
         self._fetch()
 
     def _caught_up(self) -> None:
         if not self.is_caught_up:
             self.is_caught_up = True
             for follower in self.on_caught_up:
-                call_guarded("What follows the load of the metadata", follower)
+                call_guarded("A callback after the load of the metadata", follower)
 
     def _cannot_apply(self, error: Exception) -> None:
         """Stop: without records that it cannot understand or write, this broker would have other metadata."""

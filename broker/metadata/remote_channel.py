@@ -79,7 +79,7 @@ class RemoteChannel:
         deadline = self._loop.now() + (self._timeout_s if timeout_s is None else timeout_s)
 
         def finish(outcome: Any) -> None:
-            call_guarded("What follows the controller's answer", then, outcome)
+            call_guarded("A callback of a request to the controller", then, outcome)
 
         start(self._ask(request, deadline), self._loop.slices, finish)
 

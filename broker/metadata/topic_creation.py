@@ -140,7 +140,7 @@ class TopicCreation:
         del self._waiting[waiting]
         if waiting.timer is not None:
             waiting.timer.cancel()
-        call_guarded("What follows the creation of a topic", waiting.then, waiting.errors)
+        call_guarded("A callback after the creation of a topic", waiting.then, waiting.errors)
 
     def close(self) -> None:
         """Fail all callbacks that wait."""

@@ -19,7 +19,7 @@ from barnabas.coord.groups.classic.responses import describe_group, join_error, 
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.classic_requests import ClassicRequests
 from barnabas.coord.groups.committed_offset import is_plain
-from barnabas.coord.groups.group import SHARE
+from barnabas.coord.groups.group import SHARE, CoordinatorParts
 from barnabas.coord.groups.group_offsets import GroupOffsets
 from barnabas.coord.groups.group_types import GroupTypes
 from barnabas.coord.groups.limits import GroupLimits
@@ -82,7 +82,9 @@ class GroupCoordinator(Coordinator):
         self._config = config
         self._rebalance = Rebalance(self._timers, config)
         self._types = GroupTypes(
-            self.groups, self._timers, topics or NoTopics(), config, group_configs, new_id, self._rebalance
+            CoordinatorParts(
+                self.groups, self._timers, topics or NoTopics(), config, group_configs, new_id, self._rebalance
+            )
         )
         self.offsets = GroupOffsets(self.groups, config, self._rebalance, self.limits)
         """Commit, fetch, deletion and expiry of offsets."""

@@ -8,7 +8,7 @@ a second or two and not after several intervals. Source: Kafka 4.4 `GroupMetadat
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import TYPE_CHECKING, ClassVar
 
 from barnabas.coord.groups.classic.group import ClassicGroup
@@ -20,15 +20,16 @@ from barnabas.coord.groups.consumer.heartbeat import Outcome
 from barnabas.coord.groups.consumer.member import ConsumerMember
 from barnabas.coord.groups.consumer.membership import Membership
 from barnabas.coord.groups.consumer.migration import Migration
+from barnabas.coord.groups.consumer.records import ResolvedRegex
 from barnabas.coord.groups.consumer.regex_resolution import RegexResolver
-from barnabas.coord.groups.consumer.replay import REPLAY
 from barnabas.coord.groups.consumer.timers import ConsumerTimer, ConsumerTimers
+from barnabas.coord.groups.modern.group import NO_EPOCH
 from barnabas.coord.groups.modern.groups import ModernGroups
 from barnabas.coord.groups.modern.members import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from barnabas.coord.groups.modern.partitions import as_list
+from barnabas.coord.groups.modern.replay import Replay
 from barnabas.coord.groups.modern.states import MemberState
 from barnabas.coord.machine import Moment, Result
-from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.consumer_groups import (
     ConsumerGroupDescribeResponseDescribedGroup,
@@ -38,16 +39,54 @@ from barnabas.wire.messages.consumer_groups import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.coord.groups.classic.rebalance import Rebalance
-    from barnabas.coord.groups.config import GroupConfig
     from barnabas.coord.groups.context import ClientContext
-    from barnabas.coord.groups.group import Group
-    from barnabas.coord.groups.settings import GroupConfigs
-    from barnabas.coord.groups.topics import Topics
+    from barnabas.coord.groups.group import CoordinatorParts, Group
     from barnabas.coord.machine import CoordinatorRecord, Ticket
+    from barnabas.wire.messages import coordinator_records as r
     from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
+
+
+def _put_epoch(group: ConsumerGroup, _: str, value: r.ConsumerGroupMetadataValue) -> None:
+    group.epoch = value.epoch
+    group.metadata_hash = value.metadata_hash
+    group.is_metadata_stale = False
+
+
+def _put_partition_metadata(group: ConsumerGroup, _: str, _value: r.ConsumerGroupPartitionMetadataValue) -> None:
+    group.has_partition_metadata = True
+
+
+def _put_regex(group: ConsumerGroup, regex: str, value: r.ConsumerGroupRegularExpressionValue) -> None:
+    group.put_regex(regex, ResolvedRegex(frozenset(value.topics), value.version, value.timestamp))
+
+
+def _remove_target_epoch(group: ConsumerGroup, _: str) -> None:
+    group.assignment_epoch = NO_EPOCH
+
+
+def _remove_partition_metadata(group: ConsumerGroup, _: str) -> None:
+    group.has_partition_metadata = False
+
+
+def _remove_regex(group: ConsumerGroup, regex: str) -> None:
+    group.remove_regex(regex)
+
+
+REPLAY: Replay[ConsumerGroup] = Replay(
+    records,
+    put={
+        records.GROUP_METADATA: _put_epoch,
+        records.PARTITION_METADATA: _put_partition_metadata,
+        records.REGULAR_EXPRESSION: _put_regex,
+    },
+    remove={
+        records.TARGET_ASSIGNMENT_METADATA: _remove_target_epoch,
+        records.PARTITION_METADATA: _remove_partition_metadata,
+        records.REGULAR_EXPRESSION: _remove_regex,
+    },
+)
 
 
 class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
@@ -55,17 +94,8 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
 
     timer_key: ClassVar[type] = ConsumerTimer
 
-    def __init__(
-        self,
-        groups: dict[str, Group],
-        timers: Timers,
-        topics: Topics,
-        config: GroupConfig,
-        group_configs: GroupConfigs,
-        new_id: Callable[[], str],
-        rebalance: Rebalance,
-    ) -> None:
-        """`rebalance` serves the groups that become classic ones."""
+    def __init__(self, parts: CoordinatorParts) -> None:
+        groups, timers, topics, config, group_configs, new_id, rebalance = parts
         member_timers = ConsumerTimers(timers, group_configs)
         super().__init__(groups, ConsumerGroup, records.TYPES, REPLAY, member_timers)
         self._topics = topics

@@ -38,14 +38,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from barnabas.coord.groups.context import ClientContext
-    from barnabas.coord.groups.group import Group
+    from barnabas.coord.groups.group import CoordinatorParts
     from barnabas.coord.groups.modern.partitions import Partitions
-    from barnabas.coord.groups.settings import GroupConfigs
     from barnabas.coord.groups.share.group import ShareGroup
     from barnabas.coord.groups.share.tasks import Failures, Initialization
     from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import Ticket
-    from barnabas.coord.timers import Timers
     from barnabas.wire.messages.share_groups import (
         AlterShareGroupOffsetsRequest,
         DeleteShareGroupOffsetsRequest,
@@ -73,15 +71,12 @@ class ShareGroups:
 
     timer_key: ClassVar[type] = ShareTimerKey
 
-    def __init__(
-        self, groups: dict[str, Group], timers: Timers, topics: Topics, configs: GroupConfigs, max_size: int
-    ) -> None:
-        """`groups` are the coordinator's, of every type; `max_size` is `group.share.max.size`."""
-        self._registry = ShareGroupRegistry(groups, topics)
-        self._topics = topics
-        self._timers = timers
-        self._configs = configs
-        self._max_size = max_size
+    def __init__(self, parts: CoordinatorParts) -> None:
+        self._registry = ShareGroupRegistry(parts.groups, parts.topics)
+        self._topics = parts.topics
+        self._timers = parts.timers
+        self._configs = parts.group_configs
+        self._max_size = parts.config.share_max_size
 
     def group(self, group_id: str) -> ShareGroup:
         """The share group of this id. KafkaError GROUP_ID_NOT_FOUND."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 from barnabas.coord.groups.modern.group import FIRST_EPOCH
 from barnabas.coord.groups.modern.groups import ModernGroups
 from barnabas.coord.groups.modern.members import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
-from barnabas.coord.groups.modern.replay import CommonTypes, Replay
+from barnabas.coord.groups.modern.replay import Replay
 from barnabas.coord.groups.modern.states import MemberState
 from barnabas.coord.groups.modern.target import target_records
 from barnabas.coord.groups.modern.timers import MemberTimers
@@ -31,18 +31,16 @@ from barnabas.coord.groups.streams.target import assign
 from barnabas.coord.groups.streams.tasks import write_tasks
 from barnabas.coord.groups.streams.topology import Topology
 from barnabas.coord.machine import Moment, Result
-from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import streams_groups as s
 
 if TYPE_CHECKING:
-    from barnabas.coord.groups.config import GroupConfig
     from barnabas.coord.groups.context import ClientContext
-    from barnabas.coord.groups.group import Group
-    from barnabas.coord.groups.settings import GroupConfigs
-    from barnabas.coord.groups.topics import Topics
+    from barnabas.coord.groups.group import CoordinatorParts
     from barnabas.coord.machine import CoordinatorRecord, Ticket
     from barnabas.wire.messages import coordinator_records as r
+
+logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 
 
 def _put_epoch(group: StreamsGroup, _: str, value: r.StreamsGroupMetadataValue) -> None:
@@ -65,20 +63,11 @@ def _remove_topology(group: StreamsGroup, _: str) -> None:
 
 
 REPLAY: Replay[StreamsGroup] = Replay(
-    CommonTypes(
-        group=records.GROUP_METADATA,
-        member=records.MEMBER_METADATA,
-        target_epoch=records.TARGET_ASSIGNMENT_METADATA,
-        target=records.TARGET_ASSIGNMENT_MEMBER,
-        current_assignment=records.CURRENT_ASSIGNMENT,
-    ),
     records,
     put={records.GROUP_METADATA: _put_epoch, records.TOPOLOGY: _put_topology},
     remove={records.TARGET_ASSIGNMENT_METADATA: _remove_target_epoch, records.TOPOLOGY: _remove_topology},
 )
 
-
-logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 
 TASK_OFFSET_INTERVAL_MS = 60_000
 """How often members report the offsets of their tasks; the default of an internal key of Kafka's."""
@@ -99,24 +88,18 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
 
     timer_key: ClassVar[type] = StreamsTimer
 
-    def __init__(
-        self,
-        groups: dict[str, Group],
-        timers: Timers,
-        topics: Topics,
-        config: GroupConfig,
-        group_configs: GroupConfigs,
-    ) -> None:
+    def __init__(self, parts: CoordinatorParts) -> None:
+        group_configs = parts.group_configs
         member_timers: MemberTimers[StreamsMember] = MemberTimers(
-            timers,
+            parts.timers,
             partial(StreamsTimer, "streams-session"),
             partial(StreamsTimer, "streams-rebalance"),
             lambda group_id, _: group_configs(group_id).streams_session_timeout_ms,
         )
-        super().__init__(groups, StreamsGroup, records.TYPES, REPLAY, member_timers)
-        self._all_timers = timers
-        self._topics = topics
-        self._config = config
+        super().__init__(parts.groups, StreamsGroup, records.TYPES, REPLAY, member_timers)
+        self._all_timers = parts.timers
+        self._topics = parts.topics
+        self._config = parts.config
         self._settings = group_configs
         self._passing: dict[str, Passing] = {}
 
