@@ -98,8 +98,8 @@ class CoordinatorRuntime(Generic[C]):
         self._services.partitions.on_role_change.append(self.role_changed)
         self._services.partitions.on_removed.append(self._removed)
         partitions = self._services.partitions.of_topic(self.topic)
-        written = [one for one in partitions if one.is_leader and _has_records(one)]
-        is_small = sum(one.log.size_bytes for one in written) <= SYNCHRONOUS_LOAD_BYTES
+        written = [partition for partition in partitions if partition.is_leader and _has_records(partition)]
+        is_small = sum(partition.log.size_bytes for partition in written) <= SYNCHRONOUS_LOAD_BYTES
         for partition in written:
             if is_small:
                 self._load_now(partition)

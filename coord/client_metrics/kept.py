@@ -85,14 +85,14 @@ class KeptMetrics:
 
     def begin(self, instance_id: bytes, client: ClientAttributes, expires_at: float) -> KeptClient:
         """A push of a client begins; its series are kept until `expires_at` (monotonic seconds)."""
-        kept = self._clients.get(instance_id)
-        if kept is None:
-            kept = self._clients[instance_id] = KeptClient(client)
-            self.bytes += kept.bytes
+        known = self._clients.get(instance_id)
+        if known is None:
+            known = self._clients[instance_id] = KeptClient(client)
+            self.bytes += known.bytes
         self._clients.move_to_end(instance_id)
         self._timers.set(instance_id, expires_at)
         self.pushes += 1
-        return kept
+        return known
 
     def add(self, client: KeptClient, point: Point) -> None:
         """Keep a value of a push that has begun."""

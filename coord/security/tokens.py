@@ -102,7 +102,7 @@ def create_token(
     record = DelegationTokenRecord(
         owner=str(owner),
         requester=str(requester.principal),
-        renewers=[str(KafkaPrincipal(one.principal_type, one.principal_name)) for one in request.renewers],
+        renewers=[str(KafkaPrincipal(renewer.principal_type, renewer.principal_name)) for renewer in request.renewers],
         issue_timestamp=response.issue_timestamp_ms,
         max_timestamp=response.max_timestamp_ms,
         expiration_timestamp=response.expiry_timestamp_ms,
@@ -180,7 +180,9 @@ def _usable(settings: TokenSettings, tokens: Tokens, key: bytes, requester: Aske
     if settings.secret is None:
         return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
     secret = settings.secret
-    token = next((one for one in tokens.values() if hmac.compare_digest(token_hmac(secret, one.token_id), key)), None)
+    token = next(
+        (record for record in tokens.values() if hmac.compare_digest(token_hmac(secret, record.token_id), key)), None
+    )
     if token is None:
         return ErrorCode.DELEGATION_TOKEN_NOT_FOUND
     if is_expired(token, requester.now_ms):
@@ -214,11 +216,11 @@ def describe_tokens(
     """
     owners = None
     if request.owners is not None:
-        owners = {str(KafkaPrincipal(one.principal_type, one.principal_name)) for one in request.owners}
+        owners = {str(KafkaPrincipal(owner.principal_type, owner.principal_name)) for owner in request.owners}
     described = [
-        _described(secret, one)
-        for one in tokens.values()
-        if (owners is None or not owners.isdisjoint({one.owner, one.requester, *one.renewers})) and may_see(one)
+        _described(secret, token)
+        for token in tokens.values()
+        if (owners is None or not owners.isdisjoint({token.owner, token.requester, *token.renewers})) and may_see(token)
     ]
     return DescribeDelegationTokenResponse(tokens=described)
 

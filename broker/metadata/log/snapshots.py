@@ -19,19 +19,19 @@ def load_newest(log: Log) -> tuple[ClusterImage, int] | None:
     Offset 0 is the snapshot of an empty log that `kafka-storage format` writes: the records that a new log begins with.
     """
     files, directory = log.files, log.directory
-    found = [(parsed, name) for name, _ in files.list_files(directory) if (parsed := parse_checkpoint_name(name))]
-    if not found:
+    snapshots = [(parsed, name) for name, _ in files.list_files(directory) if (parsed := parse_checkpoint_name(name))]
+    if not snapshots:
         return None
     from barnabas.coord.cluster.metadata_log.checkpoint import load_checkpoint
 
-    (end_offset, epoch), name = max(found)
+    (end_offset, epoch), name = max(snapshots)
     return load_checkpoint(files.read_file(f"{directory}/{name}"), end_offset, epoch), end_offset
 
 
 def snapshot_ids(log: Log) -> list[tuple[int, int]]:
     """(end offset, epoch) of the snapshots, oldest first, without the one that begins a new log."""
-    found = (parse_checkpoint_name(name) for name, _ in log.files.list_files(log.directory))
-    return sorted(parsed for parsed in found if parsed is not None and parsed[0])
+    snapshots = (parse_checkpoint_name(name) for name, _ in log.files.list_files(log.directory))
+    return sorted(parsed for parsed in snapshots if parsed is not None and parsed[0])
 
 
 class NewSnapshot:

@@ -252,7 +252,7 @@ class Membership:
             knows_skip = context.api_version >= SKIP_ASSIGNMENT_SINCE
             response = static_rejoined(group, member, leader_before=leader_before, knows_skip=knows_skip)
             result.reply(ticket, response, lambda error: join_error(UNKNOWN_MEMBER_ID, error))
-            assignments = {key: kept.assignment for key, kept in group.members.items()}
+            assignments = {key: current.assignment for key, current in group.members.items()}
             result.records.append(records.group_metadata(group.group_id, group.to_record(assignments)))
 
             def undo(later: Moment) -> Result:

@@ -24,8 +24,8 @@ from barnabas.coord.groups.consumer.target import Subscriptions, assign
 from barnabas.coord.groups.modern.joining import Joining
 from barnabas.coord.groups.modern.metadata_hash import group_hash
 from barnabas.coord.groups.modern.partitions import Partitions, as_partitions
+from barnabas.coord.groups.modern.records import target_records
 from barnabas.coord.groups.modern.states import MEMBER_PREDECESSORS
-from barnabas.coord.groups.modern.target import target_records
 from barnabas.coord.machine import check_transition
 
 if TYPE_CHECKING:

@@ -7,39 +7,14 @@ Compaction leaves the last record of each key, so a record of any type may come 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from barnabas.coord.groups.modern.group import ModernGroup
-from barnabas.coord.groups.modern.members import Member
 
-M = TypeVar("M", bound=Member)
-T_co = TypeVar("T_co", covariant=True)
+if TYPE_CHECKING:
+    from barnabas.coord.groups.modern.records import GroupRecords
+
 G = TypeVar("G", bound=ModernGroup[Any, Any])
-
-
-class Records(Protocol[M, T_co]):
-    """The module `records` of a group type: its record types, and reading members and target assignments."""
-
-    GROUP_METADATA: int
-    MEMBER_METADATA: int
-    TARGET_ASSIGNMENT_METADATA: int
-    TARGET_ASSIGNMENT_MEMBER: int
-    CURRENT_ASSIGNMENT: int
-
-    def new_member(self, member_id: str, /) -> M:
-        """A member of which only the id is known."""
-
-    def with_metadata(self, member: M, value: Any, /) -> M:
-        """The member with the metadata of this record."""
-
-    def with_assignment(self, member: M, value: Any, /) -> M:
-        """The member with the assignment of this record."""
-
-    def without_assignment(self, member: M, /) -> M:
-        """The member after the tombstone of its assignment."""
-
-    def read_target(self, value: Any, /) -> T_co:
-        """The target assignment of this record."""
 
 
 class Replay(Generic[G]):
@@ -47,7 +22,7 @@ class Replay(Generic[G]):
 
     def __init__(
         self,
-        records: Records[Any, Any],
+        records: GroupRecords[Any, Any],
         *,
         put: Mapping[int, Callable[[G, str, Any], None]],
         remove: Mapping[int, Callable[[G, str], None]],

@@ -131,7 +131,7 @@ class _Board:
         self.active_quota = _Quota(active, members)
         self.total_quota = _Quota(active + len(self.stateful) * spec.standbys, members)
         self.ran: dict[Task, _Member] = {}
-        self.kept = self._previous()
+        self.previous_holders = self._previous()
 
     def _previous(self) -> dict[Task, list[_Member]]:
         """The members with state of each task: standbys before others, each with the highest offset first."""
@@ -192,7 +192,7 @@ def _assign_active(board: _Board, tasks: Iterable[Task], quota: _Quota) -> None:
             homeless.append(task)
     moved = []
     for task in homeless:
-        holders = [member for member in board.kept.get(task, ()) if quota.has_room(len(member.active))]
+        holders = [member for member in board.previous_holders.get(task, ()) if quota.has_room(len(member.active))]
         if holders:
             board.run(task, min(holders, key=lambda member: member.process.load))
         else:
@@ -241,7 +241,7 @@ def _place_standbys(board: _Board) -> None:
     lacking: list[tuple[Task, int]] = []
     for task in sorted(board.stateful, key=lambda task: (task.partition, task.subtopology), reverse=True):
         placed = _spread(board, task) if board.spec.tags else 0
-        for member in [*board.kept.get(task, ()), *_former_runner(board, task)]:
+        for member in [*board.previous_holders.get(task, ()), *_former_runner(board, task)]:
             fits = task not in member.process.tasks and board.total_quota.has_room(member.count)
             if placed < board.spec.standbys and fits:
                 board.stand_by(task, member)
@@ -292,7 +292,10 @@ def _former_runner(board: _Board, task: Task) -> list[_Member]:
 def _spread(board: _Board, task: Task) -> int:
     """Assign standbys to processes with client tags that no member with the task has; returns how many."""
     holders = [board.runner[task]]
-    former = {member.process.process_id: member for member in [*board.kept.get(task, ()), *_former_runner(board, task)]}
+    former = {
+        member.process.process_id: member
+        for member in [*board.previous_holders.get(task, ()), *_former_runner(board, task)]
+    }
     for placed in range(board.spec.standbys):
         fresh = [
             (-new, process.process_id not in former, process.load, process.process_id)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 from barnabas.coord.groups.modern.group import FIRST_EPOCH
 from barnabas.coord.groups.modern.groups import ModernGroups
 from barnabas.coord.groups.modern.members import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from barnabas.coord.groups.modern.records import target_records
 from barnabas.coord.groups.modern.replay import Replay
 from barnabas.coord.groups.modern.states import MemberState
-from barnabas.coord.groups.modern.target import target_records
 from barnabas.coord.groups.modern.timers import MemberTimers
 from barnabas.coord.groups.streams import records
 from barnabas.coord.groups.streams.describe import describe_group, endpoints
