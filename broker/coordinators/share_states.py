@@ -106,7 +106,8 @@ class ShareStates:
     def _ask(self, name: str, key: SharePartitionKey, data: Any, reply: Callable[[Any], None]) -> None:
         """Send a request; in a cluster after the ones about the same share partition that are not answered yet."""
         if self._services.image().brokers.keys() <= {self._services.config.node_id}:
-            self._ask_own(name, key, data, reply)
+            arguments = (key, reply) if data is None else (key, data, reply)
+            getattr(self._shares, name)(*arguments)
             return
         from barnabas.broker.coordinators.share_state_requests import KINDS, StateRequest
 
@@ -123,17 +124,10 @@ class ShareStates:
         leader = self._shares.leader_of(str(request.key))
         end = partial(self._end, request, attempt)
         if leader < 0 or leader == self._services.config.node_id:
-            self._ask_own(request.kind.name, request.key, request.data, end)
+            arguments = (request.key, end) if request.data is None else (request.key, request.data, end)
+            getattr(self._shares, request.kind.name)(*arguments)  # it creates the topic if that is missing
         else:
             self._remote().add(leader, request._replace(reply=end))
-
-    def _ask_own(self, name: str, key: SharePartitionKey, data: Any, reply: Callable[[Any], None]) -> None:
-        """Ask the coordinator here; it creates the topic if that is missing."""
-        method = getattr(self._shares, name)
-        if data is None:
-            method(key, reply)
-        else:
-            method(key, data, reply)
 
     def _end(self, request: StateRequest, attempt: int, result: Any) -> None:
         """Repeat a request whose coordinator was not found, else answer it and send the request that waits for it."""

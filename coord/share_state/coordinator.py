@@ -181,8 +181,9 @@ class ShareCoordinator(Coordinator):
             if request.state_epoch < 0:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, NEGATIVE_STATE_EPOCH)
             batches = state_batches(request.state_batches)
-            if any(batch.last_offset < batch.first_offset for batch in batches):
-                raise KafkaError(ErrorCode.INVALID_REQUEST, BACKWARD_BATCH)
+            for batch in batches:
+                if batch.last_offset < batch.first_offset:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, BACKWARD_BATCH)
             state = self._initialized(key, UNINITIALIZED_WRITE)
             _check_leader(key, state, request.leader_epoch)
             if state.state_epoch > request.state_epoch:
