@@ -93,7 +93,10 @@ class Dispatcher:
         if client_id_size >= 0:
             position += client_id_size
             client_id = _text(frame, 10, position)
-        if len(frame) > LARGE_REQUEST_BYTES:
+        request = None if route.read_usual is None or quotas is not None else route.read_usual(frame, position)
+        if request is not None:
+            pass
+        elif len(frame) > LARGE_REQUEST_BYTES:
             request = self._parse_few(route, frame, position, client_id)
         else:
             request = self._parse(route, frame, position, client_id)
@@ -260,24 +263,31 @@ def _unanswered(context: RequestContext) -> None:
     unanswered(context)
 
 
-def _respond(connection: Connection, route: Route, correlation_id: int, response: Message) -> None:
+def _respond(connection: Connection, route: Route, correlation_id: int, response: Message | bytes) -> None:
     """Append one response to the connection's output; nothing of it if encoding fails."""
-    chunks = response.chunks if type(response) is EncodedResponse else route.response_codec.build(response)
+    if type(response) is bytes:
+        connection.out.append(response)
+        connection.out_bytes += len(response)
+        return
+    chunks = response.chunks if type(response) is EncodedResponse else route.response_codec.build(response)  # type: ignore[arg-type]
+    if len(chunks) == 1:
+        size = 4 + len(chunks[0])
+        if route.response_is_flexible:
+            size += 1
+            connection.out.append(_FLEXIBLE_RESPONSE_HEADER.pack(size, correlation_id, 0) + chunks[0])  # type: ignore[operator]
+        else:
+            connection.out.append(_RESPONSE_HEADER.pack(size, correlation_id) + chunks[0])  # type: ignore[operator]
+        connection.out_bytes += size + 4
+        return
     size = 4 + route.response_is_flexible
     for chunk in chunks:
         size += len(chunk)
-    out = connection.out
+    parts = [_in_memory(chunk) for chunk in chunks]  # reading may fail: the header must not be in the output then
     if route.response_is_flexible:
-        head = _FLEXIBLE_RESPONSE_HEADER.pack(size, correlation_id, 0)
+        connection.out.append(_FLEXIBLE_RESPONSE_HEADER.pack(size, correlation_id, 0))
     else:
-        head = _RESPONSE_HEADER.pack(size, correlation_id)
-    if len(chunks) == 1:
-        out.append(head + chunks[0])  # type: ignore[operator]
-    else:
-        # Reading may fail: the header must not be in the output then.
-        parts = [_in_memory(chunk) for chunk in chunks]
-        out.append(head)
-        out.extend(parts)
+        connection.out.append(_RESPONSE_HEADER.pack(size, correlation_id))
+    connection.out.extend(parts)
     connection.out_bytes += size + 4
 
 

@@ -59,10 +59,12 @@ _RULES: tuple[tuple[str, str, str], ...] = (
     ("broker/apis/access.py", "", "access"),
     ("broker/apis/produce_access.py", "", "access"),
     ("broker/apis/security/authentication.py", "", "access"),
+    ("broker/apis/authentication.py", "", "access"),
     ("broker/security/", "", "access"),
     ("coord/security/", "", "access"),
     # Produce
     ("broker/apis/produce/response.py", "", "respond"),
+    ("broker/apis/produce_response.py", "", "respond"),
     ("broker/apis/replicated_produce.py", "", "replicate"),
     ("broker/apis/produce", "", "append"),
     ("broker/apis/transactional_produce.py", "", "append"),
@@ -102,6 +104,7 @@ _RULES: tuple[tuple[str, str, str], ...] = (
     ("storage/", "", "write"),
     # Fetch, replication
     ("broker/apis/fetch/follower.py", "", "replicate"),
+    ("broker/apis/follower_fetch.py", "", "replicate"),
     ("broker/apis/fetch/fetch.py", "_wait", "wait"),
     ("broker/apis/fetch/fetch.py", "_Waiting", "wait"),
     ("broker/apis/fetch", "", "fetch"),
