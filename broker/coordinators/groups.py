@@ -39,7 +39,7 @@ from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Sequence
 
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.coordinators.loading import Event

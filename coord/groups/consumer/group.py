@@ -164,9 +164,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
             if not owners:
                 self.owners.pop(topic_id, None)
 
-    def __repr__(self) -> str:
-        return f"<ConsumerGroup {self.group_id!r} {self.state} epoch {self.epoch} {len(self.members)} members>"
-
 
 def most_preferred(members: Iterable[ConsumerMember]) -> str | None:
     """The assignor that most members prefer, by name among equals; None if no member names one."""

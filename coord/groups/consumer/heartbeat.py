@@ -30,7 +30,6 @@ from barnabas.coord.machine import check_transition
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.assignors.spec import Assignor
-    from barnabas.coord.groups.consumer.group import ConsumerGroup
     from barnabas.coord.groups.consumer.records import ResolvedRegex
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.settings import GroupSettings

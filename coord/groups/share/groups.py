@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.group import CoordinatorParts
     from barnabas.coord.groups.modern.partitions import Partitions
-    from barnabas.coord.groups.share.group import ShareGroup
     from barnabas.coord.groups.share.tasks import Failures, Initialization
     from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import Ticket
