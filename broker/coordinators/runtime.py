@@ -25,7 +25,6 @@ from barnabas.broker.coordinators.append import append_records
 from barnabas.broker.coordinators.loading import SYNCHRONOUS_LOAD_BYTES, BackgroundLoading, Backoff, Loading
 from barnabas.broker.coordinators.shard import Shard, release_replies
 from barnabas.broker.guarded import call_guarded, log_failure
-from barnabas.coord.coordinator import Coordinator
 from barnabas.coord.machine import Moment
 from barnabas.coord.partitioning import coordinator_partition
 from barnabas.wire.batches.compression import Codec
@@ -36,11 +35,12 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.replay import Replay
     from barnabas.broker.coordinators.services import BrokerServices
     from barnabas.broker.replicas.partition import Partition
+    from barnabas.coord.coordinator import Coordinator
     from barnabas.coord.machine import Result
 
 logger = logging.getLogger("kafka.coordinator.Runtime")
 
-C = TypeVar("C", bound=Coordinator)
+C = TypeVar("C", bound="Coordinator")
 
 DUE_S = 0.001
 """How long deadlines are handled at a time, seconds."""

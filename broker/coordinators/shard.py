@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from barnabas.broker.guarded import call_guarded
 from barnabas.broker.waking import FEW, do_in_pieces
-from barnabas.coord.coordinator import Coordinator
 from barnabas.coord.machine import Moment, Reply, Result
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.timers import Timer
+    from barnabas.coord.coordinator import Coordinator
 
 
 ANSWERING: Final = "Answering what has waited for a coordinator"
