@@ -9,6 +9,7 @@ other records, and alone for its last delivery. Source: Kafka 4.4 `SharePartitio
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from barnabas.coord.share_partitions.states import RecordState
@@ -145,7 +146,7 @@ class Acquisition:
     def _acquire_new(self, last: int) -> None:
         """Acquire records behind the window, up to `last`, in ranges that begin with record batches."""
         batches = self._request.batches
-        at = bisect_left(batches, self._window.end_offset, key=_last_offset)
+        at = bisect_left(batches, self._window.end_offset, key=attrgetter("last_offset"))
         first = max(self._window.end_offset, batches[at].base_offset)
         if last - first >= self._remaining:
             last = min(last, self._end_of_batch(first + self._remaining - 1))
@@ -185,7 +186,7 @@ class Acquisition:
 
     def _end_of_batch(self, offset: int) -> int:
         batches = self._request.batches
-        return max(offset, batches[bisect_right(batches, offset, key=_base_offset) - 1].last_offset)
+        return max(offset, batches[bisect_right(batches, offset, key=attrgetter("base_offset")) - 1].last_offset)
 
     # ---- read_committed
 
@@ -204,11 +205,3 @@ class Acquisition:
                     first, last = max(run.first, acquired.first), min(run.last, acquired.last)
                     visible.append(Acquired(first, last, run.delivery_count))
         return visible
-
-
-def _base_offset(batch: RecordBatch) -> int:
-    return batch.base_offset
-
-
-def _last_offset(batch: RecordBatch) -> int:
-    return batch.last_offset

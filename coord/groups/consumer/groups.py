@@ -70,10 +70,6 @@ def _remove_partition_metadata(group: ConsumerGroup, _: str) -> None:
     group.has_partition_metadata = False
 
 
-def _remove_regex(group: ConsumerGroup, regex: str) -> None:
-    group.remove_regex(regex)
-
-
 REPLAY: Replay[ConsumerGroup] = Replay(
     records,
     put={
@@ -84,7 +80,7 @@ REPLAY: Replay[ConsumerGroup] = Replay(
     remove={
         records.TARGET_ASSIGNMENT_METADATA: _remove_target_epoch,
         records.PARTITION_METADATA: _remove_partition_metadata,
-        records.REGULAR_EXPRESSION: _remove_regex,
+        records.REGULAR_EXPRESSION: ConsumerGroup.remove_regex,
     },
 )
 

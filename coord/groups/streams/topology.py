@@ -7,7 +7,8 @@ A `Topology` is the content of its record; the first member that joins sends it,
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from barnabas.wire.messages.coordinator_records import (
     StreamsGroupTopologyValue,
@@ -104,7 +105,7 @@ def _subtopology(requested: StreamsGroupHeartbeatRequestSubtopology) -> StreamsG
         subtopology_id=requested.subtopology_id,
         source_topics=list(requested.source_topics),
         source_topic_regex=list(requested.source_topic_regex),
-        state_changelog_topics=sorted(map(_topic_info, requested.state_changelog_topics), key=_name),
+        state_changelog_topics=sorted(map(_topic_info, requested.state_changelog_topics), key=attrgetter("name")),
         repartition_sink_topics=sorted(requested.repartition_sink_topics),
         repartition_source_topics=[_topic_info(info) for info in requested.repartition_source_topics],
         copartition_groups=[
@@ -118,23 +119,15 @@ def _subtopology(requested: StreamsGroupHeartbeatRequestSubtopology) -> StreamsG
     )
 
 
-def _name(info: Any) -> str:
-    return str(info.name)
-
-
 def _topic_info(requested: StreamsGroupHeartbeatRequestTopicInfo) -> StreamsGroupTopologyValueTopicInfo:
     return StreamsGroupTopologyValueTopicInfo(
         name=requested.name,
         partitions=requested.partitions,
         replication_factor=requested.replication_factor,
         topic_configs=sorted(
-            (TopicConfig(key=each.key, value=each.value) for each in requested.topic_configs), key=_key
+            (TopicConfig(key=each.key, value=each.value) for each in requested.topic_configs), key=attrgetter("key")
         ),
     )
-
-
-def _key(config: TopicConfig) -> str:
-    return config.key
 
 
 def _described(info: StreamsGroupTopologyValueTopicInfo) -> StreamsGroupDescribeResponseTopicInfo:
