@@ -37,7 +37,7 @@ RECORD_LIMIT = 1
 READ_COMMITTED = "read_committed"
 
 
-_Found: TypeAlias = "tuple[SharedPartition, LiveSharePartition, int, FileSlice]"
+_Readable: TypeAlias = "tuple[SharedPartition, LiveSharePartition, int, FileSlice]"
 """A partition with the offset and the bytes that were read from its log."""
 
 
@@ -116,9 +116,9 @@ class ShareFetchPlan:
                     has_moved = True
         return answers if answers or has_moved or is_last or not self._order else None
 
-    def _read_all(self, answers: Answers, may_wait: bool) -> tuple[list[_Found], int]:
+    def _read_all(self, answers: Answers, may_wait: bool) -> tuple[list[_Readable], int]:
         """Look for records in each partition, without acquiring them, and add errors to `answers`; also the size."""
-        readable: list[_Found] = []
+        readable: list[_Readable] = []
         size = 0
         for shared in self._order:
             try:

@@ -50,7 +50,7 @@ class TokenSettings(NamedTuple):
         return f"TokenSettings({self.max_lifetime_ms}, {self.expiry_ms})"
 
 
-class Asked(NamedTuple):
+class Requester(NamedTuple):
     """The principal and time of a request, and the metadata.version."""
 
     principal: KafkaPrincipal
@@ -81,7 +81,7 @@ def is_expired(record: DelegationTokenRecord, now_ms: int) -> bool:
 
 
 def create_token(
-    settings: TokenSettings, request: CreateDelegationTokenRequest, requester: Asked, new_id: Callable[[], str]
+    settings: TokenSettings, request: CreateDelegationTokenRequest, requester: Requester, new_id: Callable[[], str]
 ) -> tuple[list[Message], CreateDelegationTokenResponse]:
     """A token for the requester, or for the owner that the request names."""
     owner = owner_of(request, requester.principal)
@@ -111,7 +111,9 @@ def create_token(
     return [record], response
 
 
-def _create_error(settings: TokenSettings, request: CreateDelegationTokenRequest, requester: Asked) -> ErrorCode | None:
+def _create_error(
+    settings: TokenSettings, request: CreateDelegationTokenRequest, requester: Requester
+) -> ErrorCode | None:
     if settings.secret is None:
         return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
     if requester.metadata_version < FIRST_METADATA_VERSION:
@@ -143,7 +145,7 @@ def creation_response(owner: KafkaPrincipal, requester: KafkaPrincipal, code: in
 
 
 def renew_token(
-    settings: TokenSettings, tokens: Tokens, request: RenewDelegationTokenRequest, requester: Asked
+    settings: TokenSettings, tokens: Tokens, request: RenewDelegationTokenRequest, requester: Requester
 ) -> tuple[list[Message], RenewDelegationTokenResponse]:
     """Move the expiry of a token, to its end at most."""
     token = _usable(settings, tokens, bytes(request.hmac), requester)
@@ -157,7 +159,7 @@ def renew_token(
 
 
 def expire_token(
-    settings: TokenSettings, tokens: Tokens, request: ExpireDelegationTokenRequest, requester: Asked
+    settings: TokenSettings, tokens: Tokens, request: ExpireDelegationTokenRequest, requester: Requester
 ) -> tuple[list[Message], ExpireDelegationTokenResponse]:
     """Set the expiry of a token, or remove it for a negative time."""
     token = _usable(settings, tokens, bytes(request.hmac), requester)
@@ -175,7 +177,9 @@ def expired_tokens(tokens: Tokens, now_ms: int) -> list[Message]:
     return [RemoveDelegationTokenRecord(token_id=key) for key, token in tokens.items() if is_expired(token, now_ms)]
 
 
-def _usable(settings: TokenSettings, tokens: Tokens, key: bytes, requester: Asked) -> DelegationTokenRecord | ErrorCode:
+def _usable(
+    settings: TokenSettings, tokens: Tokens, key: bytes, requester: Requester
+) -> DelegationTokenRecord | ErrorCode:
     """The token with this HMAC, if the requester may change it."""
     if settings.secret is None:
         return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED

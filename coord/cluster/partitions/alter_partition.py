@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
-from barnabas.coord.cluster.partitions.leader_changes import CHANGED_PER_STEP, Found, LeaderChanges
+from barnabas.coord.cluster.partitions.leader_changes import CHANGED_PER_STEP, LeaderChanges, PartitionPlace
 from barnabas.coord.cluster.partitions.partition_change import RECOVERED, RECOVERING
 from barnabas.coord.cluster.topic_image import NO_LEADER_CHANGE, PartitionImage
 from barnabas.wire.errors import ErrorCode
@@ -51,7 +51,7 @@ def alter_partition_steps(
             elif (entry.topic_id, data.partition_index) in altered:  # the second time its partition epoch is old
                 result.error_code = ErrorCode.INVALID_UPDATE_VERSION
             else:
-                place = Found(topic, data.partition_index, partition)
+                place = PartitionPlace(topic, data.partition_index, partition)
                 record = _alter(changes, request.broker_id, place, data, version, result)
                 if record is not None:
                     records.append(record)
@@ -65,7 +65,7 @@ def alter_partition_steps(
 def _alter(
     changes: LeaderChanges,
     broker_id: int,
-    place: Found,
+    place: PartitionPlace,
     data: AlterPartitionRequestPartitionData,
     version: int,
     result: AlterPartitionResponsePartitionData,

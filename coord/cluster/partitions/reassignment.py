@@ -16,7 +16,12 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import Final
 
 from barnabas.coord.cluster.changes.placement import check_manual_assignment
-from barnabas.coord.cluster.partitions.leader_changes import CHANGED_PER_STEP, VISITED_PER_STEP, Found, LeaderChanges
+from barnabas.coord.cluster.partitions.leader_changes import (
+    CHANGED_PER_STEP,
+    VISITED_PER_STEP,
+    LeaderChanges,
+    PartitionPlace,
+)
 from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import (
@@ -72,14 +77,14 @@ def alter_reassignments_steps(
     return records, response
 
 
-def _find(changes: LeaderChanges, name: str, index: int) -> Found:
+def _find(changes: LeaderChanges, name: str, index: int) -> PartitionPlace:
     topic = changes.image.topics.get(name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
     partition = topic.partitions.get(index)
     if partition is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
-    return Found(topic, index, partition)
+    return PartitionPlace(topic, index, partition)
 
 
 def is_reassigning(partition: PartitionImage) -> bool:
@@ -87,7 +92,7 @@ def is_reassigning(partition: PartitionImage) -> bool:
     return bool(partition.adding_replicas or partition.removing_replicas)
 
 
-def _cancel(changes: LeaderChanges, place: Found) -> Message | None:
+def _cancel(changes: LeaderChanges, place: PartitionPlace) -> Message | None:
     topic, index, partition = place
     if not is_reassigning(partition):
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, _NOTHING_TO_CANCEL)
@@ -116,7 +121,7 @@ def _check_replication_factor(partition: PartitionImage, target: list[int]) -> N
         )
 
 
-def _reassign(changes: LeaderChanges, place: Found, target: list[int]) -> Message | None:
+def _reassign(changes: LeaderChanges, place: PartitionPlace, target: list[int]) -> Message | None:
     check_manual_assignment(target, changes.image.brokers, None)
     partition = place.partition
     removing = sorted(set(partition.replicas) - set(target))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.coord.security.tokens import Asked, TokenSettings, create_token, token_password
+from barnabas.coord.security.tokens import Requester, TokenSettings, create_token, token_password
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.wire.messages.tokens import (
@@ -238,7 +238,7 @@ def test_other_refusals() -> None:
     other = [CreatableRenewers(principal_type="Group", principal_name="g")]
     request = CreateDelegationTokenRequest(renewers=other)
     for version, code in ((29, ErrorCode.INVALID_PRINCIPAL_TYPE), (13, ErrorCode.UNSUPPORTED_VERSION)):
-        records, answer = create_token(settings, request, Asked(ALICE, 0, version), lambda: "id")
+        records, answer = create_token(settings, request, Requester(ALICE, 0, version), lambda: "id")
         assert (records, answer.error_code) == ([], code)
     assert "secret" not in repr(settings)
 
