@@ -96,7 +96,7 @@ def test_state_is_initialized_again_after_a_failure_or_the_retry_time(driver):
 
 
 @pytest.mark.parametrize(
-    ("error", "answer"),
+    ("error", "response"),
     [
         (E.NOT_ENOUGH_REPLICAS, E.COORDINATOR_NOT_AVAILABLE),
         (E.KAFKA_STORAGE_ERROR, E.NOT_COORDINATOR),
