@@ -13,6 +13,7 @@ import click
 from barnabas.cli.command_groups import Group
 from barnabas.cli.options.parameters import output_option
 from barnabas.terminal.tables import show_rows
+from barnabas.tools.secure.authority import certificates_in, hosts_of
 from barnabas.tools.secure.errors import SecureError
 from barnabas.tools.secure.folder import SecureFolder, read_file
 
@@ -58,8 +59,6 @@ def show(files: tuple[Path, ...], data_dir: str | None, output: str) -> None:
     """
     if bool(files) == (data_dir is not None):
         raise click.UsageError("give either files or --data-dir DIR")
-    from barnabas.tools.secure.authority import certificates_in
-
     with _sentences():
         paths = list(files) if data_dir is None else SecureFolder(data_dir).certificates()
         rows = [_row(path, one) for path in paths for one in certificates_in(read_file(path), str(path))]
@@ -67,8 +66,6 @@ def show(files: tuple[Path, ...], data_dir: str | None, output: str) -> None:
 
 
 def _row(path: Path, certificate: x509.Certificate) -> dict[str, object]:
-    from barnabas.tools.secure.authority import hosts_of
-
     ends = certificate.not_valid_after_utc
     return {
         "file": path.name,

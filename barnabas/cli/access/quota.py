@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -16,11 +16,11 @@ from barnabas.cli.options.parameters import (
     timeout_option,
     yes_option,
 )
+from barnabas.client.admin.quotas import KEYS, Quotas, alter_quotas, entity_name, list_quotas
+from barnabas.client.errors import NotFound
+from barnabas.terminal.question import ask
 from barnabas.terminal.suggestion import suggestion
 from barnabas.terminal.tables import show_rows
-
-if TYPE_CHECKING:
-    from barnabas.client.admin.quotas import Quotas
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 KINDS: Final = ("user", "client", "ip")
@@ -89,8 +89,6 @@ def list_(
     output: str,
 ) -> None:
     """List quotas: all, or those of an entity."""
-    from barnabas.client.admin.quotas import list_quotas
-
     entity = _entity(user, client, ip, defaults)
     if strict:
         _required(entity)
@@ -133,8 +131,6 @@ def set_(
     barnabas quota set --user alice --client loader request_percentage=50
     barnabas quota set --default ip connection_creation_rate=20
     """
-    from barnabas.client.admin.quotas import alter_quotas, entity_name
-
     entity = _required(_entity(user, client, ip, defaults))
     wanted: dict[str, float | None] = {}
     for key, text in key_values(changes, "QUOTA=VALUE").items():
@@ -146,8 +142,6 @@ def set_(
 
 
 def _known(key: str) -> str:
-    from barnabas.client.admin.quotas import KEYS
-
     if key not in KEYS:
         raise click.UsageError(f"there is no quota {key}{suggestion(key, KEYS)}; there are {', '.join(KEYS)}")
     return key
@@ -180,10 +174,6 @@ def remove(
     timeout_s: float,
 ) -> None:
     """Remove quotas of an entity: those that are named, or all of them. Asks on a terminal."""
-    from barnabas.client.admin.quotas import alter_quotas, entity_name, list_quotas
-    from barnabas.client.errors import NotFound
-    from barnabas.terminal.question import ask
-
     entity = _required(_entity(user, client, ip, defaults))
     wanted = [_known(key) for key in dict.fromkeys(keys)]
     with connect(bootstrap, timeout_s) as cluster:

@@ -10,6 +10,16 @@ from barnabas.cli.command_groups import Group
 from barnabas.cli.options.duration import Duration
 from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
 from barnabas.cli.options.times import iso_time
+from barnabas.client.admin.tokens import (
+    NOW,
+    UNLIMITED,
+    create_token,
+    expire_token,
+    find_token,
+    list_tokens,
+    renew_token,
+)
+from barnabas.terminal.question import ask
 from barnabas.terminal.tables import show_fields, show_rows
 
 
@@ -44,8 +54,6 @@ def create(
     output: str,
 ) -> None:
     """Create a token and show it, with its HMAC: whoever knows that may act as the owner."""
-    from barnabas.client.admin.tokens import UNLIMITED, create_token
-
     with connect(bootstrap, timeout_s) as cluster:
         made = create_token(
             cluster,
@@ -71,8 +79,6 @@ def create(
 @output_option
 def list_(owners: tuple[str, ...], bootstrap: str, timeout_s: float, output: str) -> None:
     """List the tokens that you may see, without their HMACs."""
-    from barnabas.client.admin.tokens import list_tokens
-
     with connect(bootstrap, timeout_s) as cluster:
         found = list_tokens(cluster, [_principal(one) for one in owners] or None)
     rows = [
@@ -97,8 +103,6 @@ def list_(owners: tuple[str, ...], bootstrap: str, timeout_s: float, output: str
 @timeout_option
 def renew(token_id: str, period_s: float | None, bootstrap: str, timeout_s: float) -> None:
     """Let a token live longer: until its max_time at most."""
-    from barnabas.client.admin.tokens import UNLIMITED, find_token, renew_token
-
     with connect(bootstrap, timeout_s) as cluster:
         found = find_token(cluster, token_id)
         expiry = renew_token(cluster, found.hmac, UNLIMITED if period_s is None else round(period_s * 1000))
@@ -113,9 +117,6 @@ def renew(token_id: str, period_s: float | None, bootstrap: str, timeout_s: floa
 @timeout_option
 def expire(token_id: str, period_s: float | None, yes: bool, bootstrap: str, timeout_s: float) -> None:
     """End a token, now or after a time. Asks on a terminal."""
-    from barnabas.client.admin.tokens import NOW, expire_token, find_token
-    from barnabas.terminal.question import ask
-
     with connect(bootstrap, timeout_s) as cluster:
         found = find_token(cluster, token_id)
         ask(f"End token {token_id} of {found.owner}?", yes)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -19,12 +19,12 @@ from barnabas.cli.options.parameters import (
     yes_option,
 )
 from barnabas.cli.options.patterns import matching
+from barnabas.client.admin.users import UserCredential, delete_credentials, list_credentials, set_credential
+from barnabas.client.errors import NotFound
+from barnabas.client.security.scram import credential
+from barnabas.terminal.question import ask, ask_secret
+from barnabas.terminal.screen import is_terminal
 from barnabas.terminal.tables import show_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from barnabas.client.admin.users import UserCredential
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -44,8 +44,6 @@ def _mechanism_option(text: str) -> Callable[[Function], Function]:
 @listing_options
 def list_(patterns: tuple[str, ...], regex: bool, bootstrap: str, timeout_s: float, output: str) -> None:
     """List users with their mechanisms; names may be patterns."""
-    from barnabas.client.admin.users import list_credentials
-
     with connect(bootstrap, timeout_s) as cluster:
         found = list_credentials(cluster)
     names = list(dict.fromkeys(one.user for one in found))
@@ -63,8 +61,6 @@ def list_(patterns: tuple[str, ...], regex: bool, bootstrap: str, timeout_s: flo
 @output_option
 def describe(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: str) -> None:
     """Show the credentials of users: mechanism and iterations. Nobody can see passwords."""
-    from barnabas.client.admin.users import list_credentials
-
     with connect(bootstrap, timeout_s) as cluster:
         show_rows(_rows(list_credentials(cluster, names)), output)
 
@@ -108,9 +104,6 @@ def set_(
     barnabas user set alice                                       # asks for the password
     barnabas user set alice --password-file secret.txt -m SCRAM-SHA-256
     """
-    from barnabas.client.admin.users import list_credentials, set_credential
-    from barnabas.client.security.scram import credential
-
     if password is not None and password_file is not None:
         raise click.UsageError("--password and --password-file exclude each other")
     text = _password(name, password, password_file)
@@ -125,9 +118,6 @@ def set_(
 
 def _password(name: str, given: str | None, file: Path | None) -> str:
     """The password: given, of a file, or typed twice. A usage error if there is none, or nobody to ask."""
-    from barnabas.terminal.question import ask_secret
-    from barnabas.terminal.screen import is_terminal
-
     if file is not None:
         text = sys.stdin.readline() if str(file) == "-" else _first_line(file)
         given = text.rstrip("\r\n")
@@ -158,10 +148,6 @@ def delete(names: tuple[str, ...], mechanisms: tuple[str, ...], yes: bool, boots
 
     Asks on a terminal.
     """
-    from barnabas.client.admin.users import delete_credentials, list_credentials
-    from barnabas.client.errors import NotFound
-    from barnabas.terminal.question import ask
-
     with connect(bootstrap, timeout_s) as cluster:
         found = list_credentials(cluster, list(dict.fromkeys(names)))
         wanted = [one for one in found if not mechanisms or one.mechanism in mechanisms]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.client.connection import NodeConnection
 from barnabas.terminal.tables import show_rows
+from barnabas.wire.api_keys import ApiKey
 
 
 @click.command("api-versions")
@@ -14,8 +16,6 @@ from barnabas.terminal.tables import show_rows
 @output_option
 def api_versions(bootstrap: str, timeout_s: float, output: str) -> None:
     """Show the APIs and versions that a broker supports."""
-    from barnabas.client.connection import NodeConnection
-    from barnabas.wire.api_keys import ApiKey
 
     def ask(deadline: float) -> NodeConnection:
         return cluster.any_node(deadline)

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from barnabas.cli.admin.config_changes import alter_resource, is_acted_on, show_changes
 from barnabas.cli.command_groups import Group
 from barnabas.cli.options.parameters import bootstrap_option, connect, key_values, output_option, timeout_option
+from barnabas.client.admin.configs import (
+    APPEND,
+    CONFIG_SOURCES,
+    DELETE,
+    SET,
+    SUBTRACT,
+    ConfigChange,
+    describe_config,
+    list_config_resources,
+)
+from barnabas.client.errors import NotFound
 from barnabas.terminal.notes import note
+from barnabas.terminal.suggestion import suggestion
 from barnabas.terminal.tables import show_rows
-
-if TYPE_CHECKING:
-    from barnabas.client.admin.configs import ConfigChange
-    from barnabas.wire.messages.configs import DescribeConfigsResourceResult
+from barnabas.wire.messages.configs import DescribeConfigsResourceResult
 
 KINDS = ("topic", "broker", "group", "client-metrics")
 ALL_BROKERS = "default"
@@ -60,8 +69,6 @@ def config() -> None:
 
 def config_rows(entries: Iterable[DescribeConfigsResourceResult]) -> list[dict[str, object]]:
     """A row for each key; `acted_on` is False for a key that the broker knows and does not use."""
-    from barnabas.client.admin.configs import CONFIG_SOURCES
-
     return [
         {
             "key": entry.name,
@@ -90,8 +97,6 @@ def get(
     barnabas config get topic orders
     barnabas config get broker 1 --all
     """
-    from barnabas.client.admin.configs import describe_config
-
     with connect(bootstrap, timeout_s) as cluster:
         rows = config_rows(describe_config(cluster, kind, name))
     if keys:
@@ -111,9 +116,6 @@ def get(
 
 def _chosen(rows: list[dict[str, object]], keys: tuple[str, ...], title: str) -> list[dict[str, object]]:
     """The rows of `keys`, in their order. `NotFound` with the most similar key."""
-    from barnabas.client.errors import NotFound
-    from barnabas.terminal.suggestion import suggestion
-
     known = {str(row["key"]): row for row in rows}
     for key in keys:
         if key not in known:
@@ -134,8 +136,6 @@ def set_(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, bootstra
     barnabas config set topic orders retention.ms=86400000
     barnabas config set broker default log.retention.hours=24
     """
-    from barnabas.client.admin.configs import DELETE, SET, ConfigChange
-
     values = key_values(changes, "KEY=VALUE")
     wanted = [ConfigChange(key, SET if value else DELETE, value or None) for key, value in values.items()]
     _alter(kind, name, wanted, bootstrap, timeout_s, dry_run=dry_run)
@@ -145,8 +145,6 @@ def set_(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, bootstra
 @change_arguments("keys", "KEY...")
 def unset(kind: str, name: str, keys: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: float) -> None:
     """Reset keys to their default."""
-    from barnabas.client.admin.configs import DELETE, ConfigChange
-
     for key in keys:
         if "=" in key:
             raise click.BadParameter(f"must be a KEY alone, not {key!r}", param_hint="KEY")
@@ -158,8 +156,6 @@ def unset(kind: str, name: str, keys: tuple[str, ...], dry_run: bool, bootstrap:
 @change_arguments("changes", "KEY=VALUE...")
 def append(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: float) -> None:
     """Add values to keys that are lists, as cleanup.policy."""
-    from barnabas.client.admin.configs import APPEND
-
     _alter(kind, name, _list_changes(APPEND, changes), bootstrap, timeout_s, dry_run=dry_run)
 
 
@@ -167,14 +163,10 @@ def append(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, bootst
 @change_arguments("changes", "KEY=VALUE...")
 def subtract(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: float) -> None:
     """Remove values from keys that are lists."""
-    from barnabas.client.admin.configs import SUBTRACT
-
     _alter(kind, name, _list_changes(SUBTRACT, changes), bootstrap, timeout_s, dry_run=dry_run)
 
 
 def _list_changes(operation: int, changes: tuple[str, ...]) -> list[ConfigChange]:
-    from barnabas.client.admin.configs import ConfigChange
-
     return [ConfigChange(key, operation, value) for key, value in key_values(changes, "KEY=VALUE").items()]
 
 
@@ -197,8 +189,6 @@ def list_(kinds: tuple[str, ...], bootstrap: str, timeout_s: float, output: str)
     KIND is topic, broker, group or client-metrics. All topics and brokers are listed, but only the groups and client
     metrics subscriptions on which keys are set.
     """
-    from barnabas.client.admin.configs import list_config_resources
-
     with connect(bootstrap, timeout_s) as cluster:
         rows = [
             {"kind": kind, "name": name or ALL_BROKERS}

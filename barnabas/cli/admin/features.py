@@ -6,7 +6,11 @@ import click
 
 from barnabas.cli.command_groups import Group
 from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
+from barnabas.client.admin.cluster import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, describe_features, update_features
+from barnabas.client.errors import NotFound
 from barnabas.terminal.notes import note
+from barnabas.terminal.question import ask
+from barnabas.terminal.suggestion import suggestion
 from barnabas.terminal.tables import show_rows
 
 
@@ -21,8 +25,6 @@ def features() -> None:
 @output_option
 def list_(bootstrap: str, timeout_s: float, output: str) -> None:
     """Show each feature's level, and the levels that the broker supports; level 0 is disabled."""
-    from barnabas.client.admin.cluster import describe_features
-
     with connect(bootstrap, timeout_s) as cluster:
         rows = [one._asdict() for one in describe_features(cluster)]
     show_rows(rows, output, empty="the broker has no features")
@@ -39,8 +41,6 @@ def upgrade(levels: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: f
     \b
     barnabas features upgrade transaction.version=2
     """
-    from barnabas.client.admin.cluster import UPGRADE
-
     _change(_levels(levels), UPGRADE, bootstrap, timeout_s, dry_run=dry_run)
 
 
@@ -55,9 +55,6 @@ def downgrade(
     levels: tuple[str, ...], unsafe: bool, dry_run: bool, yes: bool, bootstrap: str, timeout_s: float
 ) -> None:
     """Lower the level of features; level 0 disables one. Asks on a terminal."""
-    from barnabas.client.admin.cluster import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE
-    from barnabas.terminal.question import ask
-
     wanted = _levels(levels)
     if not dry_run:
         named = ", ".join(f"{name} to {level}" for name, level in wanted.items())
@@ -76,10 +73,6 @@ def _levels(texts: tuple[str, ...]) -> dict[str, int]:
 
 
 def _change(levels: dict[str, int], upgrade_type: int, bootstrap: str, timeout_s: float, *, dry_run: bool) -> None:
-    from barnabas.client.admin.cluster import describe_features, update_features
-    from barnabas.client.errors import NotFound
-    from barnabas.terminal.suggestion import suggestion
-
     with connect(bootstrap, timeout_s) as cluster:
         known = {one.name: one.level for one in describe_features(cluster)}
         for name in levels:

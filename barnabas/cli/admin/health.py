@@ -10,7 +10,9 @@ import click
 from barnabas.cli.connect.configured_address import broker_address
 from barnabas.cli.failure import NOT_FOUND
 from barnabas.cli.options.parameters import bootstrap_option, connect, own_timeout_option
+from barnabas.client.errors import ClientError
 from barnabas.terminal.notes import note
+from barnabas.wire.errors import KafkaError, ProtocolError
 
 PAUSE_S = 0.1
 """Between two attempts of `--wait`."""
@@ -42,9 +44,6 @@ def health(
 
     `barnabas health --wait 30` waits for a broker that is starting.
     """
-    from barnabas.client.errors import ClientError
-    from barnabas.wire.errors import KafkaError, ProtocolError
-
     bootstrap = broker_address(context, bootstrap, file)
     until, said = time.monotonic() + wait_s, quiet
     while True:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from barnabas.cli.options.parameters import connect, listing_options
 from barnabas.cli.options.patterns import select
+from barnabas.client.admin.log_dirs import LogDir, describe_log_dirs
+from barnabas.client.admin.topics import list_topics
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import is_document, show_rows
-
-if TYPE_CHECKING:
-    from barnabas.client.admin.log_dirs import LogDir
 
 Row = dict[str, object]
 SIZES = ("bytes", "total_bytes", "usable_bytes")
@@ -47,9 +44,6 @@ def log_dirs(
     barnabas log-dirs --by topic -H          # by topic, in MB
     barnabas log-dirs orders                 # the partitions of a topic
     """
-    from barnabas.client.admin.log_dirs import describe_log_dirs
-    from barnabas.client.admin.topics import list_topics
-
     by = by or ("partition" if names else "dir")
     with connect(bootstrap, timeout_s) as cluster:
         topics = select(names, lambda: [one.name or "" for one in list_topics(cluster)], regex=regex, kind="topic")

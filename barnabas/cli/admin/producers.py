@@ -7,6 +7,7 @@ import click
 from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option
 from barnabas.cli.options.partitions import named_partitions
 from barnabas.cli.options.times import iso_time
+from barnabas.client.admin.transactions import describe_producers
 from barnabas.terminal.tables import is_document, show_rows, spaced
 
 
@@ -21,8 +22,6 @@ def producers(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: 
     \b
     barnabas producers orders:0
     """
-    from barnabas.client.admin.transactions import describe_producers
-
     with connect(bootstrap, timeout_s) as cluster:
         found = describe_producers(cluster, named_partitions(cluster, names, "TOPIC"))
     rows: list[dict[str, object]] = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from time import time_ns
-from typing import TYPE_CHECKING
 
 import click
 
@@ -21,12 +20,22 @@ from barnabas.cli.options.parameters import (
 from barnabas.cli.options.partitions import named_partitions, split_partitions
 from barnabas.cli.options.patterns import matching
 from barnabas.cli.options.times import iso_time
+from barnabas.client.admin.topics import list_topics
+from barnabas.client.admin.transactions import (
+    OpenTransaction,
+    abort_in_partition,
+    describe_producers,
+    describe_transaction,
+    fence_producer,
+    hanging_transactions,
+    list_transactions,
+    transaction_partitions,
+)
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import ClientError, NotFound
+from barnabas.terminal.question import ask
 from barnabas.terminal.tables import is_document, show, show_fields, show_rows, spaced
-
-if TYPE_CHECKING:
-    from barnabas.client.admin.transactions import OpenTransaction
-    from barnabas.client.cluster import Cluster
-    from barnabas.wire.messages.transactions import DescribeTransactionsResponseTransactionState, ProducerState
+from barnabas.wire.messages.transactions import DescribeTransactionsResponseTransactionState, ProducerState
 
 STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "PrepareEpochFence")
 MAX_TIMEOUT_S = 15 * 60.0
@@ -61,8 +70,6 @@ def list_(
     output: str,
 ) -> None:
     """List transactional ids with their coordinator and state."""
-    from barnabas.client.admin.transactions import list_transactions
-
     with connect(bootstrap, timeout_s) as cluster:
         found = {
             one.transactional_id: one
@@ -84,8 +91,6 @@ def list_(
 @output_option
 def describe(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: str) -> None:
     """Show the producer, state, age and partitions of transactional ids."""
-    from barnabas.client.admin.transactions import describe_transaction
-
     with connect(bootstrap, timeout_s) as cluster:
         described = [_described(*describe_transaction(cluster, name)) for name in names]
     if is_document(output):
@@ -139,9 +144,6 @@ def abort(
 
 
 def _abort_of_id(cluster: Cluster, name: str, *, yes: bool) -> None:
-    from barnabas.client.admin.transactions import describe_transaction, fence_producer
-    from barnabas.terminal.question import ask
-
     _, state = describe_transaction(cluster, name)
     ask(f"Fence the producer of {name} ({state.transaction_state}) and abort its transaction?", yes)
     fence_producer(cluster, name)
@@ -151,10 +153,6 @@ def _abort_of_id(cluster: Cluster, name: str, *, yes: bool) -> None:
 
 
 def _abort_in_partition(cluster: Cluster, text: str, start_offset: int, *, yes: bool) -> None:
-    from barnabas.client.admin.transactions import abort_in_partition, describe_producers
-    from barnabas.client.errors import NotFound
-    from barnabas.terminal.question import ask
-
     topic, indexes = split_partitions(text, "--partition")
     if indexes is None or len(indexes) != 1:
         raise click.BadParameter(f"must be TOPIC:PARTITION, not {text!r}", param_hint="--partition")
@@ -171,9 +169,6 @@ def _abort_in_partition(cluster: Cluster, text: str, start_offset: int, *, yes: 
 
 def _check_hangs(cluster: Cluster, which: tuple[str, int], producer_id: int) -> None:
     """A transaction that its coordinator has is aborted there, or it would stay open in its other partitions."""
-    from barnabas.client.admin.transactions import list_transactions, transaction_partitions
-    from barnabas.client.errors import ClientError
-
     for one in list_transactions(cluster, producer_ids=[producer_id]):
         if which in transaction_partitions(cluster, one.transactional_id):
             raise ClientError(
@@ -205,9 +200,6 @@ def find_hanging(names: tuple[str, ...], max_timeout_s: float, bootstrap: str, t
 
     They hold back readers with read_committed for ever; 'txn abort --partition' ends them.
     """
-    from barnabas.client.admin.topics import list_topics
-    from barnabas.client.admin.transactions import hanging_transactions
-
     now = time_ns() // 1_000_000
     with connect(bootstrap, timeout_s) as cluster:
         partitions = (

@@ -7,7 +7,6 @@ import struct
 import sys
 from collections.abc import Callable, Iterator
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,14 +14,15 @@ from barnabas.cli.cat.options import Options
 from barnabas.cli.cat.properties import choice
 from barnabas.cli.options.escapes import compile_format, printable
 from barnabas.cli.options.offset_spec import OffsetSpec, resolve_offset_specs
+from barnabas.cli.records.consume_source import find_topics
 from barnabas.cli.records.record_json import shown_json
+from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError, NotFound
+from barnabas.client.groups.consumer import GroupConsumer
+from barnabas.client.groups.member import GroupMember
 from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, list_offsets
 from barnabas.client.reader import Position, Reader
 from barnabas.wire.batches.records import Record
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
 
 # --- kcat's deserializers (-s): a pack string such as `>iq` or `hs` turns bytes into text
 
@@ -158,10 +158,6 @@ def _positions(options: Options) -> tuple[OffsetSpec, int | None]:
 
 
 def _of_group(options: Options, group: str, render: Render | None) -> None:
-    from barnabas.cli.records.consume_source import find_topics
-    from barnabas.client.groups.consumer import GroupConsumer
-    from barnabas.client.groups.member import GroupMember
-
     topics = options.names or options.topics
     if not topics:
         raise click.UsageError("-G GROUP needs the names of topics")

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
 from barnabas.cli.cat.options import Options
 from barnabas.client.offsets import list_offsets
 from barnabas.wire.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from barnabas.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
+from barnabas.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
 
 
 def list_metadata(options: Options) -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from barnabas.cli.connect.client_config import is_security_key
 from barnabas.cli.options.escapes import unescape
 from barnabas.cli.options.parameters import connect
+from barnabas.client.cluster import Cluster
 from barnabas.terminal.notes import note
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
 
 
 class Options:

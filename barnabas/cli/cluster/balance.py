@@ -7,20 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
 from time import monotonic, sleep
-from typing import TYPE_CHECKING
 
 import click
 
 from barnabas.cli.cluster.directory import cluster_dir_option, known_cluster, optional_cluster_dir_option
 from barnabas.cli.failure import FAILED
 from barnabas.cli.options.parameters import bootstrap_option, connect, own_timeout_option, yes_option
+from barnabas.client.admin.cluster import describe_cluster
+from barnabas.client.admin.reassignments import elect_leaders, ongoing, reassign
+from barnabas.client.admin.topics import list_topics
+from barnabas.client.cluster import Cluster
+from barnabas.supervise import drains
+from barnabas.supervise.balance import Assignment, Partition, Placed, is_so
+from barnabas.supervise.balance import drain as plan_drain
+from barnabas.supervise.balance import rebalance as plan_rebalance
+from barnabas.supervise.control import look
 from barnabas.terminal.notes import note, say
 from barnabas.terminal.question import ask
 from barnabas.terminal.tables import show_rows
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.supervise.balance import Assignment, Partition, Placed
 
 POLL_S = 0.2
 ELECT_S = 1.0
@@ -44,11 +48,6 @@ def drain(broker: int, data_dir: str, replicas: bool, undo: bool, timeout_s: flo
     The broker stays in the cluster: 'barnabas cluster stop' stops it then. --undo gives everything back. Exit 1 if
     something is left, which is listed.
     """
-    from barnabas.supervise import drains
-    from barnabas.supervise.balance import drain as plan_drain
-    from barnabas.supervise.balance import is_so
-    from barnabas.supervise.control import look
-
     known = look(data_dir, note)
     known.node(broker)
     with connect(known.bootstrap, timeout_s) as client:
@@ -83,9 +82,6 @@ def rebalance(data_dir: str | None, bootstrap: str, dry_run: bool, yes: bool, ti
     With the directory of the cluster, drained brokers get none, and those they have move to the others. Exit 1 if
     something is left, which is listed.
     """
-    from barnabas.supervise import drains
-    from barnabas.supervise.balance import rebalance as plan_rebalance
-
     known = known_cluster(data_dir)
     left_out = set() if known is None else drains.drained(known)
     with connect(bootstrap if known is None else known.bootstrap, timeout_s) as client:
@@ -162,15 +158,10 @@ def _leader(placed: Placed) -> str:
 
 def _current(client: Cluster) -> tuple[dict[Partition, Placed], list[int]]:
     """Where all partitions are, and the brokers that are online."""
-    from barnabas.client.admin.cluster import describe_cluster
-
     return _placed(client), [one.broker_id for one in describe_cluster(client).brokers if not one.is_fenced]
 
 
 def _placed(client: Cluster) -> dict[Partition, Placed]:
-    from barnabas.client.admin.topics import list_topics
-    from barnabas.supervise.balance import Placed
-
     return {
         (topic.name or "", one.partition_index): Placed(list(one.replica_nodes), one.leader_id, list(one.isr_nodes))
         for topic in list_topics(client)
@@ -185,8 +176,6 @@ def _carry_out(
 
     `left_of` says it of a partition; None: nothing.
     """
-    from barnabas.client.admin.reassignments import elect_leaders, ongoing, reassign
-
     current, end = _placed(client), monotonic() + timeout_s
     moves = {one: to for one, to in plan.items() if one in current and list(current[one].replicas) != to}
     if moves:

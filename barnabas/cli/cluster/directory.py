@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from barnabas.supervise.control import look
+from barnabas.supervise.state import ClusterState
 from barnabas.terminal.notes import note
-
-if TYPE_CHECKING:
-    from barnabas.supervise.state import ClusterState
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 HELP = "The directory of the cluster: --data-dir of 'barnabas serve --brokers', or the one that it has printed."
@@ -30,6 +29,4 @@ def known_cluster(data_dir: str | None) -> ClusterState | None:
     """The cluster of a directory with the nodes that run now; None without a directory."""
     if data_dir is None:
         return None
-    from barnabas.supervise.control import look
-
     return look(data_dir, note)

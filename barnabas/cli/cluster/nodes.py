@@ -8,12 +8,11 @@ import click
 
 from barnabas.cli.cluster.directory import cluster_dir_option
 from barnabas.client.errors import ClientError
+from barnabas.supervise.control import ask, look
 from barnabas.terminal.notes import note, say
 
 
 def _ask(data_dir: str, command: str, **arguments: Any) -> dict[str, Any]:
-    from barnabas.supervise.control import ask
-
     return ask(data_dir, command, **arguments)
 
 
@@ -69,8 +68,6 @@ def add(data_dir: str) -> None:
 @cluster_dir_option
 def pid(node: int, data_dir: str) -> int:
     """Print a node's process id; exit 3 if it does not run."""
-    from barnabas.supervise.control import look
-
     found = look(data_dir, note).node(node)
     if found.pid is None:
         note(f"{found.name} does not run{f' ({found.detail})' if found.detail else ''}")

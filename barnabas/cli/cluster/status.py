@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import click
 
 from barnabas.cli.cluster.directory import known_cluster, optional_cluster_dir_option
 from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.client.admin.cluster import describe_cluster, partitions_where
+from barnabas.client.admin.log_dirs import describe_log_dirs
+from barnabas.client.admin.topics import list_topics
+from barnabas.client.broker_loads import broker_loads
+from barnabas.client.cluster import Cluster
+from barnabas.supervise.drains import drained
+from barnabas.supervise.state import ClusterState
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import is_document, show, show_rows
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.supervise.state import ClusterState
 
 Row = dict[str, object]
 PATIENCE_S = 5.0
@@ -66,8 +68,6 @@ def _with_processes(rows: list[Row], known: ClusterState | None) -> list[Row]:
     """The rows with what the directory says: pids, drained brokers, and those that no broker tells of."""
     if known is None:
         return rows
-    from barnabas.supervise.drains import drained
-
     by_id = {row["broker"]: row for row in rows}
     draining = drained(known)
     for node in known.brokers:
@@ -86,10 +86,6 @@ def _row(broker: int, state: str, address: str) -> Row:
 
 
 def _from_cluster(client: Cluster) -> tuple[list[Row], Row]:
-    from barnabas.client.admin.cluster import describe_cluster, partitions_where
-    from barnabas.client.admin.topics import list_topics
-    from barnabas.client.broker_loads import broker_loads
-
     described = describe_cluster(client)
     topics = list_topics(client)
     live = [broker.broker_id for broker in described.brokers if not broker.is_fenced]
@@ -122,8 +118,6 @@ def _from_cluster(client: Cluster) -> tuple[list[Row], Row]:
 
 def _lags(client: Cluster) -> dict[int, int]:
     """By how many offsets the replicas of each broker are behind, together."""
-    from barnabas.client.admin.log_dirs import describe_log_dirs
-
     lags: dict[int, int] = {}
     for directory in describe_log_dirs(client, None):
         lags.setdefault(directory.broker, 0)

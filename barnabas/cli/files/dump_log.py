@@ -25,6 +25,7 @@ from barnabas.storage.layout import (
     TXN_INDEX_SUFFIX,
 )
 from barnabas.terminal.notes import note
+from barnabas.tools.dump import decoders, index_files, log_file, state_files
 from barnabas.tools.dump.item import Decoder, Item, Options, Problems, UnreadableError
 
 Dump = Callable[[Path, Options, Problems], Iterator[Item]]
@@ -114,8 +115,6 @@ def _decoder(flags: dict[str, bool]) -> Decoder | None:
         raise click.UsageError(f"--{given[0]}-decoder and --{given[1]}-decoder exclude each other")
     if not given:
         return None
-    from barnabas.tools.dump import decoders
-
     decoder: Decoder = getattr(decoders, DECODERS[given[0]])()
     return decoder
 
@@ -151,8 +150,6 @@ def _of_directory(directory: Path) -> Iterator[tuple[Path, Dump]]:
 
 def dump_for(path: Path) -> Dump | None:
     """The function that prints a file, by its name; None for other names."""
-    from barnabas.tools.dump import index_files, log_file, state_files
-
     by_suffix: dict[str, Dump] = {
         LOG_SUFFIX: log_file.dump_log_file,
         ".checkpoint": log_file.dump_log_file,

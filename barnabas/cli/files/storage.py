@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 import click
 
@@ -13,21 +12,18 @@ from barnabas.cli.options.parameters import output_option
 from barnabas.coord.cluster.image import UnknownMetadataError
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.storage import layout
+from barnabas.storage.checking.check import check_directory
+from barnabas.storage.checking.findings import DirectoryReport, Finding, PartitionReport
+from barnabas.storage.checking.repair import Loss, Repair, put_checkpoint_aside
 from barnabas.storage.directories.foreign import partition_in, refuse_cluster
 from barnabas.storage.directories.meta_properties import DataDirMismatch
 from barnabas.storage.files import File, Files, ReadOnlyFiles
+from barnabas.storage.layout import TopicPartition
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import Row, is_document, show, show_rows
 from barnabas.tools.dump.metadata_image import read_image
 from barnabas.wire.errors import KafkaError, ProtocolError
 from barnabas.wire.types import ONE_UUID
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from barnabas.storage.checking.findings import DirectoryReport, Finding, PartitionReport
-    from barnabas.storage.checking.repair import Loss
-    from barnabas.storage.layout import TopicPartition
 
 # --- the topic ids of the metadata
 
@@ -80,8 +76,6 @@ def check(data_dirs: tuple[str, ...], output: str) -> int:
     broker corrects, like a torn tail after a power failure, are notices. If a broker is running, data that is being
     written may look torn.
     """
-    from barnabas.storage.checking.check import check_directory
-
     reports = []
     paths = [_log_dir(path) for path in data_dirs]
     topic_ids = read_topic_ids(paths)
@@ -200,9 +194,6 @@ def _recover(
     is_agreed: bool,
 ) -> bool:
     """Repair a directory; returns whether it is now intact."""
-    from barnabas.storage.checking.check import check_directory
-    from barnabas.storage.checking.repair import Repair, put_checkpoint_aside
-
     report = check_directory(ReadOnlyFiles(), path, topic_ids)
     if _has_wrong_identity(report):
         return False

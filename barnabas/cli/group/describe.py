@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from time import sleep, time_ns
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,13 +13,11 @@ from barnabas.cli.group.lags import Lag, headline, lags_of, total_lag
 from barnabas.cli.group.listing import existing_groups
 from barnabas.cli.options.parameters import connect, listing_options
 from barnabas.cli.options.times import iso_time
+from barnabas.client.cluster import Cluster
+from barnabas.client.groups.views import GroupView, view_groups
 from barnabas.terminal.notes import note, say
 from barnabas.terminal.screen import can_redraw
 from barnabas.terminal.tables import is_document, show, show_rows, spaced
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.groups.views import GroupView
 
 # --- --watch
 CLEAR = "\x1b[H\x1b[2J"
@@ -90,8 +87,6 @@ def describe(
     barnabas group describe readers --watch
     barnabas group describe 'app-*' --lag-over 1000
     """
-    from barnabas.client.groups.views import view_groups
-
     if lag_over is not None and view != "offsets":
         raise click.UsageError("--lag-over selects partitions, which --members and --state do not show")
     with connect(bootstrap, timeout_s) as cluster:

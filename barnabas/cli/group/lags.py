@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.groups.views import GroupView, MemberView
+from barnabas.client.cluster import Cluster
+from barnabas.client.groups.consumer_groups import committed_offsets
+from barnabas.client.groups.share_groups import share_offsets
+from barnabas.client.groups.views import GroupView, MemberView
+from barnabas.client.offsets import end_offsets
 
 TopicPartition = tuple[str, int]
 SHARE = "share"
@@ -65,9 +67,6 @@ def headline(view: GroupView, lags: list[Lag]) -> str:
 
 def _committed(cluster: Cluster, view: GroupView) -> tuple[dict[TopicPartition, int | None], dict[TopicPartition, int]]:
     """The committed or start offset of each partition, and the lags that the broker itself knows (share groups)."""
-    from barnabas.client.groups.consumer_groups import committed_offsets
-    from barnabas.client.groups.share_groups import share_offsets
-
     if view.group_type != SHARE:
         return {**committed_offsets(cluster, view.group_id)}, {}
     found = share_offsets(cluster, view.group_id)
@@ -81,8 +80,6 @@ def _difference(committed: int | None, end: int | None) -> int | None:
 
 def _ends(cluster: Cluster, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
     """The end offset of each partition that exists and has a leader."""
-    from barnabas.client.offsets import end_offsets
-
     names = sorted({name for name, _ in partitions})
     if not names:
         return {}

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import csv
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import click
 
 from barnabas.cli.group.lags import lags_of, total_lag
 from barnabas.cli.options.parameters import bootstrap_option, connect, listing_options, output_option, timeout_option
 from barnabas.cli.options.patterns import matching, select
+from barnabas.client.cluster import Cluster
+from barnabas.client.groups.consumer_groups import list_groups
+from barnabas.client.groups.views import view_group, view_groups
+from barnabas.terminal.suggestion import suggestion
 from barnabas.terminal.tables import show_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from barnabas.client.cluster import Cluster
 
 STATES = (
     "Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "NotReady", "Dead",
@@ -26,8 +25,6 @@ TYPES = ("classic", "consumer", "share", "streams")
 
 def _known_states(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> list[str]:  # noqa: ARG001
     """The states, in Kafka's spelling; a broker answers no groups for a state that there is not."""
-    from barnabas.terminal.suggestion import suggestion
-
     known = {state.lower(): state for state in STATES}
     for text in texts:
         if text.lower() not in known:
@@ -57,8 +54,6 @@ def list_(
     output: str,
 ) -> None:
     """List groups with their state."""
-    from barnabas.client.groups.consumer_groups import list_groups
-
     with connect(bootstrap, timeout_s) as cluster:
         groups = {one.group_id: one for one in list_groups(cluster, states, types)}
     rows = [
@@ -87,9 +82,6 @@ def lag(
     barnabas group lag readers -o json
     barnabas group lag --lag-over 1000
     """
-    from barnabas.client.groups.consumer_groups import list_groups
-    from barnabas.client.groups.views import view_groups
-
     with connect(bootstrap, timeout_s) as cluster:
         found = existing_groups(cluster, names, regex=regex) if names else [g.group_id for g in list_groups(cluster)]
         rows = []
@@ -118,8 +110,6 @@ def lag(
 @output_option
 def offsets(name: str, export: bool, bootstrap: str, timeout_s: float, output: str) -> None:
     """Show a group's committed offset in each partition."""
-    from barnabas.client.groups.views import view_group
-
     with connect(bootstrap, timeout_s) as cluster:
         lags = lags_of(cluster, view_group(cluster, name))
     if export:
@@ -136,6 +126,4 @@ def export_offsets(lines: Iterable[tuple[str, int, int]]) -> None:
 
 def existing_groups(cluster: Cluster, names: tuple[str, ...], *, regex: bool) -> list[str]:
     """The groups that are named or match."""
-    from barnabas.client.groups.consumer_groups import list_groups
-
     return select(names, lambda: [one.group_id for one in list_groups(cluster)], regex=regex, kind="group")

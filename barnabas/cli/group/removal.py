@@ -8,6 +8,10 @@ from barnabas.cli.group.listing import existing_groups
 from barnabas.cli.options.parameters import bootstrap_option, connect, timeout_option, yes_option
 from barnabas.cli.options.partitions import named_partitions
 from barnabas.cli.options.patterns import confirm, have_patterns, regex_option
+from barnabas.client.errors import raise_first
+from barnabas.client.groups.consumer_groups import delete_group, delete_offsets
+from barnabas.client.groups.share_groups import forget_share_topics
+from barnabas.client.groups.views import group_types, is_share_group
 
 
 @click.command()
@@ -21,9 +25,6 @@ def delete(names: tuple[str, ...], regex: bool, yes: bool, bootstrap: str, timeo
 
     On a terminal it asks first; -y does not. Patterns need -y where nobody can be asked.
     """
-    from barnabas.client.groups.consumer_groups import delete_group
-    from barnabas.client.groups.views import group_types
-
     with connect(bootstrap, timeout_s) as cluster:
         found = existing_groups(cluster, names, regex=regex)
         group_types(cluster, found)  # a name that is wrong is reported before anything is deleted
@@ -41,11 +42,6 @@ def delete(names: tuple[str, ...], regex: bool, yes: bool, bootstrap: str, timeo
 @timeout_option
 def forget(name: str, topics: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
     """Delete a group's offsets of topics that no member reads; a share group must have no members."""
-    from barnabas.client.errors import raise_first
-    from barnabas.client.groups.consumer_groups import delete_offsets
-    from barnabas.client.groups.share_groups import forget_share_topics
-    from barnabas.client.groups.views import is_share_group
-
     with connect(bootstrap, timeout_s) as cluster:
         if is_share_group(cluster, name):
             if any(":" in text for text in topics):

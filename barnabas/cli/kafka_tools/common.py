@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from barnabas import __version__
 from barnabas.cli.connect.properties_file import read_properties as read_properties
 from barnabas.cli.kafka_tools.arguments import Options, Usage
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.security.settings import Security
+from barnabas.cli.kafka_tools.tool_cluster import ToolCluster
+from barnabas.client.cluster import Cluster
+from barnabas.client.security.settings import Security, security_from
 
 TIMEOUT_S = 60.0
 """Kafka's default.api.timeout.ms, seconds."""
@@ -36,8 +34,6 @@ def connect(options: Options, *, timeout_s: float | None = None) -> Cluster:
 
 def connect_to(bootstrap: str, config: dict[str, str], timeout_s: float | None = None) -> Cluster:
     """A client with a configuration of Kafka's clients. `Usage` for a mistake in it, or in the address."""
-    from barnabas.cli.kafka_tools.tool_cluster import ToolCluster
-
     limit = float(config.get("default.api.timeout.ms", TIMEOUT_S * 1000)) / 1000
     try:
         return ToolCluster(
@@ -55,8 +51,6 @@ def _security(config: dict[str, str]) -> Security | None:
     """TLS and SASL, if keys of the configuration are about them; ValueError for a mistake."""
     if not any(key.startswith(SECURITY) for key in config):
         return None
-    from barnabas.client.security.settings import security_from
-
     return security_from(config)
 
 

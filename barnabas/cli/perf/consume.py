@@ -8,7 +8,6 @@ while this client decodes, the next answer waits there.
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import click
 
@@ -18,10 +17,9 @@ from barnabas.cli.options.parameters import bootstrap_option, connect, isolation
 from barnabas.cli.perf.common import rates, show_result
 from barnabas.cli.perf.histogram import Histogram
 from barnabas.client.errors import TimedOut
+from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, end_offsets, start_offsets
+from barnabas.client.reader import Fetched, Reader
 from barnabas.terminal.progress import progress
-
-if TYPE_CHECKING:
-    from barnabas.client.reader import Fetched, Reader
 
 SHOW_EVERY_S = 0.5
 WAIT_S = 0.1
@@ -61,9 +59,6 @@ def consume(
 
     The percentiles are those of fetches, from the request until its answer is taken from the socket.
     """
-    from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, end_offsets, start_offsets
-    from barnabas.client.reader import Reader
-
     if from_latest and num_records is None:
         raise click.UsageError("--from-latest needs -n N")
     committed_only = isolation == "read_committed"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import click
 
@@ -17,12 +16,11 @@ from barnabas.cli.perf.common import acks_option, payloads, show_result, size_op
 from barnabas.cli.perf.histogram import Histogram
 from barnabas.cli.records.produce import ACKS
 from barnabas.client.errors import TimedOut
+from barnabas.client.offsets import end_offsets
+from barnabas.client.producer import Producer
+from barnabas.client.reader import Reader
 from barnabas.terminal.progress import progress
 from barnabas.wire.clients.partitioners import RoundRobin
-
-if TYPE_CHECKING:
-    from barnabas.client.producer import Producer
-    from barnabas.client.reader import Reader
 
 SHOW_EVERY = 100
 
@@ -47,10 +45,6 @@ def latency(
     timeout_s: float,
 ) -> None:
     """Measure the time until a record that is sent to TOPIC is acknowledged, and until it is read."""
-    from barnabas.client.offsets import end_offsets
-    from barnabas.client.producer import Producer
-    from barnabas.client.reader import Reader
-
     with connect(bootstrap, timeout_s) as sending, connect(bootstrap, timeout_s) as reading:
         producer = Producer(sending, RoundRobin, acks=ACKS[acks])
         partitions = [(topic, index) for index in range(producer.open(topic))]

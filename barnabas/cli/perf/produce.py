@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import click
 
@@ -20,12 +19,12 @@ from barnabas.cli.perf.common import acks_option, payloads, rates, show_result, 
 from barnabas.cli.perf.histogram import Histogram
 from barnabas.cli.records.interrupts import Interrupts
 from barnabas.cli.records.produce import ACKS, BATCH_BYTES, CODECS, PARTITIONERS, partitioner_maker
+from barnabas.client.accumulator import Batch
+from barnabas.client.admin.topics import create_topic
+from barnabas.client.cluster import Cluster
+from barnabas.client.producer import Producer
 from barnabas.terminal.progress import progress
-
-if TYPE_CHECKING:
-    from barnabas.client.accumulator import Batch
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.producer import Producer
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 RECORDS_OF_A_LOOK = 64
 SHOW_EVERY_S = 0.5
@@ -94,8 +93,6 @@ def produce(
 
     The latency of a record is counted from the first record of its batch, and contains the time in this client.
     """
-    from barnabas.client.producer import Producer
-
     if warm_up >= num_records:
         raise click.BadParameter(f"must be less than the {num_records} records in all", param_hint="--warm-up")
     if transactional_id is not None and (ACKS[acks] != -1 or not idempotent):
@@ -133,9 +130,6 @@ def produce(
 
 
 def _create(cluster: Cluster, topic: str, partitions: int) -> None:
-    from barnabas.client.admin.topics import create_topic
-    from barnabas.wire.errors import ErrorCode, KafkaError
-
     try:
         create_topic(cluster, topic, partitions=partitions)
     except KafkaError as error:

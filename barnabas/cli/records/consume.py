@@ -6,7 +6,6 @@ Without `-g` it reads without joining a group and commits no offsets. With `-g` 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,13 +14,11 @@ from barnabas.cli.options.duration import Duration
 from barnabas.cli.options.escapes import compile_format, printable
 from barnabas.cli.options.offset_spec import OffsetSpec, parse_range
 from barnabas.cli.options.parameters import bootstrap_option, connect, isolation_option
+from barnabas.cli.records.consume_run import Limits, Render, Run
 from barnabas.cli.records.consume_source import Selection, Source, find_partitions, group_source, plain_source
+from barnabas.cli.records.record_filter import Filter, Matches, grep
 from barnabas.cli.records.record_json import json_line, shown_json
 from barnabas.terminal.notes import note
-
-if TYPE_CHECKING:
-    from barnabas.cli.records.consume_run import Render
-    from barnabas.cli.records.record_filter import Filter, Matches
 
 DEFAULT_FORMAT = r"%v\n"
 
@@ -85,8 +82,6 @@ def consume(
     bootstrap: str,
 ) -> None:
     """Read records of TOPICs, and follow them until an end is asked for (-n, -e, --idle, --timeout) or Ctrl-C."""
-    from barnabas.cli.records.consume_run import Limits, Run
-
     render = _render(as_json, format_)
     matches, expression_filter = _matches(pattern, invert, expression)
     start, end = parse_range("beginning" if offset is None else offset, "-o")
@@ -126,8 +121,6 @@ def _matches(pattern: str | None, invert: bool, expression: str | None) -> tuple
         if invert:
             raise click.UsageError("-v inverts --grep; give --grep REGEX too")
         return [], None
-    from barnabas.cli.records.record_filter import Filter, grep
-
     matches: list[Matches] = []
     if pattern is not None:
         matches.append(grep(pattern, invert))

@@ -9,18 +9,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import click
 
+from barnabas.cli.records.consume_source import Source, TopicPartition
+from barnabas.cli.records.record_filter import Filter, Matches
 from barnabas.client.errors import TimedOut
-from barnabas.terminal.progress import progress
-
-if TYPE_CHECKING:
-    from barnabas.cli.records.consume_source import Source, TopicPartition
-    from barnabas.cli.records.record_filter import Filter, Matches
-    from barnabas.terminal.progress import Show
-    from barnabas.wire.batches.records import Record
+from barnabas.terminal.progress import Show, progress
+from barnabas.wire.batches.records import Record
 
 Render = Callable[["TopicPartition", "Record"], bytes]
 SHOW_EVERY_S = 0.1

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import click
 
 from barnabas.cli.options.offset_spec import OffsetSpec, resolve_offset_specs
 from barnabas.cli.options.regex import compile_regex
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.groups.consumer import GroupConsumer, Resolve
-    from barnabas.wire.batches.records import Record
+from barnabas.client.admin.topics import list_topics
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import NotFound
+from barnabas.client.groups.consumer import GroupConsumer, Resolve
+from barnabas.client.groups.member import GroupMember
+from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.client.reader import Reader
+from barnabas.wire.batches.records import Record
 
 TopicPartition = tuple[str, int]
 NAMED = 3
@@ -54,8 +57,6 @@ class Selection:
 
 def find_topics(cluster: Cluster, topics: Sequence[str], regex: bool) -> list[str]:
     """The names of the topics, or those that match; `NotFound` names what there is not."""
-    from barnabas.client.errors import NotFound
-
     found: dict[str, None] = {}
     every: list[str] | None = None
     for topic in topics:
@@ -75,8 +76,6 @@ def find_topics(cluster: Cluster, topics: Sequence[str], regex: bool) -> list[st
 
 def _topic_names(cluster: Cluster) -> list[str]:
     """All topics but internal ones."""
-    from barnabas.client.admin.topics import list_topics
-
     return [topic.name or "" for topic in list_topics(cluster) if not topic.is_internal]
 
 
@@ -84,8 +83,6 @@ def find_partitions(
     cluster: Cluster, topics: Sequence[str], wanted: Sequence[int], regex: bool
 ) -> list[TopicPartition]:
     """The partitions to read. `NotFound` if one does not exist."""
-    from barnabas.client.errors import NotFound
-
     found: list[TopicPartition] = []
     for name in find_topics(cluster, topics, regex):
         count = len(cluster.find_topic(name).leaders)
@@ -106,8 +103,6 @@ class PlainSource:
         ends: dict[TopicPartition, int] | None,
         selection: Selection,
     ) -> None:
-        from barnabas.client.reader import Reader
-
         self.starts = starts
         self.ends = ends
         self.reader = Reader(cluster, starts, ends, committed_only=selection.committed_only, on_note=selection.note)
@@ -132,8 +127,6 @@ class PlainSource:
 
 def plain_source(cluster: Cluster, partitions: Sequence[TopicPartition], selection: Selection) -> PlainSource:
     """Reads the partitions between the positions of the selection."""
-    from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
-
     level = READ_COMMITTED if selection.committed_only else READ_UNCOMMITTED
     moved = Moved()
     ends = None
@@ -206,10 +199,6 @@ def group_source(
     instance_id: str | None,
 ) -> GroupSource:
     """Reads what a member of the group is given; `member_cluster` is for its membership alone."""
-    from barnabas.client.groups.consumer import GroupConsumer
-    from barnabas.client.groups.member import GroupMember
-    from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
-
     if selection.start.kind not in ("start", "end") or (selection.end is not None and selection.end.kind != "end"):
         raise click.BadParameter(
             "with -g it is beginning or end, for partitions without a committed offset; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from random import randrange
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import click
 
@@ -20,10 +20,10 @@ from barnabas.cli.records.produce_input import (
     parse_delimiter,
     parse_headers,
 )
+from barnabas.cli.records.produce_run import Run
+from barnabas.client.producer import MakePartitioner, Producer
 from barnabas.terminal.notes import note
-
-if TYPE_CHECKING:
-    from barnabas.client.producer import MakePartitioner
+from barnabas.wire.clients.partitioners import LoadAware, Murmur2, RoundRobin, Sticky
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
@@ -103,9 +103,6 @@ def produce(
     timeout_s: float,
 ) -> None:
     """Send the lines of stdin or of FILE as records to TOPIC. --timeout is for each batch."""
-    from barnabas.cli.records.produce_run import Run
-    from barnabas.client.producer import Producer
-
     fields = Fields(
         None if key is None else key.encode(),
         None if key_delimiter is None else parse_delimiter(key_delimiter, "-K"),
@@ -190,8 +187,6 @@ def _timestamp(text: str) -> int:
 
 def partitioner_maker(name: str, batch_bytes: int) -> MakePartitioner:
     """A factory of the partitioner with this name."""
-    from barnabas.wire.clients.partitioners import LoadAware, Murmur2, RoundRobin, Sticky
-
     makers: dict[str, MakePartitioner] = {
         "murmur2": lambda count: Murmur2(count, randrange),
         "round-robin": RoundRobin,

@@ -9,15 +9,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import BinaryIO, Protocol
 
 import click
 
 from barnabas.cli.options.escapes import unescape
 from barnabas.cli.records.record_json import ParsedRecord, parse_record
-
-if TYPE_CHECKING:
-    from barnabas.wire.batches.records import Header
+from barnabas.wire.batches.records import Header
 
 CHUNK_BYTES = 1 << 18
 

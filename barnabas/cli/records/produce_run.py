@@ -12,20 +12,18 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import click
 
 from barnabas.cli.records.interrupts import Interrupts
+from barnabas.cli.records.produce_input import Input
+from barnabas.cli.records.record_json import ParsedRecord
 from barnabas.client.errors import ClientError, NotFound
+from barnabas.client.producer import Producer
 from barnabas.terminal.notes import note
 from barnabas.terminal.progress import progress
 from barnabas.wire.errors import KafkaError
-
-if TYPE_CHECKING:
-    from barnabas.cli.records.produce_input import Input
-    from barnabas.cli.records.record_json import ParsedRecord
-    from barnabas.client.producer import Producer
 
 IDLE_WAIT_S = 0.05
 SETTLE_S = 5.0

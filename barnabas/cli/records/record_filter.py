@@ -12,15 +12,13 @@ import json
 import operator
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from barnabas.cli.options.regex import compile_regex
 from barnabas.terminal.suggestion import suggestion
-
-if TYPE_CHECKING:
-    from barnabas.wire.batches.records import Record
+from barnabas.wire.batches.records import Record
 
 Matches = Callable[["tuple[str, int]", "Record"], bool]
 

@@ -11,12 +11,9 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from typing import TYPE_CHECKING
 
 from barnabas.terminal.suggestion import suggestion
-
-if TYPE_CHECKING:
-    from barnabas.wire.batches.records import Header, Record
+from barnabas.wire.batches.records import Header, Record
 
 FIELDS = ("topic", "partition", "offset", "timestamp", "key", "key_base64", "value", "value_base64", "headers")
 MAX_INT32, MAX_INT64 = 2**31 - 1, 2**63 - 1

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from barnabas.client.errors import ClientError, Unreachable
+from barnabas.testing.channel import Channel
 from barnabas.testing.errors import BrokerError, RefusedError
-
-if TYPE_CHECKING:
-    from barnabas.testing.channel import Channel
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -59,8 +57,6 @@ def perform(
 
 
 def _channel(file: str | None, url: str | None) -> Channel:
-    from barnabas.testing.channel import Channel
-
     if file is not None:
         try:
             told = json.loads(Path(file).read_text(encoding="utf-8"))

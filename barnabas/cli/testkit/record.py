@@ -5,19 +5,22 @@ from __future__ import annotations
 import signal
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import click
 
 from barnabas.cli.serve import UsageError as WrongOption
 from barnabas.cli.serve import host_and_port
 from barnabas.client.errors import ClientError
+from barnabas.kit.cassette.addresses import Address
+from barnabas.kit.cassette.exchange import Exchange
+from barnabas.kit.cassette.player import Player
+from barnabas.kit.cassette.proxy import Proxy
+from barnabas.kit.cassette.replay import Replay
+from barnabas.kit.cassette.text import HEADER, CassetteError, read
+from barnabas.kit.cassette.writer import Writer
 from barnabas.terminal.notes import note
 from barnabas.wire.errors import KafkaError
-
-if TYPE_CHECKING:
-    from barnabas.kit.cassette.addresses import Address
-    from barnabas.kit.cassette.exchange import Exchange
 
 Made = TypeVar("Made")
 
@@ -78,10 +81,6 @@ async def _record(upstream: Address, listen: Address, file: str) -> int:
     """Record until a signal to stop; how many requests there were."""
     import trio
 
-    from barnabas.kit.cassette.proxy import Proxy
-    from barnabas.kit.cassette.text import HEADER
-    from barnabas.kit.cassette.writer import Writer
-
     count = 0
     failures: list[OSError] = []
 
@@ -117,10 +116,6 @@ async def _record(upstream: Address, listen: Address, file: str) -> int:
 
 async def _replay(file: str, listen: Address, *, as_recorded: bool) -> list[str]:
     """Answer until a signal to stop; what the cassette has no answer to."""
-    from barnabas.kit.cassette.player import Player
-    from barnabas.kit.cassette.replay import Replay
-    from barnabas.kit.cassette.text import CassetteError, read
-
     try:
         with open(file, encoding="utf-8", errors="replace") as lines:  # noqa: ASYNC230 - nobody is served yet
             replay = Replay(read(lines), as_recorded=as_recorded)

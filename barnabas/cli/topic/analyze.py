@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import click
 
+from barnabas.cli.options.offset_spec import OffsetSpec, parse_range, resolve_offset_specs
 from barnabas.cli.options.parameters import connect, listing_options
 from barnabas.cli.options.patterns import select
+from barnabas.client.admin.topics import describe_topics, list_topics
+from barnabas.client.cluster import Cluster
+from barnabas.client.reader import Reader
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import is_document, show, show_rows
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.wire.batches.records import BatchView
+from barnabas.wire.batches.records import BatchView, Codec
 
 TopicPartition = tuple[str, int]
 SIZES = ("p25", "p50", "p75", "p99", "max")
@@ -36,8 +36,6 @@ class Sample:
 
     def add(self, batch: BatchView) -> None:
         """Count a batch."""
-        from barnabas.wire.batches.records import Codec
-
         self.sizes.append(batch.size)
         self.records += batch.record_count
         self.codecs[Codec(batch.codec).name.lower()] += 1
@@ -112,8 +110,6 @@ def analyze(
     Sizes are those on disk: compressed, and of records the average with their share of the batch's header. Rates are
     over the time between the first and the last record. Batches of transaction markers are left out.
     """
-    from barnabas.client.admin.topics import describe_topics, list_topics
-
     with connect(bootstrap, timeout_s) as cluster:
         found = select(names, lambda: [one.name or "" for one in list_topics(cluster)], regex=regex, kind="topic")
         leaders = {
@@ -134,9 +130,6 @@ def _read(
     cluster: Cluster, partitions: list[TopicPartition], range_: str, limit: int
 ) -> tuple[dict[TopicPartition, Sample], set[TopicPartition]]:
     """The batches of each partition, and the partitions of which some were left out."""
-    from barnabas.cli.options.offset_spec import OffsetSpec, parse_range, resolve_offset_specs
-    from barnabas.client.reader import Reader
-
     first, last = parse_range(range_, "-t")
     starts = resolve_offset_specs(cluster, dict.fromkeys(partitions, first))
     ends = resolve_offset_specs(cluster, dict.fromkeys(partitions, last or OffsetSpec("end")))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from barnabas.cli.admin.config_changes import change_options, changes_from, show_changes
+from barnabas.cli.admin.config_changes import alter_resource, change_options, changes_from, show_changes
 from barnabas.cli.options.parameters import bootstrap_option, connect, key_values, timeout_option, yes_option
 from barnabas.cli.options.patterns import confirm, have_patterns, regex_option, select
+from barnabas.client.admin import topics as admin
+from barnabas.client.admin.topics import create_topic, delete_topics, describe_topics, list_topics, wait_for_topic
+from barnabas.client.cluster import Cluster
 from barnabas.terminal.notes import note
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 @click.command()
@@ -42,9 +41,6 @@ def create(
     timeout_s: float,
 ) -> None:
     """Create topics."""
-    from barnabas.client.admin.topics import create_topic, wait_for_topic
-    from barnabas.wire.errors import ErrorCode, KafkaError
-
     settings = key_values(configs, "-c")
     placed = [] if assignment is None else _assignment(assignment)
     if placed and (partitions is not None or replicas is not None):
@@ -97,8 +93,6 @@ def alter(
     barnabas topic alter 'ord*' --delete retention.ms
     barnabas topic alter orders --append cleanup.policy=compact
     """
-    from barnabas.cli.admin.config_changes import alter_resource
-
     changes = changes_from(set_, delete, append, subtract)
     with connect(bootstrap, timeout_s) as cluster:
         for name in _existing(cluster, names, regex=regex):
@@ -127,8 +121,6 @@ def add_partitions(
 
     Records that exist stay where they are, so a key's new records may be in another partition than its old ones.
     """
-    from barnabas.client.admin import topics as admin
-
     if (number is None) == (total is None):
         raise click.UsageError("say either how many to add (-n) or how many there shall be (--total)")
     with connect(bootstrap, timeout_s) as cluster:
@@ -151,8 +143,6 @@ def delete(names: tuple[str, ...], regex: bool, yes: bool, bootstrap: str, timeo
 
     On a terminal it asks first; -y does not. Patterns and internal topics need -y where nobody can be asked.
     """
-    from barnabas.client.admin.topics import delete_topics, describe_topics
-
     with connect(bootstrap, timeout_s) as cluster:
         found = _existing(cluster, names, regex=regex)
         topics = describe_topics(cluster, found)  # reports a wrong name before anything is deleted
@@ -178,7 +168,6 @@ def _assignment(text: str) -> list[list[int]]:
 
 def _existing(cluster: Cluster, names: tuple[str, ...], *, regex: bool) -> list[str]:
     """The topics that are named or match; patterns do not match internal topics."""
-    from barnabas.client.admin.topics import list_topics
 
     def known() -> list[str]:
         return [topic.name or "" for topic in list_topics(cluster) if not topic.is_internal]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from barnabas.cli.admin.config import config_rows
 from barnabas.cli.options.parameters import connect, listing_options
 from barnabas.cli.options.patterns import matching, select
+from barnabas.client.admin.configs import describe_config
+from barnabas.client.admin.log_dirs import partition_sizes
+from barnabas.client.admin.topics import describe_topics, list_topics
+from barnabas.client.cluster import Cluster
+from barnabas.client.offsets import end_offsets, stable_offsets, start_offsets
+from barnabas.client.tools.topics import describe as describe_partitions
 from barnabas.terminal.tables import is_document, show, show_rows, spaced
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+from barnabas.wire.types import uuid_to_text
 
 TopicPartition = tuple[str, int]
 Row = dict[str, object]
@@ -38,8 +42,6 @@ def list_(
     barnabas topic list 'ord*'
     barnabas topic list -r 'orders-[0-9]+' -d
     """
-    from barnabas.client.admin.topics import list_topics
-
     with connect(bootstrap, timeout_s) as cluster:
         topics = {topic.name or "": topic for topic in list_topics(cluster) if internal or not topic.is_internal}
     found = [topics[name] for name in matching(patterns, topics, regex=regex)]
@@ -56,8 +58,6 @@ def list_(
 
 
 def _topic_row(topic: MetadataResponseTopic) -> Row:
-    from barnabas.wire.types import uuid_to_text
-
     return {
         "topic": topic.name,
         "partitions": len(topic.partitions),
@@ -102,8 +102,6 @@ def describe(
     \b
     barnabas topic describe orders --configs --sizes
     """
-    from barnabas.client.admin.topics import describe_topics, list_topics
-
     configs, sizes, offsets = configs or everything, sizes or everything, offsets or everything
     with connect(bootstrap, timeout_s) as cluster:
         found = select(
@@ -126,10 +124,6 @@ def describe(
 def _described(
     cluster: Cluster, topics: list[MetadataResponseTopic], *, sizes: bool, offsets: bool
 ) -> list[dict[str, object]]:
-    from barnabas.client.admin.log_dirs import partition_sizes
-    from barnabas.client.offsets import end_offsets, stable_offsets, start_offsets
-    from barnabas.wire.types import uuid_to_text
-
     led = [(t.name or "", p.partition_index) for t in topics for p in t.partitions if p.leader_id >= 0]
     starts, ends = start_offsets(cluster, led), end_offsets(cluster, led)
     stable = stable_offsets(cluster, led) if offsets else {}
@@ -163,9 +157,6 @@ def _eligible(cluster: Cluster, topics: list[MetadataResponseTopic]) -> dict[Top
 
     Nothing from brokers that do not tell (before Kafka 4).
     """
-    from barnabas.client.tools.topics import describe as describe_partitions
-    from barnabas.wire.errors import ErrorCode, KafkaError
-
     names = [topic.name or "" for topic in topics if any(len(one.replica_nodes) > 1 for one in topic.partitions)]
     if not names:
         return {}
@@ -191,9 +182,6 @@ def _between(start: int | None, end: int | None) -> int | None:
 
 
 def _configs(cluster: Cluster, name: str) -> list[Row]:
-    from barnabas.cli.admin.config import config_rows
-    from barnabas.client.admin.configs import describe_config
-
     return [row for row in config_rows(describe_config(cluster, "topic", name)) if row["source"] != "default"]
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from time import monotonic, sleep
-from typing import TYPE_CHECKING
 
 import click
 
 from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
+from barnabas.cli.options.partitions import named_partitions
+from barnabas.client.admin import reassignments
+from barnabas.client.admin.reassignments import Partition, Reassignment, ongoing
+from barnabas.client.admin.topics import describe_topics, list_topics
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import TimedOut
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from barnabas.client.admin.reassignments import Partition, Reassignment
-    from barnabas.client.cluster import Cluster
+from barnabas.wire.errors import KafkaError
 
 POLL_S = 0.2
 
@@ -47,8 +48,6 @@ def reassign(
     barnabas topic reassign orders --cancel
     barnabas topic reassign
     """
-    from barnabas.client.admin import reassignments
-
     if cancel and replicas is not None:
         raise click.UsageError("say either which brokers (--replicas) or --cancel")
     if (cancel or replicas is not None) and not which:
@@ -87,9 +86,6 @@ def elect_leaders(which: tuple[str, ...], unclean: bool, yes: bool, bootstrap: s
     barnabas topic elect-leaders
     barnabas topic elect-leaders orders:0 --unclean
     """
-    from barnabas.client.admin import reassignments
-    from barnabas.wire.errors import KafkaError
-
     if unclean and not which:
         raise click.UsageError("name the topics or partitions for an unclean election")
     with connect(bootstrap, timeout_s) as cluster:
@@ -131,15 +127,11 @@ def _brokers(text: str) -> list[int]:
 
 
 def _partitions(cluster: Cluster, texts: Sequence[str]) -> list[Partition]:
-    from barnabas.cli.options.partitions import named_partitions
-
     return named_partitions(cluster, texts, "TOPIC")
 
 
 def _show(cluster: Cluster, which: Sequence[str], output: str) -> None:
     """A row for each reassignment that is going on."""
-    from barnabas.client.admin.reassignments import ongoing
-
     found = ongoing(cluster)
     if which:
         wanted = set(_partitions(cluster, which))
@@ -161,9 +153,6 @@ def _row(partition: Partition, state: Reassignment) -> dict[str, object]:
 
 def _wait(cluster: Cluster, wanted: Iterable[Partition], timeout_s: float) -> None:
     """Wait until none of the partitions is being reassigned. `TimedOut`."""
-    from barnabas.client.admin.reassignments import ongoing
-    from barnabas.client.errors import TimedOut
-
     end = monotonic() + timeout_s
     left = set(wanted)
     while left := left & ongoing(cluster).keys():
@@ -173,8 +162,6 @@ def _wait(cluster: Cluster, wanted: Iterable[Partition], timeout_s: float) -> No
 
 
 def _leaders(cluster: Cluster, wanted: Sequence[Partition] | None) -> dict[Partition, int]:
-    from barnabas.client.admin.topics import describe_topics, list_topics
-
     names = None if wanted is None else list(dict.fromkeys(name for name, _ in wanted))
     topics = list_topics(cluster) if names is None else describe_topics(cluster, names)
     leaders = {(topic.name or "", one.partition_index): one.leader_id for topic in topics for one in topic.partitions}

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import click
 
+from barnabas.cli.options.offset_spec import parse_offset_spec, resolve_offset_specs
 from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
 from barnabas.cli.options.partitions import named_partitions, partition_count, read_offsets
+from barnabas.client.admin.topics import delete_records
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import ClientError, raise_first
+from barnabas.client.offsets import end_offsets, start_offsets
 from barnabas.terminal.notes import note
+from barnabas.terminal.question import ask
 from barnabas.terminal.tables import show_rows
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
 
 TopicPartition = tuple[str, int]
 
@@ -79,8 +82,6 @@ def trim(
 
 def _positions(cluster: Cluster, names: tuple[str, ...], to: str) -> dict[TopicPartition, int]:
     """The offset of `to` in each partition; an offset that is outside a partition stays as it is."""
-    from barnabas.cli.options.offset_spec import parse_offset_spec, resolve_offset_specs
-
     spec = parse_offset_spec(to, "--to")
     partitions = named_partitions(cluster, names, "TOPIC")
     if spec.kind == "offset":
@@ -89,8 +90,6 @@ def _positions(cluster: Cluster, names: tuple[str, ...], to: str) -> dict[TopicP
 
 
 def _from_file(cluster: Cluster, path: str) -> dict[TopicPartition, int]:
-    from barnabas.client.offsets import end_offsets
-
     wanted: dict[TopicPartition, int] = {}
     for line in read_offsets(path, "--from-file"):
         if line.group is not None or line.offset < -1:
@@ -106,9 +105,6 @@ def _from_file(cluster: Cluster, path: str) -> dict[TopicPartition, int]:
 
 def _trims(cluster: Cluster, wanted: dict[TopicPartition, int]) -> list[Trim]:
     """What is deleted in each partition. An offset after the end is refused: it is a mistake that would delete all."""
-    from barnabas.client.errors import ClientError
-    from barnabas.client.offsets import end_offsets, start_offsets
-
     partitions = list(wanted)
     starts, ends = start_offsets(cluster, partitions), end_offsets(cluster, partitions)
     for (name, index), offset in wanted.items():
@@ -124,17 +120,12 @@ def _trims(cluster: Cluster, wanted: dict[TopicPartition, int]) -> list[Trim]:
 
 
 def _confirm(trims: list[Trim], total: int, *, yes: bool) -> None:
-    from barnabas.terminal.question import ask
-
     where = [f"{trim.topic}-{trim.partition}" for trim in trims if trim.deleted]
     ask(f"Delete {total} offset{'s'[: total != 1]} of {', '.join(where)}?", yes)
 
 
 def _delete(cluster: Cluster, trims: list[Trim]) -> list[Trim]:
     """The same with the start offsets that the broker has answered."""
-    from barnabas.client.admin.topics import delete_records
-    from barnabas.client.errors import raise_first
-
     outcome = delete_records(cluster, {(trim.topic, trim.partition): trim.after for trim in trims if trim.deleted})
     raise_first(outcome.values())
     starts = {which: start for which, start in outcome.items() if isinstance(start, int)}

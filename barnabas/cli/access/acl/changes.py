@@ -20,7 +20,9 @@ from barnabas.cli.access.acl.options import (
     users_option,
 )
 from barnabas.cli.options.parameters import bootstrap_option, connect, timeout_option, yes_option
+from barnabas.client.admin.acls import Acl, create_acls, delete_acls, exactly, list_acls
 from barnabas.terminal.notes import note
+from barnabas.terminal.question import ask
 
 
 @click.command()
@@ -62,8 +64,6 @@ def add(
     Topics have read, write, create, delete, alter, describe, describe-configs and alter-configs; groups read, delete
     and describe; a mistake is answered with all that a resource has.
     """
-    from barnabas.client.admin.acls import Acl, create_acls
-
     who = named_principals(users, principals)
     if not who:
         raise click.UsageError("name a --user, or a --principal; '*' is everyone")
@@ -100,9 +100,6 @@ def remove(dry_run: bool, yes: bool, bootstrap: str, timeout_s: float, **given: 
 
     Asks on a terminal. What 'acl list' shows with the same arguments is removed.
     """
-    from barnabas.client.admin.acls import delete_acls, exactly, list_acls
-    from barnabas.terminal.question import ask
-
     if not any(given[name] for name in ("kind", "users", "principals", "host", "operation", "permission")):
         raise click.UsageError("name a KIND, a --user or another option: all ACLs are not removed at once")
     with connect(bootstrap, timeout_s) as cluster:

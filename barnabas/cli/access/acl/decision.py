@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from barnabas.cli.access.acl.options import (
@@ -19,11 +17,13 @@ from barnabas.cli.access.acl.options import (
 )
 from barnabas.cli.failure import FAILED
 from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.client.admin.acls import AclFilter, list_acls
+from barnabas.client.admin.configs import describe_config
+from barnabas.client.cluster import Cluster
+from barnabas.client.security.acl_rules import Question, decide
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_fields
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
+from barnabas.wire.errors import KafkaError
 
 SUPER_USERS, ALLOW_IF_NO_ACL = "super.users", "allow.everyone.if.no.acl.found"
 
@@ -52,9 +52,6 @@ def test(
     \b
     barnabas acl test --user alice --operation write topic orders
     """
-    from barnabas.client.admin.acls import AclFilter, list_acls
-    from barnabas.client.security.acl_rules import Question, decide
-
     who = named_principals(users, principals)
     if len(who) != 1:
         raise click.UsageError("name one --user, or one --principal")
@@ -88,9 +85,6 @@ def _settings(cluster: Cluster) -> tuple[list[str], bool]:
 
     Kafka's brokers never do: the keys are the authorizer's, and the values of keys that are not theirs are hidden.
     """
-    from barnabas.client.admin.configs import describe_config
-    from barnabas.wire.errors import KafkaError
-
     told: dict[str, str | None] = {}
     try:
         cluster.retry(lambda deadline: cluster.metadata([], deadline))

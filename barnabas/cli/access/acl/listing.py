@@ -8,6 +8,7 @@ import click
 
 from barnabas.cli.access.acl.options import acl_filters, filter_options, row
 from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.client.admin.acls import list_acls
 from barnabas.terminal.tables import show_rows
 
 
@@ -23,8 +24,6 @@ def list_(bootstrap: str, timeout_s: float, output: str, **given: Any) -> None:
     barnabas acl list --user alice
     barnabas acl list topic orders --pattern match
     """
-    from barnabas.client.admin.acls import list_acls
-
     with connect(bootstrap, timeout_s) as cluster:
         found = sorted({acl for wanted in acl_filters(given) for acl in list_acls(cluster, wanted)})
     show_rows([row(acl) for acl in found], output, empty="no ACLs")

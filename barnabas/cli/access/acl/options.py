@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
-if TYPE_CHECKING:
-    from barnabas.client.admin.acls import Acl, AclFilter
+from barnabas.client.admin.acls import ANY, Acl, AclFilter
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -121,8 +120,6 @@ def filter_options(command: Function) -> Function:
 
 def acl_filters(given: dict[str, Any]) -> list[AclFilter]:
     """The filters of `filter_options`, one for each principal."""
-    from barnabas.client.admin.acls import ANY, AclFilter
-
     kind, name = given["kind"], given["name"]
     base = AclFilter(
         resource_type=KINDS[kind] if kind else ANY,

@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Leave, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect
-
-if TYPE_CHECKING:
-    from barnabas.client.admin.acls import Acl
-    from barnabas.client.cluster import Cluster
+from barnabas.cli.kafka_tools.failure import sentence
+from barnabas.client.admin.acls import Acl, AclFilter, create_acls, delete_acls, list_acls
+from barnabas.client.cluster import Cluster
 
 RESOURCES: Final = {
     "topic": "TOPIC",
@@ -104,8 +103,6 @@ def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
     options = PARSER.parse(arguments)
     _check(options)
-    from barnabas.cli.kafka_tools.failure import sentence
-
     try:
         with connect(options) as cluster:
             if options.has("add"):
@@ -246,8 +243,6 @@ def _add(cluster: Cluster, options: Options) -> None:
     pattern = _pattern(options)
     if pattern not in ("LITERAL", "PREFIXED"):
         raise Usage(f"A '--resource-pattern-type' value of '{pattern}' is not valid when adding acls.")
-    from barnabas.client.admin.acls import Acl, create_acls
-
     wanted = _wanted(options)
     if not all(wanted.values()):
         raise Usage(NO_PRINCIPAL)
@@ -264,8 +259,6 @@ def _add(cluster: Cluster, options: Options) -> None:
 
 
 def _remove(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.acls import AclFilter, delete_acls
-
     for resource, entries in _wanted(options).items():
         filters = [AclFilter(*resource, *entry) for entry in entries] or [AclFilter(*resource)]
         shown = str(resource).replace("ResourcePattern(", "ResourcePatternFilter(")
@@ -303,8 +296,6 @@ def _print(found: Wanted) -> None:
 
 
 def _by_resource(cluster: Cluster, filters: Sequence[Resource]) -> Wanted:
-    from barnabas.client.admin.acls import AclFilter, list_acls
-
     wanted = [AclFilter(*one) for one in filters] or [AclFilter()]
     acls = sorted({acl for one in wanted for acl in list_acls(cluster, one)})
 

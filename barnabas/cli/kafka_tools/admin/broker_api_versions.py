@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.wire.messages.api_versions import ApiVersion
+from barnabas.client.cluster import Cluster
+from barnabas.client.tools.brokers import api_versions, describe_cluster
+from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.frame import message_for
+from barnabas.wire.messages.api_versions import ApiVersion
 
 PARSER = Parser(
     "kafka-broker-api-versions",
@@ -32,8 +32,6 @@ def main(arguments: Sequence[str]) -> int:
 
 def print_brokers(cluster: Cluster) -> None:
     """Every broker with every API that clients may use."""
-    from barnabas.client.tools.brokers import api_versions, describe_cluster
-
     for broker in describe_cluster(cluster).brokers:
         rack = broker.rack or "null"
         fenced = str(broker.is_fenced).lower()
@@ -43,9 +41,6 @@ def print_brokers(cluster: Cluster) -> None:
 
 
 def _lines(offered: dict[int, ApiVersion]) -> list[str]:
-    from barnabas.wire.api_keys import ApiKey
-    from barnabas.wire.frame import message_for
-
     lines = []
     for key in ApiKey:
         request, _ = message_for(key)

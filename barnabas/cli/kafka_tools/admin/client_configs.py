@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.cli.kafka_tools.arguments import Options, Usage
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
+from barnabas.client.admin.quotas import alter_quotas, list_quotas
+from barnabas.client.admin.users import alter_credentials, list_credentials
+from barnabas.client.cluster import Cluster
+from barnabas.client.security.scram import Credential, credential
 
 TYPES: Final = {"users": "user", "clients": "client", "ips": "ip"}
 """Entity types, and the names of `client.quotas`."""
@@ -88,8 +89,6 @@ def check_named(found: Entities) -> None:
 
 def describe(cluster: Cluster, found: Entities) -> None:
     """Print quotas, and credentials unless client ids or defaults are meant."""
-    from barnabas.client.admin.quotas import list_quotas
-
     named = dict(zip(found.types, found.names, strict=False))
     wanted = {TYPES[kind]: name or None for kind, name in named.items()}
     every = [TYPES[kind] for kind in found.types if kind not in named]
@@ -106,8 +105,6 @@ def _title(kind: str, name: str | None) -> str:
 
 
 def _describe_credentials(cluster: Cluster, names: Sequence[str]) -> None:
-    from barnabas.client.admin.users import list_credentials
-
     found = list_credentials(cluster)
     for user in dict.fromkeys(one.user for one in found):
         if user in names or not names:
@@ -175,8 +172,6 @@ def _refuse(changes: Changes, keys: Iterable[str], what: str, kind: str) -> None
 
 
 def _alter_quotas(cluster: Cluster, found: Entities, changes: Changes) -> None:
-    from barnabas.client.admin.quotas import alter_quotas, list_quotas
-
     entity = {TYPES[kind]: name or None for kind, name in zip(found.types, found.names, strict=True)}
     wanted: dict[str, float | None] = {}
     for key, text in changes.items():
@@ -192,9 +187,6 @@ def _alter_quotas(cluster: Cluster, found: Entities, changes: Changes) -> None:
 
 
 def _alter_credentials(cluster: Cluster, user: str, changes: Changes) -> None:
-    from barnabas.client.admin.users import alter_credentials
-    from barnabas.client.security.scram import Credential, credential
-
     new: list[Credential] = []
     for mechanism, text in changes.items():
         if text is None:

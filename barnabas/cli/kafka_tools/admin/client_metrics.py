@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
+from barnabas.client.admin.configs import (
+    DELETE,
+    SET,
+    ConfigChange,
+    alter_config,
+    describe_config,
+    list_config_resources,
+)
+from barnabas.client.cluster import Cluster
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.types import uuid_to_text
 
 PURPOSE = "This tool helps to manipulate and describe client metrics configurations."
 ACTIONS = ("alter", "delete", "describe", "list")
@@ -48,8 +55,6 @@ def main(arguments: Sequence[str]) -> int:
         raise Usage(PURPOSE)
     options = PARSER.parse(arguments)
     _check(options)
-    from barnabas.wire.errors import KafkaError
-
     try:
         with connect(options) as cluster:
             _run(cluster, options)
@@ -95,15 +100,10 @@ def _check(options: Options) -> None:
 
 
 def _names(cluster: Cluster) -> list[str]:
-    from barnabas.client.admin.configs import list_config_resources
-
     return list_config_resources(cluster, KIND)
 
 
 def _alter(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.configs import DELETE, SET, ConfigChange, alter_config
-    from barnabas.wire.types import uuid_to_text
-
     name = options.only("name") if options.has("name") else uuid_to_text(_random_uuid())
     changes = []
     for option, key in CONFIGS.items():
@@ -122,8 +122,6 @@ def _random_uuid() -> bytes:
 
 
 def _describe(cluster: Cluster, name: str | None) -> None:
-    from barnabas.client.admin.configs import describe_config
-
     names = _names(cluster)
     if name is not None and name not in names:
         print(f"The client metric resource {name} doesn't exist and doesn't have dynamic config.")
@@ -135,7 +133,5 @@ def _describe(cluster: Cluster, name: str | None) -> None:
 
 
 def _delete(cluster: Cluster, name: str) -> None:
-    from barnabas.client.admin.configs import DELETE, ConfigChange, alter_config
-
     alter_config(cluster, KIND, name, [ConfigChange(key, DELETE, None) for key in sorted(CONFIGS.values())])
     print(f"Deleted client metrics config for {name}.")

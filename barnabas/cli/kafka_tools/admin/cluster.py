@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.subcommands import ToolParser, add_server, connect
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
+from barnabas.client.cluster import Cluster
+from barnabas.client.tools.brokers import describe_cluster, unregister_broker
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 NAME = "kafka-cluster"
 
@@ -50,9 +49,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _unregister(cluster: Cluster, broker: int) -> int:
-    from barnabas.client.tools.brokers import unregister_broker
-    from barnabas.wire.errors import ErrorCode, KafkaError
-
     try:
         unregister_broker(cluster, broker)
     except KafkaError as error:
@@ -66,8 +62,6 @@ def _unregister(cluster: Cluster, broker: int) -> int:
 
 
 def _list_endpoints(cluster: Cluster, *, with_fenced: bool) -> None:
-    from barnabas.client.tools.brokers import describe_cluster
-
     brokers = describe_cluster(cluster, with_fenced=with_fenced).brokers
     host_width = max(len(broker.host) for broker in brokers)
     rack_width = max(10, *(len(broker.rack or "null") for broker in brokers))

@@ -8,15 +8,24 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.admin import client_configs
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect, read_properties
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.wire.messages.configs import DescribeConfigsResourceResult
+from barnabas.client.admin.configs import (
+    DELETE,
+    SET,
+    ConfigChange,
+    alter_config,
+    describe_config,
+    list_config_resources,
+)
+from barnabas.client.cluster import Cluster
+from barnabas.client.groups.consumer_groups import list_groups
+from barnabas.client.tools.brokers import describe_cluster
+from barnabas.client.tools.topics import all_topics
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.configs import DescribeConfigsResourceResult
 
 PURPOSE = (
     "This tool helps to manipulate and describe entity config for a topic, client, user, broker, ip, client-metrics "
@@ -85,8 +94,6 @@ def main(arguments: Sequence[str]) -> int:
     clients = client_configs.entities(options, arguments)
     kind, name = ("", None) if clients is not None else _entity(options)
     _check(options, kind, name, clients)
-    from barnabas.wire.errors import KafkaError
-
     try:
         with connect(options) as cluster:
             if clients is not None and options.has("describe"):
@@ -185,10 +192,6 @@ def _singular(kind: str) -> str:
 
 
 def _all_names(cluster: Cluster, kind: str) -> list[str]:
-    from barnabas.client.admin.configs import list_config_resources
-    from barnabas.client.tools.brokers import describe_cluster
-    from barnabas.client.tools.topics import all_topics
-
     if kind == "topics":
         return [topic.name or "" for topic in all_topics(cluster)]
     if kind == "brokers":
@@ -199,14 +202,10 @@ def _all_names(cluster: Cluster, kind: str) -> list[str]:
 def _exists(cluster: Cluster, kind: str, name: str) -> bool:
     if kind != "groups":
         return name in _all_names(cluster, kind)
-    from barnabas.client.groups.consumer_groups import list_groups
-
     return name in _all_names(cluster, kind) or any(one.group_id == name for one in list_groups(cluster))
 
 
 def _describe_one(cluster: Cluster, kind: str, name: str, *, shows_all: bool) -> None:
-    from barnabas.client.admin.configs import describe_config
-
     found = describe_config(cluster, _singular(kind), name, synonyms=True)
     source = OWN_SOURCE[kind] if name else DEFAULTS_SOURCE
     if not shows_all:
@@ -234,8 +233,6 @@ def _value(text: str | None) -> str:
 
 
 def _alter(cluster: Cluster, options: Options, kind: str, name: str | None) -> None:
-    from barnabas.client.admin.configs import DELETE, SET, ConfigChange, alter_config
-
     assert name is not None
     changes = _changes(options)
     wanted = [ConfigChange(key, DELETE if value is None else SET, value) for key, value in changes.items()]

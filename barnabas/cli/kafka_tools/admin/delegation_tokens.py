@@ -7,15 +7,13 @@ import binascii
 import sys
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect, padded
+from barnabas.client.admin.tokens import Token, create_token, expire_token, list_tokens, renew_token
+from barnabas.client.cluster import Cluster
 from barnabas.wire.errors import KafkaError
-
-if TYPE_CHECKING:
-    from barnabas.client.admin.tokens import Token
-    from barnabas.client.cluster import Cluster
 
 ACTIONS: Final = ("create", "renew", "expire", "describe")
 REQUIRED: Final = {
@@ -94,8 +92,6 @@ def _principals(options: Options, name: str) -> list[str]:
 
 
 def _create(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.tokens import create_token
-
     renewers = _principals(options, "renewer-principal")
     period = options.get("max-life-time-period")
     print(
@@ -110,8 +106,6 @@ def _create(cluster: Cluster, options: Options) -> None:
 
 
 def _renew(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.tokens import renew_token
-
     hmac, period = options.get("hmac"), options.get("renew-time-period")
     print(f"Calling renew token operation with hmac :{hmac} , renew-time-period :{period}", flush=True)
     expiry = renew_token(cluster, _decoded(hmac), period)
@@ -119,8 +113,6 @@ def _renew(cluster: Cluster, options: Options) -> None:
 
 
 def _expire(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.tokens import expire_token
-
     hmac, period = options.get("hmac"), options.get("expiry-time-period")
     print(f"Calling expire token operation with hmac :{hmac} , expire-time-period :{period}", flush=True)
     expiry = expire_token(cluster, _decoded(hmac), period)
@@ -128,8 +120,6 @@ def _expire(cluster: Cluster, options: Options) -> None:
 
 
 def _describe(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.tokens import list_tokens
-
     owners = _principals(options, "owner-principal")
     if owners:
         print(f"Calling describe token operation for owners: [{', '.join(owners)}]")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.common import Failed
+from barnabas.cli.kafka_tools.errors import text_of
 from barnabas.cli.kafka_tools.subcommands import ToolParser, add_server, connect
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
+from barnabas.client.cluster import Cluster
+from barnabas.client.tools.brokers import features, update_feature
 
 NAME = "kafka-features"
 METADATA_VERSION = "metadata.version"
@@ -66,8 +65,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _describe(cluster: Cluster) -> None:
-    from barnabas.client.tools.brokers import features
-
     answer = features(cluster)
     levels = {one.name: one.max_version_level for one in answer.finalized_features}
     for one in sorted(answer.supported_features, key=lambda feature: feature.name):
@@ -92,9 +89,6 @@ def _level(feature: str, level: int) -> str:
 
 
 def _update(cluster: Cluster, found: argparse.Namespace) -> None:
-    from barnabas.cli.kafka_tools.errors import text_of
-    from barnabas.client.tools.brokers import update_feature
-
     kind = UPGRADE if found.command == "upgrade" else UNSAFE_DOWNGRADE if found.unsafe else SAFE_DOWNGRADE
     levels = _levels(found)
     failed = 0

@@ -6,13 +6,12 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser
 from barnabas.cli.kafka_tools.common import Failed, connect
-
-if TYPE_CHECKING:
-    from barnabas.client.admin.reassignments import Partition
+from barnabas.cli.kafka_tools.errors import exception_of
+from barnabas.client.admin.reassignments import Partition, election_results
+from barnabas.wire.errors import ErrorCode
 
 EXAMPLE = '{"partitions": [{"topic": "foo", "partition": 1}]}'
 WHICH = ("topic", "all-topic-partitions", "path-to-json-file")
@@ -52,10 +51,6 @@ def _elect(options: Options) -> None:
     kind = str(options.only("election-type"))
     if kind not in KINDS:
         raise Failed(f"Cannot parse argument '{kind}' of option election-type")
-    from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.admin.reassignments import election_results
-    from barnabas.wire.errors import ErrorCode
-
     with connect(options) as cluster:
         results = election_results(cluster, _partitions(options), KINDS[kind])
     elected = [one for one, error in results.items() if error is None]

@@ -8,6 +8,10 @@ from collections.abc import Sequence
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect
+from barnabas.cli.kafka_tools.errors import exception_of
+from barnabas.client.errors import error_for
+from barnabas.client.tools import brokers as client
+from barnabas.wire.messages.log_dirs import DescribeLogDirsResult
 
 PARSER = Parser(
     "kafka-log-dirs",
@@ -24,8 +28,6 @@ PARSER = Parser(
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
-    from barnabas.client.tools import brokers as client
-
     if not arguments:
         raise Usage(PARSER.purpose)
     options = PARSER.parse(arguments)
@@ -55,10 +57,6 @@ def _numbers(text: str | None) -> list[int]:
 
 
 def _dirs(results: Sequence[object]) -> list[dict[str, object]]:
-    from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.errors import error_for
-    from barnabas.wire.messages.log_dirs import DescribeLogDirsResult
-
     found: list[dict[str, object]] = []
     for result in results:
         assert isinstance(result, DescribeLogDirsResult)

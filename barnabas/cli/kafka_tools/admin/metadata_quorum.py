@@ -6,14 +6,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.common import Failed
 from barnabas.cli.kafka_tools.subcommands import ToolParser, add_server, connect, print_table
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.wire.messages.raft import DescribeQuorumResponse, DescribeQuorumResponseReplicaState
+from barnabas.client.cluster import Cluster
+from barnabas.client.tools.brokers import describe_cluster, describe_quorum
+from barnabas.wire.messages.raft import DescribeQuorumResponse, DescribeQuorumResponseReplicaState
+from barnabas.wire.types import ZERO_UUID, uuid_to_text
 
 NAME = "kafka-metadata-quorum"
 UNKNOWN = -1
@@ -49,8 +48,6 @@ def _describe(found: argparse.Namespace) -> None:
         raise Failed("One of --status or --replication must be specified with describe sub-command")
     if found.status and found.human_readable:
         raise Failed("The option --human-readable is only supported along with --replication")
-    from barnabas.client.tools.brokers import describe_quorum
-
     with connect(found) as cluster:
         answer = describe_quorum(cluster)
         if found.replication:
@@ -60,8 +57,6 @@ def _describe(found: argparse.Namespace) -> None:
 
 
 def _print_status(cluster: Cluster, answer: DescribeQuorumResponse) -> None:
-    from barnabas.client.tools.brokers import describe_cluster
-
     quorum = answer.topics[0].partitions[0]
     leader = next((one for one in quorum.current_voters if one.replica_id == quorum.leader_id), None)
     followers = [one for one in quorum.current_voters if one.replica_id != quorum.leader_id]
@@ -95,8 +90,6 @@ def _node(state: DescribeQuorumResponseReplicaState, endpoints: dict[int, list[s
 
 
 def _directory(state: DescribeQuorumResponseReplicaState, *, null: str, quote: bool) -> str:
-    from barnabas.wire.types import ZERO_UUID, uuid_to_text
-
     if state.replica_directory_id == ZERO_UUID:
         return null
     text = uuid_to_text(state.replica_directory_id)

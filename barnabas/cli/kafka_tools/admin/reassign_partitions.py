@@ -7,14 +7,16 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import randrange
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from barnabas.cli.kafka_tools.admin.replication_throttles import clear_throttles
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import Failed, connect
-
-if TYPE_CHECKING:
-    from barnabas.client.admin.reassignments import Partition
-    from barnabas.client.cluster import Cluster
+from barnabas.client.admin.cluster import describe_cluster
+from barnabas.client.admin.reassignments import Partition, ongoing, reassign
+from barnabas.client.admin.topics import describe_topics
+from barnabas.client.cluster import Cluster
+from barnabas.coord.cluster.changes.placement import ReplicaPlacer, UsableBroker
 
 Plan = dict["Partition", list[int]]
 ACTIONS = ("cancel", "execute", "generate", "list", "verify")
@@ -73,8 +75,6 @@ def _check(options: Options) -> str:
 
 
 def _list(cluster: Cluster, options: Options) -> None:  # noqa: ARG001 - as the others
-    from barnabas.client.admin.reassignments import ongoing
-
     found = ongoing(cluster)
     if not found:
         print("No partition reassignments found.")
@@ -88,8 +88,6 @@ def _list(cluster: Cluster, options: Options) -> None:  # noqa: ARG001 - as the 
 
 
 def _execute(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.reassignments import ongoing, reassign
-
     plan = _plan(options)
     going_on = ongoing(cluster)
     if going_on and not options.has("additional"):
@@ -115,8 +113,6 @@ def _execute(cluster: Cluster, options: Options) -> None:
 
 
 def _verify(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.reassignments import ongoing
-
     plan = _plan(options)
     going_on = ongoing(cluster)
     current = _current(cluster, plan)
@@ -138,8 +134,6 @@ def _verify(cluster: Cluster, options: Options) -> None:
 
 
 def _cancel(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.reassignments import ongoing, reassign
-
     plan = _plan(options)
     active = sorted(one for one in ongoing(cluster) if one in plan)
     if active:
@@ -153,8 +147,6 @@ def _cancel(cluster: Cluster, options: Options) -> None:
 
 
 def _clear_throttles(cluster: Cluster, plan: Plan) -> None:
-    from barnabas.cli.kafka_tools.admin.replication_throttles import clear_throttles
-
     topics = sorted({topic for topic, _ in plan})
     brokers = clear_throttles(cluster, topics)
     print(f"Clearing broker-level throttles on broker{_s(brokers)} {_ids(brokers)}")
@@ -162,10 +154,6 @@ def _clear_throttles(cluster: Cluster, plan: Plan) -> None:
 
 
 def _generate(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.cluster import describe_cluster
-    from barnabas.client.admin.topics import describe_topics
-    from barnabas.coord.cluster.changes.placement import ReplicaPlacer, UsableBroker
-
     brokers = _broker_ids(str(options.only("broker-list")))
     content = _read(str(options.only("topics-to-move-json-file")))
     try:
@@ -228,8 +216,6 @@ def _read(path: str) -> Any:
 
 
 def _current(cluster: Cluster, plan: Iterable[Partition]) -> Plan:
-    from barnabas.client.admin.topics import describe_topics
-
     topics = describe_topics(cluster, list(dict.fromkeys(topic for topic, _ in plan)))
     known = {
         (topic.name or "", one.partition_index): list(one.replica_nodes) for topic in topics for one in topic.partitions

@@ -7,11 +7,11 @@ replicas from which partitions are copied, of the followers those that are new.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from barnabas.client.admin.reassignments import Partition
-    from barnabas.client.cluster import Cluster
+from barnabas.client.admin.cluster import describe_cluster
+from barnabas.client.admin.configs import ConfigChange, alter_config
+from barnabas.client.admin.reassignments import Partition
+from barnabas.client.cluster import Cluster
 
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LEADERS, FOLLOWERS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
@@ -44,8 +44,6 @@ def set_throttles(
 
 def clear_throttles(cluster: Cluster, topics: Iterable[str]) -> list[int]:
     """Remove the throttles of all brokers and of these topics; returns the brokers."""
-    from barnabas.client.admin.cluster import describe_cluster
-
     brokers = [one.broker_id for one in describe_cluster(cluster).brokers]
     for broker in brokers:
         _alter(cluster, "broker", str(broker), dict.fromkeys(RATES))
@@ -55,7 +53,5 @@ def clear_throttles(cluster: Cluster, topics: Iterable[str]) -> list[int]:
 
 
 def _alter(cluster: Cluster, kind: str, name: str, values: Mapping[str, str | None]) -> None:
-    from barnabas.client.admin.configs import ConfigChange, alter_config
-
     changes = [ConfigChange(key, DELETE if value is None else SET, value) for key, value in values.items()]
     alter_config(cluster, kind, name, changes)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, BadArgument, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import INTERNAL_TOPICS, connect
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.wire.messages.configs import DescribeConfigsResourceResult
-    from barnabas.wire.messages.metadata import (
-        DescribeTopicPartitionsResponsePartition,
-        DescribeTopicPartitionsResponseTopic,
-    )
+from barnabas.client.admin.topics import add_partitions, create_topic
+from barnabas.client.cluster import Cluster
+from barnabas.client.tools import topics
+from barnabas.client.tools.topics import partition_counts
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.configs import DescribeConfigsResourceResult
+from barnabas.wire.messages.metadata import (
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from barnabas.wire.types import ZERO_UUID, uuid_from_text, uuid_to_text
 
 ACTIONS = ("list", "describe", "create", "alter", "delete")
 REPORTS = (
@@ -158,8 +160,6 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 def _names(cluster: Cluster, options: Options) -> list[str]:
     """The topics of `--topic`, sorted; all without it."""
-    from barnabas.client.tools import topics
-
     pattern = _pattern(options.get("topic")) if options.has("topic") else None
     names = [topic.name or "" for topic in topics.all_topics(cluster)]
     if options.has("exclude-internal"):
@@ -211,9 +211,6 @@ def _configs(options: Options) -> dict[str, str]:
 
 
 def _create(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.topics import create_topic
-    from barnabas.wire.errors import ErrorCode, KafkaError
-
     name, partitions, factor = (options.get(option) for option in ("topic", "partitions", "replication-factor"))
     assignment, configs = _assignment(options), _configs(options)
     if "." in name or "_" in name:
@@ -244,9 +241,6 @@ def _create(cluster: Cluster, options: Options) -> None:
 
 
 def _alter(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.topics import add_partitions
-    from barnabas.client.tools.topics import partition_counts
-
     names = _existing(cluster, options)
     if not names:
         return
@@ -259,8 +253,6 @@ def _alter(cluster: Cluster, options: Options) -> None:
 
 
 def _describe(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.tools import topics
-
     names = _described(cluster, options)
     if not names:
         return
@@ -279,9 +271,6 @@ def _describe(cluster: Cluster, options: Options) -> None:
 
 
 def _described(cluster: Cluster, options: Options) -> list[str]:
-    from barnabas.client.tools import topics
-    from barnabas.wire.types import ZERO_UUID, uuid_from_text
-
     text = options.get("topic-id")
     if text is not None:
         wanted = uuid_from_text(text)
@@ -309,8 +298,6 @@ def _is_reported(
 
 
 def _print_topic(topic: DescribeTopicPartitionsResponseTopic, configs: Sequence[str]) -> None:
-    from barnabas.wire.types import uuid_to_text
-
     factor = len(topic.partitions[0].replica_nodes)
     print(
         f"Topic: {topic.name}",

@@ -7,16 +7,23 @@ import re
 import sys
 from collections.abc import Sequence
 from time import time_ns
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.common import Failed
 from barnabas.cli.kafka_tools.subcommands import ToolParser, add_server, connect, print_table
-
-if TYPE_CHECKING:
-    from barnabas.client.admin.transactions import OpenTransaction
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.offsets import TopicPartition
-    from barnabas.wire.messages.transactions import ProducerState
+from barnabas.client.admin.transactions import (
+    OpenTransaction,
+    abort_in_partition,
+    describe_producers,
+    describe_transaction,
+    fence_producer,
+    hanging_transactions,
+    list_transactions,
+)
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import NotFound
+from barnabas.client.offsets import TopicPartition
+from barnabas.client.tools.topics import all_topics
+from barnabas.wire.messages.transactions import ProducerState
 
 NAME = "kafka-transactions"
 MINUTE_MS = 60_000
@@ -75,8 +82,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _list(cluster: Cluster, found: argparse.Namespace) -> None:
-    from barnabas.client.admin.transactions import list_transactions
-
     pattern = re.compile(found.transactional_id_pattern or ".*")
     rows = [
         (one.transactional_id, one.coordinator, one.producer_id, one.state)
@@ -87,9 +92,6 @@ def _list(cluster: Cluster, found: argparse.Namespace) -> None:
 
 
 def _describe(cluster: Cluster, found: argparse.Namespace) -> None:
-    from barnabas.client.admin.transactions import describe_transaction
-    from barnabas.client.errors import NotFound
-
     name = found.transactional_id
     try:
         coordinator, one = describe_transaction(cluster, name)
@@ -107,8 +109,6 @@ def _describe(cluster: Cluster, found: argparse.Namespace) -> None:
 
 
 def _producers(cluster: Cluster, found: argparse.Namespace) -> list[ProducerState]:
-    from barnabas.client.admin.transactions import describe_producers
-
     where = (found.topic, found.partition)
     _check_partition(cluster, where)
     return describe_producers(cluster, [where])[where]
@@ -131,9 +131,6 @@ def _describe_producers(cluster: Cluster, found: argparse.Namespace) -> None:
 
 
 def _find_hanging(cluster: Cluster, found: argparse.Namespace) -> None:
-    from barnabas.client.admin.transactions import hanging_transactions
-    from barnabas.client.tools.topics import all_topics
-
     if found.topic is None and found.broker_id is None:
         what = "The `find-hanging` command requires either --topic or --broker-id"
         raise Failed(f"{what} to limit the scope of the search")
@@ -162,8 +159,6 @@ def _hanging_row(one: OpenTransaction, now_ms: int) -> tuple[object, ...]:
 
 
 def _abort(cluster: Cluster, found: argparse.Namespace) -> None:
-    from barnabas.client.admin.transactions import abort_in_partition
-
     abort_in_partition(cluster, found.topic, found.partition, _to_abort(cluster, found))
 
 
@@ -184,8 +179,6 @@ def _to_abort(cluster: Cluster, found: argparse.Namespace) -> ProducerState:
     for option in ("producer_epoch", "coordinator_epoch"):
         if getattr(found, option) is None:
             raise Failed(f"Missing required argument --{option.replace('_', '-')}")
-    from barnabas.wire.messages.transactions import ProducerState
-
     _check_partition(cluster, (found.topic, found.partition))
     return ProducerState(
         producer_id=found.producer_id,
@@ -195,6 +188,4 @@ def _to_abort(cluster: Cluster, found: argparse.Namespace) -> ProducerState:
 
 
 def _terminate(cluster: Cluster, found: argparse.Namespace) -> None:
-    from barnabas.client.admin.transactions import fence_producer
-
     fence_producer(cluster, found.transactionalId)

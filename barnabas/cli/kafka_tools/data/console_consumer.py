@@ -7,7 +7,6 @@ import select
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.arguments import (
     BOOTSTRAP,
@@ -21,11 +20,13 @@ from barnabas.cli.kafka_tools.arguments import (
 )
 from barnabas.cli.kafka_tools.common import ACTED_ON, connect_to, key_values, read_properties, warn_of_unused
 from barnabas.cli.kafka_tools.data.formatters import PREFIX, Formatter, Message, formatter
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.offsets import TopicPartition
-    from barnabas.wire.batches.records import Record
+from barnabas.client.cluster import Cluster
+from barnabas.client.groups.consumer import GroupConsumer
+from barnabas.client.groups.member import GroupMember
+from barnabas.client.offsets import TopicPartition, end_offsets, start_offsets
+from barnabas.client.reader import Reader
+from barnabas.client.tools.topics import all_topics, topic_configs
+from barnabas.wire.batches.records import Record
 
 CONFIG = {"auto.offset.reset", "group.id", "group.instance.id", "isolation.level", "enable.auto.commit"}
 _TIMESTAMP_TYPES: dict[str, str] = {}
@@ -228,8 +229,6 @@ def _consume(cluster: Cluster, options: Options, config: dict[str, str], printer
     if "group.id" in config:
         _read_as_member(cluster, options, config, printer)
         return
-    from barnabas.client.reader import Reader
-
     reader = Reader(cluster, _starts(cluster, options, config, topics), committed_only=_committed_only(config))
     for partition, record in reader.records(printer.idle):
         if printer.show(message_of(cluster, partition, record)):
@@ -252,8 +251,6 @@ def _topics(cluster: Cluster, options: Options) -> list[str]:
 
 def matching(cluster: Cluster, text: str) -> list[str]:
     """The topics that a regular expression matches, without internal ones."""
-    from barnabas.client.tools.topics import all_topics
-
     try:
         pattern = re.compile(text)
     except re.error as error:
@@ -280,8 +277,6 @@ def _starts(
 
 def _reset(cluster: Cluster, where: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
     """The offsets of `earliest` or `latest`."""
-    from barnabas.client.offsets import end_offsets, start_offsets
-
     return (start_offsets if where == "earliest" else end_offsets)(cluster, list(partitions))
 
 
@@ -318,9 +313,6 @@ def records_of(
         starts = _reset(cluster, config["auto.offset.reset"], partitions)
         yield from Reader(cluster, starts, committed_only=_committed_only(config)).records(on_idle)
         return
-    from barnabas.client.groups.consumer import GroupConsumer
-    from barnabas.client.groups.member import GroupMember
-
     with connect_to(bootstrap, config) as member_cluster:
         consumer = GroupConsumer(
             cluster,
@@ -344,8 +336,6 @@ def message_of(cluster: Cluster, partition: TopicPartition, record: Record) -> M
     """A record as formatters take it."""
 
     def timestamp_type() -> str:
-        from barnabas.client.tools.topics import topic_configs
-
         if partition[0] not in _TIMESTAMP_TYPES:
             configs = topic_configs(cluster, [partition[0]])[partition[0]]
             (found,) = [entry.value for entry in configs if entry.name == "message.timestamp.type"]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from random import randrange
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import ACTED_ON, connect_to, key_values, read_properties, warn_of_unused
-
-if TYPE_CHECKING:
-    from barnabas.client.producer import Producer
+from barnabas.client.producer import Producer
+from barnabas.wire.clients.partitioners import Sticky
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
@@ -62,9 +61,6 @@ PARSER = Parser(
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
-    from barnabas.client.producer import Producer
-    from barnabas.wire.clients.partitioners import Sticky
-
     options = PARSER.parse(arguments)
     options.require("topic")
     config = _config(options)

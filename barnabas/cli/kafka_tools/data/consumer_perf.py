@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from time import monotonic, time
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect_to
 from barnabas.cli.kafka_tools.data.console_consumer import consumer_config, matching, records_of
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.wire.batches.records import Record
+from barnabas.client.cluster import Cluster
+from barnabas.wire.batches.records import Record
 
 MIB = 1024 * 1024
 HEAD = "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec"

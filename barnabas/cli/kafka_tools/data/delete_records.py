@@ -7,13 +7,13 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Parser, Usage
 from barnabas.cli.kafka_tools.common import Failed, connect
-
-if TYPE_CHECKING:
-    from barnabas.client.offsets import TopicPartition
+from barnabas.cli.kafka_tools.errors import exception_of
+from barnabas.client.admin.topics import delete_records
+from barnabas.client.offsets import TopicPartition
 
 VERSION = 1
 EXAMPLE = '{"partitions": [{"topic": "foo", "partition": 1, "offset": 1}], "version": 1}'
@@ -40,9 +40,6 @@ def main(arguments: Sequence[str]) -> int:
     except Failed as error:
         print(error, file=sys.stderr)
         return 1
-    from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.admin.topics import delete_records
-
     with connect(options) as cluster:
         print("Executing records delete operation")
         outcome = delete_records(cluster, offsets)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import INTERNAL_TOPICS, Failed, connect
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.offsets import TopicPartition
+from barnabas.client.cluster import Cluster
+from barnabas.client.offsets import TopicPartition, list_offsets
+from barnabas.client.tools.topics import all_topics
 
 TIMES = {
     "latest": -1,
@@ -69,9 +67,6 @@ def _options(arguments: Sequence[str]) -> Options:
 
 
 def _print(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.offsets import list_offsets
-    from barnabas.client.tools.topics import all_topics
-
     time, accepts = _time(options.only("time")), _filter(options)
     topics = [topic for topic in all_topics(cluster) if topic.name is not None]
     if options.has("exclude-internal-topics"):

@@ -8,15 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, cycle
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from barnabas.cli.kafka_tools.arguments import Usage
 from barnabas.cli.kafka_tools.common import ACTED_ON, connect_to, key_values, read_properties, warn_of_unused
+from barnabas.cli.kafka_tools.data.console_producer import ACKS, CODECS, choice
 from barnabas.cli.kafka_tools.subcommands import ToolParser
-
-if TYPE_CHECKING:
-    from barnabas.client.accumulator import Batch
+from barnabas.cli.perf.common import payloads
+from barnabas.cli.perf.histogram import Histogram
+from barnabas.cli.perf.produce import Load
+from barnabas.cli.records.produce import partitioner_maker
+from barnabas.client.accumulator import Batch
+from barnabas.client.producer import Producer
 
 NAME = "kafka-producer-perf-test"
 CONFIG = {"acks", "batch.size", "buffer.memory", "compression.type", "linger.ms"}
@@ -56,11 +59,6 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
-    from barnabas.cli.kafka_tools.data.console_producer import ACKS, CODECS, choice
-    from barnabas.cli.perf.produce import Load
-    from barnabas.cli.records.produce import partitioner_maker
-    from barnabas.client.producer import Producer
-
     parser = make_parser()
     found = parser.parse_args(list(arguments))
     if found.warmup_records >= found.num_records > 0:
@@ -121,8 +119,6 @@ def _config(found: argparse.Namespace) -> dict[str, str]:
 
 def _values(found: argparse.Namespace) -> Iterator[bytes]:
     """The values to send, without end."""
-    from barnabas.cli.perf.common import payloads
-
     if found.payload_monotonic:
         return (str(number).encode() for number in count())
     if found.payload_file is None:
@@ -180,8 +176,6 @@ class Part:
     """Acknowledged records of a stretch of time."""
 
     def __init__(self) -> None:
-        from barnabas.cli.perf.histogram import Histogram
-
         self.latencies = Histogram()
         self.bytes = 0
         self.begin()

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.arguments import Options
 from barnabas.cli.kafka_tools.common import Failed, padded
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.groups.consumer_groups import Committed
-    from barnabas.client.offsets import TopicPartition
-    from barnabas.client.tools.groups import Description, Member
+from barnabas.cli.kafka_tools.errors import exception_of
+from barnabas.client.cluster import Cluster
+from barnabas.client.groups import consumer_groups as groups
+from barnabas.client.groups.consumer_groups import Committed
+from barnabas.client.offsets import TopicPartition, end_offsets
+from barnabas.client.tools import groups as client
+from barnabas.client.tools.groups import Description, Member
+from barnabas.wire.errors import KafkaError
 
 REBALANCING = {"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"}
 Row = tuple[str, ...]
@@ -21,10 +22,6 @@ Row = tuple[str, ...]
 
 def describe(cluster: Cluster, options: Options, groups: Sequence[str]) -> None:
     """Print one table per group, in the order of their names."""
-    from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.tools import groups as client
-    from barnabas.wire.errors import KafkaError
-
     try:
         found = {group: client.describe(cluster, group) for group in sorted(groups)}
     except KafkaError as error:
@@ -58,9 +55,6 @@ def _print_note(group: str, state: str) -> None:
 
 def _offset_rows(cluster: Cluster, group: str, description: Description) -> list[Row]:
     """Rows of group, topic, partition, leader epoch, offset, end, lag, member, host, client."""
-    from barnabas.client.groups import consumer_groups as groups
-    from barnabas.client.offsets import end_offsets
-
     committed = groups.committed(cluster, group)
     owned = {partition for member in description.members for partition in member.assignment}
     ends = end_offsets(cluster, sorted({*owned, *committed}))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, BadArgument, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import Failed, chosen, connect, padded
+from barnabas.cli.kafka_tools.errors import exception_of, text_of
 from barnabas.cli.kafka_tools.group import offset_resets
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.offsets import TopicPartition
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import refusal
+from barnabas.client.groups.consumer_groups import commit_offsets, committed, delete_group, delete_offsets, list_groups
+from barnabas.client.offsets import TopicPartition, end_offsets
+from barnabas.client.tools.groups import describe
+from barnabas.client.tools.topics import partition_counts
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.groups import ListedGroup
 
 PURPOSE = (
     "This tool helps to list all consumer groups, describe a consumer group, delete consumer group info, or reset "
@@ -173,8 +177,6 @@ def _validate(regex: str) -> int:
 
 
 def _groups(cluster: Cluster, options: Options) -> list[str]:
-    from barnabas.client.groups.consumer_groups import list_groups
-
     if not options.has("all-groups"):
         return list(dict.fromkeys(options.all("group")))
     return [one.group_id for one in list_groups(cluster, types=TYPES) if one.protocol_type in {"", "consumer"}]
@@ -184,8 +186,6 @@ def _groups(cluster: Cluster, options: Options) -> list[str]:
 
 
 def _list(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.groups.consumer_groups import list_groups
-
     states = chosen(options.get("state"), STATES, "state", "states") if options.has("state") else []
     types = chosen(options.get("type"), TYPES, "types", "types") if options.has("type") else []
     found = [one for one in list_groups(cluster, states, types or TYPES) if one.protocol_type in {"", "consumer"}]
@@ -201,17 +201,11 @@ def _list(cluster: Cluster, options: Options) -> None:
 
 
 def _listed(found: Sequence[object]) -> list[tuple[str, str, str]]:
-    from barnabas.wire.messages.groups import ListedGroup
-
     groups = [one for one in found if isinstance(one, ListedGroup)]
     return [(one.group_id, one.group_type.capitalize(), one.group_state) for one in groups]
 
 
 def _delete(cluster: Cluster, groups: Sequence[str]) -> None:
-    from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.errors import refusal
-    from barnabas.client.groups.consumer_groups import delete_group
-
     outcome = {group: refusal(delete_group, cluster, group) for group in groups}
     deleted = ", ".join(f"'{group}'" for group, error in outcome.items() if error is None)
     failed = {group: error for group, error in outcome.items() if error is not None}
@@ -226,11 +220,6 @@ def _delete(cluster: Cluster, groups: Sequence[str]) -> None:
 
 
 def _delete_offsets(cluster: Cluster, options: Options) -> None:
-    from barnabas.cli.kafka_tools.errors import exception_of, text_of
-    from barnabas.client.groups.consumer_groups import delete_offsets
-    from barnabas.client.tools.topics import partition_counts
-    from barnabas.wire.errors import KafkaError
-
     group, topics = options.only("group"), options.all("topic")
     outcome: dict[TopicPartition, KafkaError | None] = {}
     partitions = [partition for text in topics if ":" in text for partition in offset_resets.listed_partitions(text)]
@@ -261,10 +250,6 @@ def _delete_offsets(cluster: Cluster, options: Options) -> None:
 
 
 def _reset(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.groups.consumer_groups import commit_offsets
-    from barnabas.client.tools.groups import describe
-    from barnabas.wire.errors import ErrorCode, KafkaError
-
     plan: offset_resets.Plan = {}
     for group in _groups(cluster, options):
         try:
@@ -311,8 +296,6 @@ def _new_offsets(cluster: Cluster, options: Options, group: str) -> offset_reset
 
 
 def _partitions(cluster: Cluster, options: Options, group: str) -> list[TopicPartition]:
-    from barnabas.client.groups.consumer_groups import committed
-
     if options.has("all-topics"):
         return list(committed(cluster, group))
     if options.has("topic"):
@@ -325,8 +308,6 @@ def _partitions(cluster: Cluster, options: Options, group: str) -> list[TopicPar
 def _shifted(
     cluster: Cluster, options: Options, group: str, partitions: Sequence[TopicPartition]
 ) -> offset_resets.Offsets:
-    from barnabas.client.groups.consumer_groups import committed
-
     current = committed(cluster, group)
     for topic, index in partitions:
         if (topic, index) not in current:
@@ -345,9 +326,6 @@ def _from_file(cluster: Cluster, options: Options, group: str) -> offset_resets.
 
 
 def _current(cluster: Cluster, group: str, partitions: Sequence[TopicPartition]) -> offset_resets.Offsets:
-    from barnabas.client.groups.consumer_groups import committed
-    from barnabas.client.offsets import end_offsets
-
     current = committed(cluster, group)
     without = [one for one in partitions if one not in current]
     ends = end_offsets(cluster, without) if without else {}

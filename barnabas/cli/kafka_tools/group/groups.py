@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect, padded
+from barnabas.client.groups.consumer_groups import list_groups
 
 TYPES = ("classic", "consumer", "share", "streams")
 
@@ -27,8 +28,6 @@ PARSER = Parser(
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
-    from barnabas.client.groups.consumer_groups import list_groups
-
     options = PARSER.parse(arguments)
     _check(options)
     with connect(options) as cluster:

@@ -10,14 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import time_ns
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.arguments import Option, Options, Usage
 from barnabas.cli.kafka_tools.common import padded
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.offsets import TopicPartition
+from barnabas.client.cluster import Cluster
+from barnabas.client.offsets import TopicPartition, end_offsets, list_offsets, start_offsets
+from barnabas.client.tools.topics import partition_counts
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 Offsets = dict["TopicPartition", int]
 Plan = dict[str, Offsets]
@@ -54,8 +53,6 @@ def missing_execute_warning(options: Options) -> None:
 
 def partitions_of(cluster: Cluster, topics: Iterable[str]) -> list[TopicPartition]:
     """The partitions of `topic` and `topic:0,1` arguments; an unknown topic is a KafkaError."""
-    from barnabas.client.tools.topics import partition_counts
-
     wanted = list(topics)
     found = [partition for text in wanted if ":" in text for partition in listed_partitions(text)]
     for name, count in partition_counts(cluster, [text for text in wanted if ":" not in text]).items():
@@ -81,9 +78,6 @@ def listed_partitions(text: str) -> list[TopicPartition]:
 
 def check_existing(cluster: Cluster, partitions: Sequence[TopicPartition]) -> None:
     """KafkaError with Kafka's message for partitions that do not exist."""
-    from barnabas.client.tools.topics import partition_counts
-    from barnabas.wire.errors import ErrorCode, KafkaError
-
     counts = partition_counts(cluster, sorted({name for name, _ in partitions}))
     missing = []
     for name, index in partitions:
@@ -102,16 +96,12 @@ def check_existing(cluster: Cluster, partitions: Sequence[TopicPartition]) -> No
 
 def in_range(cluster: Cluster, wanted: Mapping[TopicPartition, int]) -> Offsets:
     """The offsets, moved into the range of each partition's log."""
-    from barnabas.client.offsets import end_offsets, start_offsets
-
     starts, ends = start_offsets(cluster, list(wanted)), end_offsets(cluster, list(wanted))
     return {one: max(starts[one], min(offset, ends[one])) for one, offset in wanted.items()}
 
 
 def at_ends(cluster: Cluster, options: Options, partitions: Sequence[TopicPartition]) -> Offsets:
     """The start of each partition with `--to-earliest`, else its end."""
-    from barnabas.client.offsets import end_offsets, start_offsets
-
     of = start_offsets if options.has("to-earliest") else end_offsets
     found = of(cluster, list(partitions))
     return {one: found[one] for one in partitions}
@@ -119,8 +109,6 @@ def at_ends(cluster: Cluster, options: Options, partitions: Sequence[TopicPartit
 
 def at_time(cluster: Cluster, partitions: Sequence[TopicPartition], timestamp_ms: int) -> Offsets:
     """The first offset at or after a time; the end where there is none, which is printed."""
-    from barnabas.client.offsets import end_offsets, list_offsets
-
     found = list_offsets(cluster, dict.fromkeys(partitions, timestamp_ms))
     without = [one for one in partitions if found[one] == UNKNOWN_OFFSET]
     for topic, index in without:

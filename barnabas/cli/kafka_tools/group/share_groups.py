@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import Failed, chosen, connect, padded
+from barnabas.cli.kafka_tools.errors import exception_of, text_of
 from barnabas.cli.kafka_tools.group import offset_resets
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.tools.groups import ShareGroup
-    from barnabas.wire.errors import KafkaError
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import refusal
+from barnabas.client.groups.consumer_groups import delete_group, list_groups
+from barnabas.client.groups.share_groups import forget_share_topics, move_share_group, share_offsets
+from barnabas.client.tools.groups import ShareGroup, describe_share_group
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 PURPOSE = "This tool helps to list, describe, reset and delete share groups."
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
@@ -52,8 +53,6 @@ PARSER = Parser(
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
-    from barnabas.wire.errors import KafkaError
-
     if not arguments:
         raise Usage(PURPOSE)
     options = PARSER.parse(arguments)
@@ -116,8 +115,6 @@ def _check_reset(options: Options) -> None:
 
 def _share_groups(cluster: Cluster, states: Sequence[str] = ()) -> list[tuple[str, str]]:
     """Names and states of the share groups."""
-    from barnabas.client.groups.consumer_groups import list_groups
-
     return [(one.group_id, one.group_state) for one in list_groups(cluster, states, ["Share"])]
 
 
@@ -143,10 +140,6 @@ def _list(cluster: Cluster, options: Options) -> None:
 
 
 def _describe(cluster: Cluster, options: Options) -> None:
-    from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.tools.groups import describe_share_group
-    from barnabas.wire.errors import KafkaError
-
     try:
         found = {name: describe_share_group(cluster, name) for name in sorted(_groups(cluster, options))}
     except KafkaError as error:
@@ -167,8 +160,6 @@ def _note_empty(name: str, group: ShareGroup) -> None:
 
 
 def _print_offsets(cluster: Cluster, name: str, is_verbose: bool) -> None:
-    from barnabas.client.groups.share_groups import share_offsets
-
     found = share_offsets(cluster, name)
     if not found:
         print(f"\nShare group '{name}' has no offset information.")
@@ -226,10 +217,6 @@ def _print_state(name: str, group: ShareGroup, is_verbose: bool) -> None:
 
 
 def _delete(cluster: Cluster, groups: Sequence[str]) -> None:
-    from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.errors import refusal
-    from barnabas.client.groups.consumer_groups import delete_group
-
     known = dict(_share_groups(cluster))
     failed: dict[str, str] = {}
     for name in groups:
@@ -252,10 +239,6 @@ def _delete(cluster: Cluster, groups: Sequence[str]) -> None:
 
 
 def _delete_offsets(cluster: Cluster, options: Options) -> None:
-    from barnabas.cli.kafka_tools.errors import text_of
-    from barnabas.client.groups.share_groups import forget_share_topics
-    from barnabas.wire.errors import KafkaError
-
     topics = options.all("topic")
     outcome: dict[str, KafkaError | None]
     try:
@@ -275,10 +258,6 @@ def _delete_offsets(cluster: Cluster, options: Options) -> None:
 
 
 def _reset(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.groups.share_groups import move_share_group, share_offsets
-    from barnabas.client.tools.groups import describe_share_group
-    from barnabas.wire.errors import ErrorCode, KafkaError
-
     name = options.only("group")
     try:
         state = describe_share_group(cluster, name).state
