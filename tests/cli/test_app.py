@@ -60,6 +60,14 @@ def test_every_command_of_the_table_exists(name: str) -> None:
     assert getattr(import_module(module), attribute).name == name
 
 
+@for_each("group", ["topic", "group", "cluster", "perf"])
+def test_the_line_of_a_command_in_its_groups_table_is_the_commands_own(group: str) -> None:
+    for module, attribute, line in (
+        (*place.split(":"), line) for place, line in import_module(f"barnabas.cli.{group}").COMMANDS.values()
+    ):
+        assert getattr(import_module(module), attribute).get_short_help_str(limit=200) == line
+
+
 @for_each(
     ("arguments", "sentence"),
     [

@@ -8,15 +8,9 @@ from typing import Any, Final, TypeVar
 import click
 
 from barnabas.cli.command_groups import Group
-from barnabas.cli.options.parameters import (
-    bootstrap_option,
-    connect,
-    key_values,
-    output_option,
-    timeout_option,
-    yes_option,
-)
+from barnabas.cli.options.parameters import cluster_options, key_values, output_option, yes_option
 from barnabas.client.admin.quotas import KEYS, Quotas, alter_quotas, entity_name, list_quotas
+from barnabas.client.cluster import Cluster
 from barnabas.client.errors import NotFound
 from barnabas.terminal.question import ask
 from barnabas.terminal.suggestion import suggestion
@@ -75,8 +69,7 @@ def _required(entity: dict[str, str | None]) -> dict[str, str | None]:
 @quota.command("list")
 @_entity_options
 @click.option("--strict", is_flag=True, help="Only this entity: not a user with client ids, where --user is given.")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
 def list_(
     user: str | None,
@@ -84,16 +77,14 @@ def list_(
     ip: str | None,
     defaults: tuple[str, ...],
     strict: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: str,
 ) -> None:
     """List quotas: all, or those of an entity."""
     entity = _entity(user, client, ip, defaults)
     if strict:
         _required(entity)
-    with connect(bootstrap, timeout_s) as cluster:
-        found = list_quotas(cluster, entity, strict=strict)
+    found = list_quotas(cluster, entity, strict=strict)
     rows = [_row(one, key, value) for one in found for key, value in one.values.items()]
     show_rows(rows, output, empty="no quotas")
 
@@ -112,8 +103,7 @@ def _number(value: float) -> int | float:
 @click.argument("changes", nargs=-1, required=True, metavar="QUOTA=VALUE...")
 @_entity_options
 @click.option("--dry-run", is_flag=True, help="Only have the broker check the changes.")
-@bootstrap_option
-@timeout_option
+@cluster_options
 def set_(
     changes: tuple[str, ...],
     user: str | None,
@@ -121,8 +111,7 @@ def set_(
     ip: str | None,
     defaults: tuple[str, ...],
     dry_run: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
 ) -> None:
     """Set quotas of an entity.
 
@@ -135,8 +124,7 @@ def set_(
     wanted: dict[str, float | None] = {}
     for key, text in key_values(changes, "QUOTA=VALUE").items():
         wanted[_known(key)] = _value(key, text)
-    with connect(bootstrap, timeout_s) as cluster:
-        alter_quotas(cluster, entity, wanted, validate_only=dry_run)
+    alter_quotas(cluster, entity, wanted, validate_only=dry_run)
     for key, value in wanted.items():
         click.echo(f"{entity_name(entity)}: {key}={_number(value or 0.0)}{' would be set' if dry_run else ''}")
 
@@ -161,8 +149,7 @@ def _value(key: str, text: str) -> float:
 @click.argument("keys", nargs=-1, metavar="[QUOTA]...")
 @_entity_options
 @yes_option
-@bootstrap_option
-@timeout_option
+@cluster_options
 def remove(
     keys: tuple[str, ...],
     user: str | None,
@@ -170,19 +157,17 @@ def remove(
     ip: str | None,
     defaults: tuple[str, ...],
     yes: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
 ) -> None:
     """Remove quotas of an entity: those that are named, or all of them. Asks on a terminal."""
     entity = _required(_entity(user, client, ip, defaults))
     wanted = [_known(key) for key in dict.fromkeys(keys)]
-    with connect(bootstrap, timeout_s) as cluster:
-        has = {key for one in list_quotas(cluster, entity, strict=True) for key in one.values}
-        missing = [key for key in wanted if key not in has]
-        if missing or not has:
-            raise NotFound(f"{entity_name(entity)} has no {missing[0] if missing else 'quotas'}")
-        chosen = wanted or sorted(has)
-        ask(f"Remove {', '.join(chosen)} of {entity_name(entity)}?", yes)
-        alter_quotas(cluster, entity, dict.fromkeys(chosen))
+    has = {key for one in list_quotas(cluster, entity, strict=True) for key in one.values}
+    missing = [key for key in wanted if key not in has]
+    if missing or not has:
+        raise NotFound(f"{entity_name(entity)} has no {missing[0] if missing else 'quotas'}")
+    chosen = wanted or sorted(has)
+    ask(f"Remove {', '.join(chosen)} of {entity_name(entity)}?", yes)
+    alter_quotas(cluster, entity, dict.fromkeys(chosen))
     for key in chosen:
         click.echo(f"{entity_name(entity)}: removed {key}")

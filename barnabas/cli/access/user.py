@@ -10,16 +10,10 @@ from typing import Any, TypeVar
 import click
 
 from barnabas.cli.command_groups import Group
-from barnabas.cli.options.parameters import (
-    bootstrap_option,
-    connect,
-    listing_options,
-    output_option,
-    timeout_option,
-    yes_option,
-)
+from barnabas.cli.options.parameters import cluster_options, listing_options, output_option, yes_option
 from barnabas.cli.options.patterns import matching
 from barnabas.client.admin.users import UserCredential, delete_credentials, list_credentials, set_credential
+from barnabas.client.cluster import Cluster
 from barnabas.client.errors import NotFound
 from barnabas.client.security.scram import credential
 from barnabas.terminal.question import ask, ask_secret
@@ -42,10 +36,9 @@ def _mechanism_option(text: str) -> Callable[[Function], Function]:
 @user.command("list")
 @click.argument("patterns", nargs=-1, metavar="[USER]...")
 @listing_options
-def list_(patterns: tuple[str, ...], regex: bool, bootstrap: str, timeout_s: float, output: str) -> None:
+def list_(patterns: tuple[str, ...], regex: bool, cluster: Cluster, output: str) -> None:
     """List users with their mechanisms; names may be patterns."""
-    with connect(bootstrap, timeout_s) as cluster:
-        found = list_credentials(cluster)
+    found = list_credentials(cluster)
     names = list(dict.fromkeys(one.user for one in found))
     rows = [
         {"user": name, "mechanisms": [one.mechanism for one in found if one.user == name]}
@@ -56,13 +49,11 @@ def list_(patterns: tuple[str, ...], regex: bool, bootstrap: str, timeout_s: flo
 
 @user.command()
 @click.argument("names", nargs=-1, required=True, metavar="USER...")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
-def describe(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: str) -> None:
+def describe(names: tuple[str, ...], cluster: Cluster, output: str) -> None:
     """Show the credentials of users: mechanism and iterations. Nobody can see passwords."""
-    with connect(bootstrap, timeout_s) as cluster:
-        show_rows(_rows(list_credentials(cluster, names)), output)
+    show_rows(_rows(list_credentials(cluster, names)), output)
 
 
 def _rows(found: Iterable[UserCredential]) -> list[dict[str, object]]:
@@ -87,16 +78,14 @@ def _rows(found: Iterable[UserCredential]) -> list[dict[str, object]]:
     metavar="FILE",
     help="The file whose first line is the password; - is stdin.",
 )
-@bootstrap_option
-@timeout_option
+@cluster_options
 def set_(
     name: str,
     mechanisms: tuple[str, ...],
     iterations: int,
     password: str | None,
     password_file: Path | None,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
 ) -> None:
     """Add a user, or change the password of one.
 
@@ -108,12 +97,11 @@ def set_(
         raise click.UsageError("--password and --password-file exclude each other")
     text = _password(name, password, password_file)
     wanted = list(dict.fromkeys(mechanisms)) or [MECHANISMS[1]]
-    with connect(bootstrap, timeout_s) as cluster:
-        before = {one.mechanism for one in list_credentials(cluster) if one.user == name}
-        for mechanism in wanted:
-            set_credential(cluster, name, credential(mechanism, text, iterations))
-            done = "changed the password of" if mechanism in before else "added"
-            click.echo(f"{done} user {name} ({mechanism})")
+    before = {one.mechanism for one in list_credentials(cluster) if one.user == name}
+    for mechanism in wanted:
+        set_credential(cluster, name, credential(mechanism, text, iterations))
+        done = "changed the password of" if mechanism in before else "added"
+        click.echo(f"{done} user {name} ({mechanism})")
 
 
 def _password(name: str, given: str | None, file: Path | None) -> str:
@@ -141,21 +129,19 @@ def _first_line(file: Path) -> str:
 @click.argument("names", nargs=-1, required=True, metavar="USER...")
 @_mechanism_option("Only the credential of this mechanism; may be repeated.")
 @yes_option
-@bootstrap_option
-@timeout_option
-def delete(names: tuple[str, ...], mechanisms: tuple[str, ...], yes: bool, bootstrap: str, timeout_s: float) -> None:
+@cluster_options
+def delete(names: tuple[str, ...], mechanisms: tuple[str, ...], yes: bool, cluster: Cluster) -> None:
     """Delete the credentials of users, who cannot log in with SCRAM then. Their ACLs and quotas stay.
 
     Asks on a terminal.
     """
-    with connect(bootstrap, timeout_s) as cluster:
-        found = list_credentials(cluster, list(dict.fromkeys(names)))
-        wanted = [one for one in found if not mechanisms or one.mechanism in mechanisms]
-        chosen = {name: [one.mechanism for one in wanted if one.user == name] for name in dict.fromkeys(names)}
-        for name, has in chosen.items():
-            if not has:
-                raise NotFound(f"user {name!r} has no credential of {', '.join(mechanisms)}")
-        ask(f"Delete the credentials of {', '.join(chosen)}?", yes)
-        for name, has in chosen.items():
-            delete_credentials(cluster, name, has)
-            click.echo(f"deleted user {name} ({', '.join(has)})")
+    found = list_credentials(cluster, list(dict.fromkeys(names)))
+    wanted = [one for one in found if not mechanisms or one.mechanism in mechanisms]
+    chosen = {name: [one.mechanism for one in wanted if one.user == name] for name in dict.fromkeys(names)}
+    for name, has in chosen.items():
+        if not has:
+            raise NotFound(f"user {name!r} has no credential of {', '.join(mechanisms)}")
+    ask(f"Delete the credentials of {', '.join(chosen)}?", yes)
+    for name, has in chosen.items():
+        delete_credentials(cluster, name, has)
+        click.echo(f"deleted user {name} ({', '.join(has)})")

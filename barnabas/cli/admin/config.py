@@ -9,7 +9,14 @@ import click
 
 from barnabas.cli.admin.config_changes import alter_resource, is_acted_on, show_changes
 from barnabas.cli.command_groups import Group
-from barnabas.cli.options.parameters import bootstrap_option, connect, key_values, output_option, timeout_option
+from barnabas.cli.options.parameters import (
+    bootstrap_option,
+    cluster_options,
+    connect,
+    key_values,
+    output_option,
+    timeout_option,
+)
 from barnabas.client.admin.configs import (
     APPEND,
     CONFIG_SOURCES,
@@ -20,6 +27,7 @@ from barnabas.client.admin.configs import (
     describe_config,
     list_config_resources,
 )
+from barnabas.client.cluster import Cluster
 from barnabas.client.errors import NotFound
 from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion
@@ -85,20 +93,16 @@ def config_rows(entries: Iterable[DescribeConfigsResourceResult]) -> list[dict[s
 @resource_arguments
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @click.option("--all", "everything", is_flag=True, help="Include keys with their default value.")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
-def get(
-    kind: str, name: str, keys: tuple[str, ...], everything: bool, bootstrap: str, timeout_s: float, output: str
-) -> None:
+def get(kind: str, name: str, keys: tuple[str, ...], everything: bool, cluster: Cluster, output: str) -> None:
     """Show keys that differ from their default, all keys with --all, or the given KEYs.
 
     \b
     barnabas config get topic orders
     barnabas config get broker 1 --all
     """
-    with connect(bootstrap, timeout_s) as cluster:
-        rows = config_rows(describe_config(cluster, kind, name))
+    rows = config_rows(describe_config(cluster, kind, name))
     if keys:
         rows = _chosen(rows, keys, _title(kind, name))
     elif not everything:
@@ -180,19 +184,17 @@ def _alter(
 
 @config.command("list")
 @click.argument("kinds", nargs=-1, type=click.Choice(KINDS), metavar="[KIND]...")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
-def list_(kinds: tuple[str, ...], bootstrap: str, timeout_s: float, output: str) -> None:
+def list_(kinds: tuple[str, ...], cluster: Cluster, output: str) -> None:
     """List the resources that have configuration.
 
     KIND is topic, broker, group or client-metrics. All topics and brokers are listed, but only the groups and client
     metrics subscriptions on which keys are set.
     """
-    with connect(bootstrap, timeout_s) as cluster:
-        rows = [
-            {"kind": kind, "name": name or ALL_BROKERS}
-            for kind in kinds or KINDS
-            for name in list_config_resources(cluster, kind)
-        ]
+    rows = [
+        {"kind": kind, "name": name or ALL_BROKERS}
+        for kind in kinds or KINDS
+        for name in list_config_resources(cluster, kind)
+    ]
     show_rows(rows, output, empty="nothing has configuration")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
-from barnabas.cli.options.parameters import connect, listing_options
+from barnabas.cli.options.parameters import listing_options
 from barnabas.cli.options.patterns import select
 from barnabas.client.admin.log_dirs import LogDir, describe_log_dirs
 from barnabas.client.admin.topics import list_topics
+from barnabas.client.cluster import Cluster
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import is_document, show_rows
 
@@ -33,8 +34,7 @@ def log_dirs(
     brokers: tuple[int, ...],
     human: bool,
     regex: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: str,
 ) -> None:
     """Show the log directories of brokers with their sizes, and which are offline.
@@ -45,9 +45,8 @@ def log_dirs(
     barnabas log-dirs orders                 # the partitions of a topic
     """
     by = by or ("partition" if names else "dir")
-    with connect(bootstrap, timeout_s) as cluster:
-        topics = select(names, lambda: [one.name or "" for one in list_topics(cluster)], regex=regex, kind="topic")
-        found = describe_log_dirs(cluster, topics if names else None, list(dict.fromkeys(brokers)) or None)
+    topics = select(names, lambda: [one.name or "" for one in list_topics(cluster)], regex=regex, kind="topic")
+    found = describe_log_dirs(cluster, topics if names else None, list(dict.fromkeys(brokers)) or None)
     rows = {"dir": _by_dir, "topic": _by_topic, "partition": _by_partition}[by](found)
     if human and not is_document(output):
         rows = [row | {key: _human(row[key]) for key in SIZES if key in row} for row in rows]

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import click
 
-from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.cli.options.parameters import cluster_options, output_option
 from barnabas.cli.options.partitions import named_partitions
 from barnabas.cli.options.times import iso_time
 from barnabas.client.admin.transactions import describe_producers
+from barnabas.client.cluster import Cluster
 from barnabas.terminal.tables import is_document, show_rows, spaced
 
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC[:PARTITION,...]...")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
-def producers(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: str) -> None:
+def producers(names: tuple[str, ...], cluster: Cluster, output: str) -> None:
     """Show the idempotent and transactional producers of partitions, and their open transactions.
 
     \b
     barnabas producers orders:0
     """
-    with connect(bootstrap, timeout_s) as cluster:
-        found = describe_producers(cluster, named_partitions(cluster, names, "TOPIC"))
+    found = describe_producers(cluster, named_partitions(cluster, names, "TOPIC"))
     rows: list[dict[str, object]] = [
         {
             "topic": name,

@@ -9,14 +9,7 @@ import click
 from barnabas.cli.command_groups import Group
 from barnabas.cli.failure import FAILED
 from barnabas.cli.options.duration import Duration
-from barnabas.cli.options.parameters import (
-    bootstrap_option,
-    connect,
-    listing_options,
-    output_option,
-    timeout_option,
-    yes_option,
-)
+from barnabas.cli.options.parameters import cluster_options, listing_options, output_option, yes_option
 from barnabas.cli.options.partitions import named_partitions, split_partitions
 from barnabas.cli.options.patterns import matching
 from barnabas.cli.options.times import iso_time
@@ -65,34 +58,30 @@ def list_(
     producer_ids: tuple[int, ...],
     older_than_s: float | None,
     regex: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: str,
 ) -> None:
     """List transactional ids with their coordinator and state."""
-    with connect(bootstrap, timeout_s) as cluster:
-        found = {
-            one.transactional_id: one
-            for one in list_transactions(
-                cluster,
-                states=states,
-                producer_ids=producer_ids,
-                older_than_ms=None if older_than_s is None else round(older_than_s * 1000),
-            )
-        }
+    found = {
+        one.transactional_id: one
+        for one in list_transactions(
+            cluster,
+            states=states,
+            producer_ids=producer_ids,
+            older_than_ms=None if older_than_s is None else round(older_than_s * 1000),
+        )
+    }
     rows = [found[name]._asdict() for name in matching(patterns, found, regex=regex)]
     show_rows(rows, output, empty="no transactions")
 
 
 @txn.command()
 @click.argument("names", nargs=-1, required=True, metavar="TRANSACTIONAL-ID...")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
-def describe(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: str) -> None:
+def describe(names: tuple[str, ...], cluster: Cluster, output: str) -> None:
     """Show the producer, state, age and partitions of transactional ids."""
-    with connect(bootstrap, timeout_s) as cluster:
-        described = [_described(*describe_transaction(cluster, name)) for name in names]
+    described = [_described(*describe_transaction(cluster, name)) for name in names]
     if is_document(output):
         show(described, output)
         return
@@ -120,11 +109,8 @@ def _described(coordinator: int, state: DescribeTransactionsResponseTransactionS
 @click.option("--partition", metavar="TOPIC:PARTITION", help="Abort a transaction that hangs in this partition.")
 @click.option("--start-offset", type=click.IntRange(min=0), help="The offset at which it began there.")
 @yes_option
-@bootstrap_option
-@timeout_option
-def abort(
-    name: str | None, partition: str | None, start_offset: int | None, yes: bool, bootstrap: str, timeout_s: float
-) -> None:
+@cluster_options
+def abort(name: str | None, partition: str | None, start_offset: int | None, yes: bool, cluster: Cluster) -> None:
     """Abort the open transaction of a transactional id, whose producer is fenced; or one that hangs.
 
     \b
@@ -136,11 +122,10 @@ def abort(
     """
     if (name is None) == (partition is None) or (partition is None) != (start_offset is None):
         raise click.UsageError("name a TRANSACTIONAL-ID, or --partition and --start-offset of one that hangs")
-    with connect(bootstrap, timeout_s) as cluster:
-        if name is not None:
-            _abort_of_id(cluster, name, yes=yes)
-        else:
-            _abort_in_partition(cluster, partition or "", start_offset or 0, yes=yes)
+    if name is not None:
+        _abort_of_id(cluster, name, yes=yes)
+    else:
+        _abort_in_partition(cluster, partition or "", start_offset or 0, yes=yes)
 
 
 def _abort_of_id(cluster: Cluster, name: str, *, yes: bool) -> None:
@@ -192,27 +177,25 @@ def _others(producers: list[ProducerState]) -> str:
     metavar="TIME",
     help="Leave out transactions with a record in this time: the brokers' transaction.max.timeout.ms.  [default: 15m]",
 )
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
-def find_hanging(names: tuple[str, ...], max_timeout_s: float, bootstrap: str, timeout_s: float, output: str) -> int:
+def find_hanging(names: tuple[str, ...], max_timeout_s: float, cluster: Cluster, output: str) -> int:
     """Find transactions that partitions have open and their coordinator does not know; exit 1 if there are any.
 
     They hold back readers with read_committed for ever; 'txn abort --partition' ends them.
     """
     now = time_ns() // 1_000_000
-    with connect(bootstrap, timeout_s) as cluster:
-        partitions = (
-            named_partitions(cluster, names, "TOPIC")
-            if names
-            else [
-                (topic.name or "", part.partition_index)
-                for topic in list_topics(cluster)
-                for part in topic.partitions
-                if part.leader_id >= 0
-            ]
-        )
-        found = hanging_transactions(cluster, partitions, idle_since_ms=now - round(max_timeout_s * 1000))
+    partitions = (
+        named_partitions(cluster, names, "TOPIC")
+        if names
+        else [
+            (topic.name or "", part.partition_index)
+            for topic in list_topics(cluster)
+            for part in topic.partitions
+            if part.leader_id >= 0
+        ]
+    )
+    found = hanging_transactions(cluster, partitions, idle_since_ms=now - round(max_timeout_s * 1000))
     rows = [_hanging_row(one, now) for one in found]
     columns = ("topic", "partition", "producer_id", "start_offset", "idle_s")
     empty = f"no transaction hangs in {len(partitions)} partition{'s'[: len(partitions) != 1]}"

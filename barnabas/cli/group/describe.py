@@ -11,7 +11,7 @@ import click
 
 from barnabas.cli.group.lags import Lag, headline, lags_of, total_lag
 from barnabas.cli.group.listing import existing_groups
-from barnabas.cli.options.parameters import connect, listing_options
+from barnabas.cli.options.parameters import listing_options
 from barnabas.cli.options.times import iso_time
 from barnabas.client.cluster import Cluster
 from barnabas.client.groups.views import GroupView, view_groups
@@ -77,8 +77,7 @@ def describe(
     interval: float,
     count: int | None,
     regex: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: str,
 ) -> None:
     """Show the lag and the members of each partition.
@@ -89,21 +88,20 @@ def describe(
     """
     if lag_over is not None and view != "offsets":
         raise click.UsageError("--lag-over selects partitions, which --members and --state do not show")
-    with connect(bootstrap, timeout_s) as cluster:
 
-        def prepare() -> Callable[[], None]:
-            found = existing_groups(cluster, names, regex=regex)
-            groups = list(view_groups(cluster, found))
-            if view == "state":
-                return partial(show_rows, _states(cluster, groups), output, columns=STATE_COLUMNS)
-            if view == "members":
-                return partial(_show_members, groups, output)
-            return partial(_show_lags, [(group, lags_of(cluster, group)) for group in groups], output, lag_over)
+    def prepare() -> Callable[[], None]:
+        found = existing_groups(cluster, names, regex=regex)
+        groups = list(view_groups(cluster, found))
+        if view == "state":
+            return partial(show_rows, _states(cluster, groups), output, columns=STATE_COLUMNS)
+        if view == "members":
+            return partial(_show_members, groups, output)
+        return partial(_show_lags, [(group, lags_of(cluster, group)) for group in groups], output, lag_over)
 
-        if watches or count is not None:
-            watch(prepare, interval, count, output)
-        else:
-            prepare()()
+    if watches or count is not None:
+        watch(prepare, interval, count, output)
+    else:
+        prepare()()
 
 
 def _show_lags(described: list[Described], output: str, lag_over: int | None) -> None:

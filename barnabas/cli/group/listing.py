@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import click
 
 from barnabas.cli.group.lags import lags_of, total_lag
-from barnabas.cli.options.parameters import bootstrap_option, connect, listing_options, output_option, timeout_option
+from barnabas.cli.options.parameters import cluster_options, listing_options, output_option
 from barnabas.cli.options.patterns import matching, select
 from barnabas.client.cluster import Cluster
 from barnabas.client.groups.consumer_groups import list_groups
@@ -45,17 +45,10 @@ def _known_states(ctx: click.Context, param: click.Parameter, texts: tuple[str, 
 )
 @listing_options
 def list_(
-    patterns: tuple[str, ...],
-    types: tuple[str, ...],
-    states: list[str],
-    regex: bool,
-    bootstrap: str,
-    timeout_s: float,
-    output: str,
+    patterns: tuple[str, ...], types: tuple[str, ...], states: list[str], regex: bool, cluster: Cluster, output: str
 ) -> None:
     """List groups with their state."""
-    with connect(bootstrap, timeout_s) as cluster:
-        groups = {one.group_id: one for one in list_groups(cluster, states, types)}
+    groups = {one.group_id: one for one in list_groups(cluster, states, types)}
     rows = [
         {
             "group": name,
@@ -72,9 +65,7 @@ def list_(
 @click.argument("names", nargs=-1, metavar="[GROUP]...")
 @click.option("--lag-over", type=click.IntRange(min=0), metavar="N", help="Only groups with a lag of more than N.")
 @listing_options
-def lag(
-    names: tuple[str, ...], lag_over: int | None, regex: bool, bootstrap: str, timeout_s: float, output: str
-) -> None:
+def lag(names: tuple[str, ...], lag_over: int | None, regex: bool, cluster: Cluster, output: str) -> None:
     """Show a line for each group: its state, members, and the lag of all its partitions together.
 
     \b
@@ -82,21 +73,20 @@ def lag(
     barnabas group lag readers -o json
     barnabas group lag --lag-over 1000
     """
-    with connect(bootstrap, timeout_s) as cluster:
-        found = existing_groups(cluster, names, regex=regex) if names else [g.group_id for g in list_groups(cluster)]
-        rows = []
-        for view in view_groups(cluster, found):
-            lags = lags_of(cluster, view)
-            rows.append(
-                {
-                    "group": view.group_id,
-                    "state": view.state,
-                    "members": len(view.members),
-                    "topics": len({row.topic for row in lags}),
-                    "partitions": len(lags),
-                    "lag": total_lag(lags),
-                }
-            )
+    found = existing_groups(cluster, names, regex=regex) if names else [g.group_id for g in list_groups(cluster)]
+    rows = []
+    for view in view_groups(cluster, found):
+        lags = lags_of(cluster, view)
+        rows.append(
+            {
+                "group": view.group_id,
+                "state": view.state,
+                "members": len(view.members),
+                "topics": len({row.topic for row in lags}),
+                "partitions": len(lags),
+                "lag": total_lag(lags),
+            }
+        )
     over = [row for row in rows if lag_over is None or int(str(row["lag"])) > lag_over]
     empty = f"no group has a lag of more than {lag_over}" if rows else "no groups"
     show_rows(over, output, columns=("group", "state", "members", "partitions", "lag"), empty=empty)
@@ -105,13 +95,11 @@ def lag(
 @click.command()
 @click.argument("name", metavar="GROUP")
 @click.option("--export", is_flag=True, help="Print CSV that 'group seek --from-file' and Kafka's tool read.")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
-def offsets(name: str, export: bool, bootstrap: str, timeout_s: float, output: str) -> None:
+def offsets(name: str, export: bool, cluster: Cluster, output: str) -> None:
     """Show a group's committed offset in each partition."""
-    with connect(bootstrap, timeout_s) as cluster:
-        lags = lags_of(cluster, view_group(cluster, name))
+    lags = lags_of(cluster, view_group(cluster, name))
     if export:
         export_offsets((row.topic, row.partition, row.committed) for row in lags if row.committed is not None)
         return

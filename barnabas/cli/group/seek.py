@@ -7,7 +7,7 @@ import click
 from barnabas.cli.group.listing import export_offsets
 from barnabas.cli.group.targets import Goal, goals_from, resolve_goals
 from barnabas.cli.options.duration import Duration
-from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.cli.options.parameters import cluster_options, output_option
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError
 from barnabas.client.groups.consumer_groups import commit_offsets, committed_offsets
@@ -51,8 +51,7 @@ TopicPartition = tuple[str, int]
 @click.option("--all-topics", is_flag=True, help="All topics with a committed offset (default).")
 @click.option("--dry-run", is_flag=True, help="Show the result without changing anything.")
 @click.option("--export", is_flag=True, help="Print the result as CSV for --from-file, and change nothing.")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
 def seek(
     name: str,
@@ -67,8 +66,7 @@ def seek(
     all_topics: bool,
     dry_run: bool,
     export: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: str,
 ) -> None:
     """Set the offsets of a group without members; of a share group, its start offsets.
@@ -84,13 +82,12 @@ def seek(
     """
     goal = Goal.from_options(to, shift_by, to_datetime, duration_s, to_current=to_current)
     _check_usage(goal, to_group, path, topics, all_topics=all_topics)
-    with connect(bootstrap, timeout_s) as cluster:
-        before, is_share = _current(cluster, name)
-        goals = goals_from(cluster, name, before, goal, topics, path, to_group)
-        after = resolve_goals(cluster, goals, before)
-        busy = dry_run and has_members(cluster, name)
-        if not (dry_run or export):
-            _move(cluster, name, after, is_share=is_share)
+    before, is_share = _current(cluster, name)
+    goals = goals_from(cluster, name, before, goal, topics, path, to_group)
+    after = resolve_goals(cluster, goals, before)
+    busy = dry_run and has_members(cluster, name)
+    if not (dry_run or export):
+        _move(cluster, name, after, is_share=is_share)
     if export:
         export_offsets((topic, index, offset) for (topic, index), offset in sorted(after.items()))
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -133,9 +134,20 @@ def output_option(command: Function) -> Function:
     )(command)
 
 
-def listing_options(command: Function) -> Function:
-    """`-r`, `-b`, `--timeout` and `-o`: of a command that shows what names or patterns select."""
-    return regex_option(bootstrap_option(timeout_option(output_option(command))))
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`-b` and `--timeout`: the command gets the cluster as `cluster`, which is closed when it returns."""
+
+    @wraps(command)
+    def connected(*, bootstrap: str, timeout_s: float, **values: object) -> Any:
+        with connect(bootstrap, timeout_s) as cluster:
+            return command(cluster=cluster, **values)
+
+    return bootstrap_option(timeout_option(connected))
+
+
+def listing_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`-r`, `-o` and the cluster's: of a command that shows what names or patterns select."""
+    return regex_option(cluster_options(output_option(command)))
 
 
 def isolation_option(command: Function) -> Function:

@@ -7,9 +7,18 @@ import click
 from barnabas.cli.command_groups import LazyGroup
 
 COMMANDS = {
-    "produce": ("barnabas.cli.perf.produce:produce", ""),
-    "consume": ("barnabas.cli.perf.consume:consume", ""),
-    "latency": ("barnabas.cli.perf.latency:latency", ""),
+    "produce": (
+        "barnabas.cli.perf.produce:produce",
+        "Measure how fast records are sent to TOPIC and acknowledged, as kafka-producer-perf-test does.",
+    ),
+    "consume": (
+        "barnabas.cli.perf.consume:consume",
+        "Measure how fast the records of TOPICs are read, as kafka-consumer-perf-test does.",
+    ),
+    "latency": (
+        "barnabas.cli.perf.latency:latency",
+        "Measure the time until a record that is sent to TOPIC is acknowledged, and until it is read.",
+    ),
 }
 
 

@@ -10,7 +10,7 @@ from typing import BinaryIO
 import click
 
 from barnabas.cli.options.offset_spec import parse_offset_spec
-from barnabas.cli.options.parameters import bootstrap_option, connect, timeout_option
+from barnabas.cli.options.parameters import cluster_options
 from barnabas.cli.records.produce_input import (
     Fields,
     FilesInput,
@@ -21,6 +21,7 @@ from barnabas.cli.records.produce_input import (
     parse_headers,
 )
 from barnabas.cli.records.produce_run import Run
+from barnabas.client.cluster import Cluster
 from barnabas.client.producer import MakePartitioner, Producer
 from barnabas.terminal.notes import note
 from barnabas.wire.clients.partitioners import LoadAware, Murmur2, RoundRobin, Sticky
@@ -74,8 +75,7 @@ BATCH_BYTES = 128 * 1024
 @click.option("--batch-size", type=click.IntRange(min=1), default=BATCH_BYTES, metavar="BYTES", show_default=True)
 @click.option("--skip", type=click.IntRange(min=0), default=0, metavar="N", help="Do not send the first N records.")
 @click.option("-q", "--quiet", is_flag=True, help="No summary and no progress bar.")
-@bootstrap_option
-@timeout_option
+@cluster_options
 def produce(
     topic: str,
     files: tuple[Path, ...],
@@ -99,8 +99,7 @@ def produce(
     batch_size: int,
     skip: int,
     quiet: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
 ) -> None:
     """Send the lines of stdin or of FILE as records to TOPIC. --timeout is for each batch."""
     fields = Fields(
@@ -118,28 +117,27 @@ def produce(
     records = _input(source, files if file_per_record else (), as_json, delimiter, fields)
     if not file_per_record and not quiet:
         _say_how_to_end(source)
-    with connect(bootstrap, timeout_s) as cluster:
-        producer = Producer(
-            cluster,
-            partitioner_maker(partitioner or "load-aware", batch_size),
-            acks=ACKS[acks],
-            codec=CODECS.index(compression),
-            level=compression_level,
-            batch_bytes=batch_size,
-            idempotent=idempotent,
-            transactional_id=transactional_id,
-            transaction_timeout_ms=transaction_timeout_s * 1000,
-        )
-        Run(
-            producer,
-            topic,
-            records,
-            None if file_per_record else source,
-            partition=partition,
-            keeps_partitions=partitioner is None,
-            skip=skip,
-            quiet=quiet,
-        ).run()
+    producer = Producer(
+        cluster,
+        partitioner_maker(partitioner or "load-aware", batch_size),
+        acks=ACKS[acks],
+        codec=CODECS.index(compression),
+        level=compression_level,
+        batch_bytes=batch_size,
+        idempotent=idempotent,
+        transactional_id=transactional_id,
+        transaction_timeout_ms=transaction_timeout_s * 1000,
+    )
+    Run(
+        producer,
+        topic,
+        records,
+        None if file_per_record else source,
+        partition=partition,
+        keeps_partitions=partitioner is None,
+        skip=skip,
+        quiet=quiet,
+    ).run()
 
 
 def _input(source: BinaryIO, files: tuple[Path, ...], as_json: bool, delimiter: str | None, fields: Fields) -> Input:

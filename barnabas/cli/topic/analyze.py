@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import click
 
 from barnabas.cli.options.offset_spec import OffsetSpec, parse_range, resolve_offset_specs
-from barnabas.cli.options.parameters import connect, listing_options
+from barnabas.cli.options.parameters import listing_options
 from barnabas.cli.options.patterns import select
 from barnabas.client.admin.topics import describe_topics, list_topics
 from barnabas.client.cluster import Cluster
@@ -102,22 +102,19 @@ def _percentile(ordered: list[int], name: str) -> int | None:
     help="Read at most this number of batches of a partition.",
 )
 @listing_options
-def analyze(
-    names: tuple[str, ...], range_: str, limit: int, regex: bool, bootstrap: str, timeout_s: float, output: str
-) -> None:
+def analyze(names: tuple[str, ...], range_: str, limit: int, regex: bool, cluster: Cluster, output: str) -> None:
     """Show batch and record sizes and rates of topics, from the batches of a time range.
 
     Sizes are those on disk: compressed, and of records the average with their share of the batch's header. Rates are
     over the time between the first and the last record. Batches of transaction markers are left out.
     """
-    with connect(bootstrap, timeout_s) as cluster:
-        found = select(names, lambda: [one.name or "" for one in list_topics(cluster)], regex=regex, kind="topic")
-        leaders = {
-            (topic.name or "", partition.partition_index): partition.leader_id
-            for topic in describe_topics(cluster, found)
-            for partition in topic.partitions
-        }
-        samples, limited = _read(cluster, list(leaders), range_, limit)
+    found = select(names, lambda: [one.name or "" for one in list_topics(cluster)], regex=regex, kind="topic")
+    leaders = {
+        (topic.name or "", partition.partition_index): partition.leader_id
+        for topic in describe_topics(cluster, found)
+        for partition in topic.partitions
+    }
+    samples, limited = _read(cluster, list(leaders), range_, limit)
     _show(found, leaders, samples, output)
     if limited:
         names_of = ", ".join(f"{name}-{index}" for name, index in sorted(limited))

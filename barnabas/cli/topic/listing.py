@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from barnabas.cli.admin.config import config_rows
-from barnabas.cli.options.parameters import connect, listing_options
+from barnabas.cli.options.parameters import listing_options
 from barnabas.cli.options.patterns import matching, select
 from barnabas.client.admin.configs import describe_config
 from barnabas.client.admin.log_dirs import partition_sizes
@@ -28,13 +28,7 @@ Row = dict[str, object]
 @click.option("-d", "--detailed", is_flag=True, help="A row for each partition: leader, replicas, in-sync replicas.")
 @listing_options
 def list_(
-    patterns: tuple[str, ...],
-    internal: bool,
-    detailed: bool,
-    regex: bool,
-    bootstrap: str,
-    timeout_s: float,
-    output: str,
+    patterns: tuple[str, ...], internal: bool, detailed: bool, regex: bool, cluster: Cluster, output: str
 ) -> None:
     """List topics with their partitions and replicas.
 
@@ -42,8 +36,7 @@ def list_(
     barnabas topic list 'ord*'
     barnabas topic list -r 'orders-[0-9]+' -d
     """
-    with connect(bootstrap, timeout_s) as cluster:
-        topics = {topic.name or "": topic for topic in list_topics(cluster) if internal or not topic.is_internal}
+    topics = {topic.name or "": topic for topic in list_topics(cluster) if internal or not topic.is_internal}
     found = [topics[name] for name in matching(patterns, topics, regex=regex)]
     empty = f"no topic matches {' '.join(patterns)}" if patterns else "no topics"
     if detailed:
@@ -91,8 +84,7 @@ def describe(
     offsets: bool,
     everything: bool,
     regex: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: str,
 ) -> None:
     """Show the partitions of topics: leader, replicas, offsets; with several replicas also which are in sync.
@@ -103,17 +95,16 @@ def describe(
     barnabas topic describe orders --configs --sizes
     """
     configs, sizes, offsets = configs or everything, sizes or everything, offsets or everything
-    with connect(bootstrap, timeout_s) as cluster:
-        found = select(
-            names,
-            lambda: [topic.name or "" for topic in list_topics(cluster) if not topic.is_internal],
-            regex=regex,
-            kind="topic",
-        )
-        described = _described(cluster, describe_topics(cluster, found), sizes=sizes, offsets=offsets)
-        if configs:
-            for one in described:
-                one["configs"] = _configs(cluster, str(one["topic"]))
+    found = select(
+        names,
+        lambda: [topic.name or "" for topic in list_topics(cluster) if not topic.is_internal],
+        regex=regex,
+        kind="topic",
+    )
+    described = _described(cluster, describe_topics(cluster, found), sizes=sizes, offsets=offsets)
+    if configs:
+        for one in described:
+            one["configs"] = _configs(cluster, str(one["topic"]))
     if is_document(output):
         show(described, output)
         return

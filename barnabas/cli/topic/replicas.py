@@ -7,7 +7,14 @@ from time import monotonic, sleep
 
 import click
 
-from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
+from barnabas.cli.options.parameters import (
+    bootstrap_option,
+    cluster_options,
+    connect,
+    output_option,
+    timeout_option,
+    yes_option,
+)
 from barnabas.cli.options.partitions import named_partitions
 from barnabas.client.admin import reassignments
 from barnabas.client.admin.reassignments import Partition, Reassignment, ongoing
@@ -75,9 +82,8 @@ def reassign(
 @click.argument("which", nargs=-1, metavar="[TOPIC[:PARTITION,...]]...")
 @click.option("--unclean", is_flag=True, help="Elect a replica that is not in sync where no other is left.")
 @yes_option
-@bootstrap_option
-@timeout_option
-def elect_leaders(which: tuple[str, ...], unclean: bool, yes: bool, bootstrap: str, timeout_s: float) -> None:
+@cluster_options
+def elect_leaders(which: tuple[str, ...], unclean: bool, yes: bool, cluster: Cluster) -> None:
     """Make the preferred replicas leaders again, the first of each partition; of all partitions if none is named.
 
     An unclean election loses the records that the new leader does not have. It asks first.
@@ -88,32 +94,31 @@ def elect_leaders(which: tuple[str, ...], unclean: bool, yes: bool, bootstrap: s
     """
     if unclean and not which:
         raise click.UsageError("name the topics or partitions for an unclean election")
-    with connect(bootstrap, timeout_s) as cluster:
-        wanted = _partitions(cluster, which) if which else None
-        if unclean:
-            from barnabas.cli.options.patterns import confirm
+    wanted = _partitions(cluster, which) if which else None
+    if unclean:
+        from barnabas.cli.options.patterns import confirm
 
-            names = [f"{name}-{index}" for name, index in wanted or ()]
-            confirm(
-                "Elect an unclean leader of",
-                "partition",
-                names,
-                yes=yes,
-                why="records may be lost in",
-                rest=", which may lose records",
-            )
-        kind = reassignments.UNCLEAN if unclean else reassignments.PREFERRED
-        before = _leaders(cluster, wanted)
-        failed = reassignments.elect_leaders(cluster, wanted, kind)
-        changed = _changed(cluster, wanted, before)
-        for (name, index), leader in sorted(changed.items()):
-            click.echo(f"broker {leader} leads {name}-{index}")
-        if not changed and not failed:
-            note("every partition has its leader already")
-        for (name, index), error in sorted(failed.items()):
-            note(f"no leader elected for {name}-{index}: {error.name}")
-        if failed:
-            raise KafkaError(next(iter(failed.values())), f"{len(failed)} of the elections failed")
+        names = [f"{name}-{index}" for name, index in wanted or ()]
+        confirm(
+            "Elect an unclean leader of",
+            "partition",
+            names,
+            yes=yes,
+            why="records may be lost in",
+            rest=", which may lose records",
+        )
+    kind = reassignments.UNCLEAN if unclean else reassignments.PREFERRED
+    before = _leaders(cluster, wanted)
+    failed = reassignments.elect_leaders(cluster, wanted, kind)
+    changed = _changed(cluster, wanted, before)
+    for (name, index), leader in sorted(changed.items()):
+        click.echo(f"broker {leader} leads {name}-{index}")
+    if not changed and not failed:
+        note("every partition has its leader already")
+    for (name, index), error in sorted(failed.items()):
+        note(f"no leader elected for {name}-{index}: {error.name}")
+    if failed:
+        raise KafkaError(next(iter(failed.values())), f"{len(failed)} of the elections failed")
 
 
 def _brokers(text: str) -> list[int]:

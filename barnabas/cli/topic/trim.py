@@ -7,7 +7,7 @@ from typing import NamedTuple
 import click
 
 from barnabas.cli.options.offset_spec import parse_offset_spec, resolve_offset_specs
-from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
+from barnabas.cli.options.parameters import cluster_options, output_option, yes_option
 from barnabas.cli.options.partitions import named_partitions, partition_count, read_offsets
 from barnabas.client.admin.topics import delete_records
 from barnabas.client.cluster import Cluster
@@ -43,18 +43,10 @@ class Trim(NamedTuple):
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted without deleting it.")
 @yes_option
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
 def trim(
-    names: tuple[str, ...],
-    to: str | None,
-    path: str | None,
-    dry_run: bool,
-    yes: bool,
-    bootstrap: str,
-    timeout_s: float,
-    output: str,
+    names: tuple[str, ...], to: str | None, path: str | None, dry_run: bool, yes: bool, cluster: Cluster, output: str
 ) -> None:
     """Delete the records of partitions before a position.
 
@@ -67,13 +59,12 @@ def trim(
     """
     if (path is None) == (not names) or (path is None) == (to is None):
         raise click.UsageError("name topics with --to WHERE, or a file with --from-file")
-    with connect(bootstrap, timeout_s) as cluster:
-        wanted = _from_file(cluster, path) if path is not None else _positions(cluster, names, to or "")
-        trims = _trims(cluster, wanted)
-        total = sum(trim.deleted for trim in trims)
-        if total and not dry_run:
-            _confirm(trims, total, yes=yes)
-            trims = _delete(cluster, trims)
+    wanted = _from_file(cluster, path) if path is not None else _positions(cluster, names, to or "")
+    trims = _trims(cluster, wanted)
+    total = sum(trim.deleted for trim in trims)
+    if total and not dry_run:
+        _confirm(trims, total, yes=yes)
+        trims = _delete(cluster, trims)
     rows = [trim._asdict() | {"deleted": trim.deleted} for trim in trims]
     show_rows(rows, output, columns=("topic", "partition", "before", "after", "deleted"))
     if dry_run:

@@ -16,7 +16,7 @@ from barnabas.cli.access.acl.options import (
     users_option,
 )
 from barnabas.cli.failure import FAILED
-from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.cli.options.parameters import cluster_options, output_option
 from barnabas.client.admin.acls import AclFilter, list_acls
 from barnabas.client.admin.configs import describe_config
 from barnabas.client.cluster import Cluster
@@ -33,8 +33,7 @@ SUPER_USERS, ALLOW_IF_NO_ACL = "super.users", "allow.everyone.if.no.acl.found"
 @users_option("Who.")
 @click.option("--operation", required=True, type=OperationType(), metavar="OPERATION", help="What.")
 @click.option("--host", metavar="HOST", default="127.0.0.1", show_default=True, help="The IP address of the client.")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
 def test(
     kind: str,
@@ -43,8 +42,7 @@ def test(
     principals: tuple[str, ...],
     operation: str,
     host: str,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: str,
 ) -> int:
     """Say whether a user may do something, and which ACL decides; exit 1 if not.
@@ -59,9 +57,8 @@ def test(
         known = ", ".join(sorted(OPERATIONS_OF[kind]))
         raise click.UsageError(f"there is no operation {operation} on a {kind}; there are {known}")
     resource = resource_name(kind, name)
-    with connect(bootstrap, timeout_s) as cluster:
-        acls = list_acls(cluster, AclFilter(KINDS[kind], resource, "MATCH"))
-        super_users, allow_if_no_acl = _settings(cluster)
+    acls = list_acls(cluster, AclFilter(KINDS[kind], resource, "MATCH"))
+    super_users, allow_if_no_acl = _settings(cluster)
     question = Question(who[0], host, kafka_name(operation), KINDS[kind], resource)
     decision = decide(question, acls, super_users, allow_if_no_acl=allow_if_no_acl)
     show_fields(
