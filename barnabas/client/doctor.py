@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from barnabas.client import probe
 from barnabas.client.cluster import parse_addresses
 from barnabas.client.connection import NodeConnection
 from barnabas.client.errors import AuthenticationFailed, ClientError, TimedOut, TlsFailed, Unreachable, raise_for
+from barnabas.client.security.settings import Security
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResponse
 from barnabas.wire.messages.fetch import FetchRequest
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
-
-if TYPE_CHECKING:
-    from barnabas.client.security.settings import Security
 
 BROKER_RESOURCE = 4
 OLDEST_FETCH = 10

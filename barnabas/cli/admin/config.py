@@ -9,14 +9,7 @@ import click
 
 from barnabas.cli.admin.config_changes import alter_resource, is_acted_on, show_changes
 from barnabas.cli.command_groups import Group
-from barnabas.cli.options.parameters import (
-    bootstrap_option,
-    cluster_options,
-    connect,
-    key_values,
-    output_option,
-    timeout_option,
-)
+from barnabas.cli.options.parameters import cluster_options, key_values, output_option
 from barnabas.client.admin.configs import (
     APPEND,
     CONFIG_SOURCES,
@@ -48,7 +41,7 @@ def change_arguments(name: str, metavar: str) -> Callable[[Callable[..., Any]], 
     """Arguments and options of a command that changes keys: the resource, the changes as `name`, `--dry-run`."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        command = bootstrap_option(timeout_option(command))
+        command = cluster_options(command)
         command = click.option("--dry-run", is_flag=True, help="Only have the broker check the changes.")(command)
         return resource_arguments(click.argument(name, nargs=-1, required=True, metavar=metavar)(command))
 
@@ -133,7 +126,7 @@ def _title(kind: str, name: str) -> str:
 
 @config.command("set")
 @change_arguments("changes", "KEY=VALUE...")
-def set_(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: float) -> None:
+def set_(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, cluster: Cluster) -> None:
     """Set keys; 'KEY=' without a value resets a key to its default.
 
     \b
@@ -142,43 +135,40 @@ def set_(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, bootstra
     """
     values = key_values(changes, "KEY=VALUE")
     wanted = [ConfigChange(key, SET if value else DELETE, value or None) for key, value in values.items()]
-    _alter(kind, name, wanted, bootstrap, timeout_s, dry_run=dry_run)
+    _alter(cluster, kind, name, wanted, dry_run=dry_run)
 
 
 @config.command("unset")
 @change_arguments("keys", "KEY...")
-def unset(kind: str, name: str, keys: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: float) -> None:
+def unset(kind: str, name: str, keys: tuple[str, ...], dry_run: bool, cluster: Cluster) -> None:
     """Reset keys to their default."""
     for key in keys:
         if "=" in key:
             raise click.BadParameter(f"must be a KEY alone, not {key!r}", param_hint="KEY")
     wanted = [ConfigChange(key, DELETE) for key in dict.fromkeys(keys)]
-    _alter(kind, name, wanted, bootstrap, timeout_s, dry_run=dry_run)
+    _alter(cluster, kind, name, wanted, dry_run=dry_run)
 
 
 @config.command("append")
 @change_arguments("changes", "KEY=VALUE...")
-def append(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: float) -> None:
+def append(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, cluster: Cluster) -> None:
     """Add values to keys that are lists, as cleanup.policy."""
-    _alter(kind, name, _list_changes(APPEND, changes), bootstrap, timeout_s, dry_run=dry_run)
+    _alter(cluster, kind, name, _list_changes(APPEND, changes), dry_run=dry_run)
 
 
 @config.command("subtract")
 @change_arguments("changes", "KEY=VALUE...")
-def subtract(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: float) -> None:
+def subtract(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, cluster: Cluster) -> None:
     """Remove values from keys that are lists."""
-    _alter(kind, name, _list_changes(SUBTRACT, changes), bootstrap, timeout_s, dry_run=dry_run)
+    _alter(cluster, kind, name, _list_changes(SUBTRACT, changes), dry_run=dry_run)
 
 
 def _list_changes(operation: int, changes: tuple[str, ...]) -> list[ConfigChange]:
     return [ConfigChange(key, operation, value) for key, value in key_values(changes, "KEY=VALUE").items()]
 
 
-def _alter(
-    kind: str, name: str, changes: list[ConfigChange], bootstrap: str, timeout_s: float, *, dry_run: bool
-) -> None:
-    with connect(bootstrap, timeout_s) as cluster:
-        alter_resource(cluster, kind, name, changes, dry_run=dry_run)
+def _alter(cluster: Cluster, kind: str, name: str, changes: list[ConfigChange], *, dry_run: bool) -> None:
+    alter_resource(cluster, kind, name, changes, dry_run=dry_run)
     show_changes(kind, name, changes, dry_run=dry_run)
 
 

@@ -10,6 +10,8 @@ import click
 
 from barnabas.cli.command_groups import Group
 from barnabas.cli.completion.install import INSTALLED, Places
+from barnabas.cli.completion.install import install as put
+from barnabas.cli.completion.install import uninstall as remove
 from barnabas.cli.completion.shells import SHELLS, script
 from barnabas.terminal.notes import note
 
@@ -42,8 +44,6 @@ shell_option = click.option(
 @shell_option
 def install(shell: str | None) -> None:
     """Install completion for your shell; says what was changed."""
-    from barnabas.cli.completion.install import install as put
-
     name = shell or _users_shell()
     places = Places(name)
     for sentence in put(places, script(name)) or ["it was installed already; nothing was changed"]:
@@ -58,8 +58,6 @@ def install(shell: str | None) -> None:
 @shell_option
 def uninstall(shell: str | None) -> None:
     """Remove what install has written."""
-    from barnabas.cli.completion.install import uninstall as remove
-
     for sentence in remove(Places(shell or _users_shell())) or ["it was not installed; nothing was changed"]:
         click.echo(sentence)
 

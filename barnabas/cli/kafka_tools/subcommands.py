@@ -6,13 +6,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from barnabas.cli.kafka_tools.arguments import Leave, Usage
 from barnabas.cli.kafka_tools.common import ACTED_ON, connect_to, read_properties, warn_of_unused
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
+from barnabas.client.cluster import Cluster
 
 
 class ToolParser(argparse.ArgumentParser):

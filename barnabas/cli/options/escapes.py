@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    from barnabas.wire.batches.records import Record
+from barnabas.wire.batches.records import Record
 
 Verb = Callable[["tuple[str, int]", "Record"], bytes]
 Show = Callable[[bytes], bytes]

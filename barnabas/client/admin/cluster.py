@@ -12,6 +12,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.connection import SOFTWARE_NAME
 from barnabas.client.errors import raise_for
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 from barnabas.wire.messages.metadata import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -65,8 +66,6 @@ def update_features(
     cluster: Cluster, levels: Mapping[str, int], upgrade_type: int, *, validate_only: bool = False
 ) -> None:
     """Set the levels of features, all or none; 0 disables a feature. `upgrade_type` is the same for all."""
-    from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
-
     request = UpdateFeaturesRequest(
         timeout_ms=int(cluster.timeout_s * 1000),
         feature_updates=[

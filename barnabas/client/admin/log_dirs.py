@@ -12,11 +12,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.errors import NotFound, no_such, raise_for
 from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.log_dirs import (
-    DescribableLogDirTopic,
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
-)
+from barnabas.wire.messages.log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest, DescribeLogDirsResponse
 
 
 class Replica(NamedTuple):

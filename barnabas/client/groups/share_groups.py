@@ -6,9 +6,11 @@ Errors: `KafkaError` from the broker, `NotFound`, `TimedOut`, `Unreachable`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from barnabas.client.cluster import Cluster
 from barnabas.client.errors import error_for, no_such, outcome_for, raise_for
+from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.share_groups import (
     AlterShareGroupOffsetsRequest,
@@ -22,10 +24,6 @@ from barnabas.wire.messages.share_groups import (
     DescribeShareGroupOffsetsRequestGroup,
     DescribeShareGroupOffsetsResponse,
 )
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.offsets import TopicPartition
 
 
 class ShareOffset(NamedTuple):

@@ -8,23 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from barnabas.client.cluster import Cluster
+from barnabas.client.connection import NodeConnection
 from barnabas.client.errors import NotFound, no_such, raise_for
 from barnabas.client.groups.consumer_groups import assigned_partitions, describe_group, list_groups
+from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.connection import NodeConnection
-    from barnabas.client.offsets import TopicPartition
-    from barnabas.wire.messages.consumer_groups import ConsumerGroupDescribeResponseDescribedGroup
-    from barnabas.wire.messages.groups import DescribeGroupsResponseDescribedGroup
-    from barnabas.wire.messages.share_groups import ShareGroupDescribeResponseDescribedGroup
-    from barnabas.wire.messages.streams_groups import (
-        StreamsGroupDescribeResponseDescribedGroup,
-        StreamsGroupDescribeResponseMember,
-    )
+from barnabas.wire.messages.consumer_groups import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescribeResponseDescribedGroup,
+)
+from barnabas.wire.messages.groups import DescribeGroupsResponseDescribedGroup
+from barnabas.wire.messages.share_groups import (
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+    ShareGroupDescribeResponseDescribedGroup,
+)
+from barnabas.wire.messages.streams_groups import (
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+    StreamsGroupDescribeResponseDescribedGroup,
+    StreamsGroupDescribeResponseMember,
+)
 
 
 class MemberView(NamedTuple):
@@ -109,8 +117,6 @@ def _classic(found: DescribeGroupsResponseDescribedGroup) -> GroupView:
 
 
 def _consumer(node: NodeConnection, group: str, deadline: float) -> GroupView:
-    from barnabas.wire.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
-
     request = ConsumerGroupDescribeRequest(group_ids=[group])
     found = node.call(request, ConsumerGroupDescribeResponse, deadline).groups[0]
     _check(found.error_code, group, found.error_message)
@@ -128,8 +134,6 @@ def _consumer(node: NodeConnection, group: str, deadline: float) -> GroupView:
 
 
 def _share(node: NodeConnection, group: str, deadline: float) -> GroupView:
-    from barnabas.wire.messages.share_groups import ShareGroupDescribeRequest, ShareGroupDescribeResponse
-
     found = node.call(ShareGroupDescribeRequest(group_ids=[group]), ShareGroupDescribeResponse, deadline).groups[0]
     _check(found.error_code, group, found.error_message)
     members = [
@@ -146,8 +150,6 @@ def _share(node: NodeConnection, group: str, deadline: float) -> GroupView:
 
 
 def _streams(node: NodeConnection, group: str, deadline: float) -> GroupView:
-    from barnabas.wire.messages.streams_groups import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
-
     request = StreamsGroupDescribeRequest(group_ids=[group])
     found = node.call(request, StreamsGroupDescribeResponse, deadline).groups[0]
     _check(found.error_code, group, found.error_message)

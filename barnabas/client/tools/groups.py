@@ -15,14 +15,8 @@ from barnabas.wire.messages.consumer_groups import (
     ConsumerGroupDescribeResponse,
     ConsumerGroupDescribeResponseAssignment,
 )
-from barnabas.wire.messages.groups import (
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
-from barnabas.wire.messages.share_groups import (
-    ShareGroupDescribeRequest,
-    ShareGroupDescribeResponse,
-)
+from barnabas.wire.messages.groups import DescribeGroupsRequest, DescribeGroupsResponse
+from barnabas.wire.messages.share_groups import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 
 # --- share groups (KIP-932)
 

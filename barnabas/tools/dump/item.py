@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from barnabas.wire.batches.records import Record
+from barnabas.wire.batches.records import Record
 
 Fields = dict[str, object]
 Decoded = tuple[object, object]

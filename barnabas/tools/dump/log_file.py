@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from barnabas.storage.layout import LOG_SUFFIX, offset_of
+from barnabas.tools.dump.decoders import decode_control_record
 from barnabas.tools.dump.item import Fields, Item, Options, Problems, UnreadableError, java_text, line
 from barnabas.wire.batches.records import (
     HEADER_SIZE,
@@ -213,6 +214,4 @@ def control_fields(record: Record) -> Fields:
             "endTxnMarker": ControlRecordType(kind).name,
             "coordinatorEpoch": end_txn_coordinator_epoch(record),
         }
-    from barnabas.tools.dump.decoders import decode_control_record
-
     return decode_control_record(kind, record)

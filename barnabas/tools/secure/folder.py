@@ -9,17 +9,13 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from barnabas.tools.secure.authority import Authority, certificates_in, hosts_of
 from barnabas.tools.secure.errors import SecureError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from barnabas.tools.secure.authority import Authority
 
 BROKER_NAME: Final = "barnabas"
 """The common name of the broker's certificate."""
@@ -42,8 +38,6 @@ class SecureFolder:
 
     def prepare(self, hosts: Iterable[str]) -> None:
         """Make the missing files: the CA, and a certificate of the broker with these names. `SecureError`."""
-        from barnabas.tools.secure.authority import Authority, certificates_in, hosts_of
-
         wanted = list(dict.fromkeys(hosts))
         with _errors():
             self.path.mkdir(0o700, parents=True, exist_ok=True)
@@ -65,8 +59,6 @@ class SecureFolder:
 
     def renew(self) -> None:
         """Replace the broker's certificate by a new one with the same subject and names. `SecureError`."""
-        from barnabas.tools.secure.authority import certificates_in
-
         self.require()
         with _errors():
             server = _content(self.server)
@@ -124,8 +116,6 @@ class SecureFolder:
                 raise
 
     def _authority(self) -> Authority:
-        from barnabas.tools.secure.authority import Authority
-
         key, certificate = _content(self.ca_key), _content(self.ca)
         if key is None or certificate is None:
             missing = self.ca_key if key is None else self.ca

@@ -7,21 +7,18 @@ While the broker that has the directory still runs, files come and go: a missing
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from barnabas.broker.config.server_config import ServerConfig
 from barnabas.storage import layout
 from barnabas.storage.append.leader_epochs import LeaderEpochCache
 from barnabas.storage.directories.checkpoints import CorruptCheckpoint, OffsetCheckpoint, read_partition_metadata
 from barnabas.storage.directories.foreign import is_of_partition, partition_in, refuse_cluster
 from barnabas.storage.directories.meta_properties import DataDirMismatch, MetaProperties, read_meta_properties
 from barnabas.storage.files import ReadOnlyFiles
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.tools.takeover.verdict import Verdict
+from barnabas.tools.takeover.verdict import Verdict
 
 _CHECKPOINTS: Final = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
 _MAGIC_AT: Final = 16
