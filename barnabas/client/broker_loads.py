@@ -27,10 +27,10 @@ def broker_loads(cluster: Cluster, brokers: Iterable[int], deadline: float) -> d
     for broker in brokers:
         try:
             request = _question()
-            answer = cluster.node(broker, deadline).call(request, DescribeClusterResponse, deadline)
+            response = cluster.node(broker, deadline).call(request, DescribeClusterResponse, deadline)
         except (ClientError, KafkaError, ProtocolError):
             continue
-        load = find(answer.unknown_tagged_fields)
+        load = find(response.unknown_tagged_fields)
         if load is not None:
             loads[broker] = load
     return loads

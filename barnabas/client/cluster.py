@@ -51,14 +51,14 @@ class Topic:
 
     def without_leader(self, partitions: Collection[int] | None) -> int | None:
         """The first of `partitions` (None: of all) that no node leads; None if each has a leader."""
-        wanted = range(len(self.leaders)) if partitions is None else partitions
-        return next((index for index in wanted if index < len(self.leaders) and self.leaders[index] < 0), None)
+        indexes = range(len(self.leaders)) if partitions is None else partitions
+        return next((index for index in indexes if index < len(self.leaders) and self.leaders[index] < 0), None)
 
     @classmethod
-    def from_metadata(cls, answer: MetadataResponseTopic) -> Topic:
+    def from_metadata(cls, topic: MetadataResponseTopic) -> Topic:
         """From a topic of a Metadata response, with partitions in any order."""
-        leaders = {partition.partition_index: partition.leader_id for partition in answer.partitions}
-        return cls(answer.name or "", answer.topic_id, [leaders.get(index, -1) for index in range(len(leaders))])
+        leaders = {partition.partition_index: partition.leader_id for partition in topic.partitions}
+        return cls(topic.name or "", topic.topic_id, [leaders.get(index, -1) for index in range(len(leaders))])
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -74,10 +74,10 @@ def parse_address(text: str) -> tuple[str, int]:
 
 def parse_addresses(text: str) -> list[tuple[str, int]]:
     """Addresses separated by commas. ValueError with a sentence; also if there is none."""
-    found = [parse_address(part) for part in text.split(",") if part.strip()]
-    if not found:
+    addresses = [parse_address(part) for part in text.split(",") if part.strip()]
+    if not addresses:
         raise ValueError("a broker's address is HOST:PORT, as in 127.0.0.1:9092")
-    return found
+    return addresses
 
 
 class Cluster:
@@ -196,8 +196,8 @@ class Cluster:
 
     def metadata(self, topics: Sequence[str] | None, deadline: float, *, create: bool = False) -> MetadataResponse:
         """Request metadata (None: of all topics) and store the nodes. The caller checks errors of topics."""
-        wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
+        named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=named, allow_auto_topic_creation=create)
         response = self.any_node(deadline).call(request, MetadataResponse, deadline)
         self.nodes = {node.node_id: node for node in response.brokers}
         return response
@@ -262,8 +262,8 @@ class Cluster:
             request.coordinator_keys = []
         response = node.call(request, FindCoordinatorResponse, deadline, version)
         if version >= 4:
-            found = response.coordinators[0]
-            raise_for(found.error_code, about, found.error_message)
-            return found.node_id
+            coordinator = response.coordinators[0]
+            raise_for(coordinator.error_code, about, coordinator.error_message)
+            return coordinator.node_id
         raise_for(response.error_code, about, response.error_message)
         return response.node_id

@@ -191,10 +191,10 @@ class Producer:
         """Send nothing more, and wait at most `timeout_s` for the answers in flight. Their errors are not raised."""
         deadline = monotonic() + timeout_s
         while waiting := [connection for connection in self.cluster.open_connections if connection.in_flight]:
-            left = deadline - monotonic()
-            if left <= 0:
+            remaining = deadline - monotonic()
+            if remaining <= 0:
                 return
-            for connection in select(waiting, [], [], left)[0]:
+            for connection in select(waiting, [], [], remaining)[0]:
                 connection.receive()
 
     def outcome(self) -> Outcome:
@@ -353,19 +353,19 @@ class Producer:
             for partition in topic.partition_responses:
                 answers[topic.name or names.get(topic.topic_id, ""), partition.index] = partition
         for queue, batch in sent:
-            answer = answers.get((queue.topic, queue.index))
-            if answer is None:
+            result = answers.get((queue.topic, queue.index))
+            if result is None:
                 batch.may_be_appended = True
                 self._retry(queue, batch, Unreachable(f"no answer for {queue.topic}-{queue.index}"))
-            elif answer.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            elif result.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
                 self._acknowledge(queue, batch)
             else:
-                self._refused(queue, batch, answer)
+                self._refused(queue, batch, result)
 
-    def _refused(self, queue: PartitionQueue, batch: Batch, answer: PartitionProduceResponse) -> None:
-        echo = answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and queue.has_earlier(batch)
+    def _refused(self, queue: PartitionQueue, batch: Batch, response: PartitionProduceResponse) -> None:
+        echo = response.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and queue.has_earlier(batch)
         try:
-            raise_for(answer.error_code, f"{queue.topic}-{queue.index} refused a batch", answer.error_message)
+            raise_for(response.error_code, f"{queue.topic}-{queue.index} refused a batch", response.error_message)
         except KafkaError as error:
             if error.code in _MAYBE_APPENDED:
                 batch.may_be_appended = True

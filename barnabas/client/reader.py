@@ -84,12 +84,12 @@ class Fetched:
     @property
     def record_count(self) -> int:
         """Records in the batches, from their headers; control records are not counted."""
-        return sum(one.record_count for one in iter_batches(self.batches, partial_ok=True) if not one.is_control)
+        return sum(batch.record_count for batch in iter_batches(self.batches, partial_ok=True) if not batch.is_control)
 
     @property
     def size(self) -> int:
         """Bytes of the whole batches; a fetch may end within one, which is then fetched again."""
-        return sum(one.size for one in iter_batches(self.batches, partial_ok=True))
+        return sum(batch.size for batch in iter_batches(self.batches, partial_ok=True))
 
     def records(self) -> Iterator[Record]:
         """The wanted records, in order. `timestamp_type` is the latest record's (0 CreateTime, 1 LogAppendTime)."""
@@ -205,12 +205,12 @@ class Reader:
             self._failed(error)
 
     def _by_leader(self, now: float) -> dict[int, list[Position]]:
-        wanted: dict[int, list[Position]] = {}
+        by_leader: dict[int, list[Position]] = {}
         for position in self.positions.values():
             if not position.is_done:
                 topic = self.cluster.topic(position.topic, now + self.cluster.timeout_s)
-                wanted.setdefault(topic.leaders[position.index], []).append(position)
-        return wanted
+                by_leader.setdefault(topic.leaders[position.index], []).append(position)
+        return by_leader
 
     def _fetch_from(self, node_id: int, positions: list[Position], now: float) -> None:
         deadline = now + self.cluster.timeout_s

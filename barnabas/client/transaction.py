@@ -57,7 +57,7 @@ class Transaction:
 
     def add(self, partitions: Iterable[TopicPartition]) -> None:
         """Add partitions that are not in the transaction; the first begins it."""
-        new = [one for one in partitions if one not in self._partitions]
+        new = [partition for partition in partitions if partition not in self._partitions]
         if not new:
             return
         topics: dict[str, list[int]] = {}
@@ -76,9 +76,10 @@ class Transaction:
             node = self._coordinator(deadline)
             response = node.call(request, AddPartitionsToTxnResponse, deadline, LAST_ADD_VERSION)
             for topic in response.results_by_topic_v3_and_below:
-                for one in topic.results_by_partition:
+                for result in topic.results_by_partition:
                     raise_for(
-                        one.partition_error_code, f"cannot add {topic.name}-{one.partition_index} to a transaction"
+                        result.partition_error_code,
+                        f"cannot add {topic.name}-{result.partition_index} to a transaction",
                     )
 
         self.cluster.retry(attempt)

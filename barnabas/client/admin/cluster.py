@@ -42,10 +42,10 @@ def describe_cluster(cluster: Cluster) -> DescribeClusterResponse:
         node = cluster.any_node(deadline)
         request = DescribeClusterRequest()
         request.include_fenced_brokers = node.version_for(request, None) >= VERSION_WITH_FENCED_BROKERS
-        answer = node.call(request, DescribeClusterResponse, deadline)
-        raise_for(answer.error_code, "the cluster", answer.error_message)
-        answer.brokers.sort(key=lambda broker: broker.broker_id)
-        return answer
+        response = node.call(request, DescribeClusterResponse, deadline)
+        raise_for(response.error_code, "the cluster", response.error_message)
+        response.brokers.sort(key=lambda broker: broker.broker_id)
+        return response
 
     return cluster.retry(attempt)
 
@@ -53,10 +53,10 @@ def describe_cluster(cluster: Cluster) -> DescribeClusterResponse:
 def describe_features(cluster: Cluster) -> list[Feature]:
     """The features of the cluster and of the broker that answers, by name."""
     request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=cluster.software_version)
-    answer = cluster.call(request, ApiVersionsResponse)
-    raise_for(answer.error_code, "features")
-    levels = {one.name: one.max_version_level for one in answer.finalized_features}
-    supported = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}
+    response = cluster.call(request, ApiVersionsResponse)
+    raise_for(response.error_code, "features")
+    levels = {feature.name: feature.max_version_level for feature in response.finalized_features}
+    supported = {feature.name: (feature.min_version, feature.max_version) for feature in response.supported_features}
     return [
         Feature(name, levels.get(name, 0), *supported.get(name, (0, 0))) for name in sorted(levels.keys() | supported)
     ]
@@ -76,10 +76,10 @@ def update_features(
     )
 
     def attempt(deadline: float) -> None:
-        answer = cluster.any_node(deadline).call(request, UpdateFeaturesResponse, deadline)
-        for result in answer.results:
-            raise_for(result.error_code, f"feature {result.feature}", answer.error_message or result.error_message)
-        raise_for(answer.error_code, f"features {', '.join(levels)}", answer.error_message)
+        response = cluster.any_node(deadline).call(request, UpdateFeaturesResponse, deadline)
+        for result in response.results:
+            raise_for(result.error_code, f"feature {result.feature}", response.error_message or result.error_message)
+        raise_for(response.error_code, f"features {', '.join(levels)}", response.error_message)
 
     cluster.retry(attempt)
 
@@ -101,6 +101,6 @@ def partitions_where(
     return [
         (topic.name or "", partition)
         for topic in topics
-        for partition in sorted(topic.partitions, key=lambda one: one.partition_index)
+        for partition in sorted(topic.partitions, key=lambda each: each.partition_index)
         if (is_offline(partition) if offline else not is_offline(partition) and is_under_replicated(partition))
     ]

@@ -97,9 +97,9 @@ def list_config_resources(cluster: Cluster, kind: str) -> list[str]:
     request = ListConfigResourcesRequest(resource_types=[RESOURCE_TYPES[kind]])
 
     def attempt(deadline: float) -> list[str]:
-        answer = cluster.any_node(deadline).call(request, ListConfigResourcesResponse, deadline)
-        raise_for(answer.error_code, f"resources of type {kind}")
-        return sorted(one.resource_name for one in answer.config_resources)
+        response = cluster.any_node(deadline).call(request, ListConfigResourcesResponse, deadline)
+        raise_for(response.error_code, f"resources of type {kind}")
+        return sorted(resource.resource_name for resource in response.config_resources)
 
     return cluster.retry(attempt)
 

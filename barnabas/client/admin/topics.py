@@ -139,7 +139,9 @@ def add_partitions(
     topics = [CreatePartitionsTopic(name=name, count=total, assignments=None) for name, total in totals.items()]
     for topic in topics:
         if assignments and topic.name in assignments:
-            topic.assignments = [CreatePartitionsAssignment(broker_ids=list(one)) for one in assignments[topic.name]]
+            topic.assignments = [
+                CreatePartitionsAssignment(broker_ids=list(assignment)) for assignment in assignments[topic.name]
+            ]
     timeout_ms = int(cluster.timeout_s * 1000)
     request = CreatePartitionsRequest(topics=topics, timeout_ms=timeout_ms, validate_only=validate_only)
 
@@ -178,8 +180,8 @@ def delete_records(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> d
                 topics=[DeleteRecordsTopic(name=name, partitions=parts) for name, parts in topics.items()],
                 timeout_ms=timeout_ms,
             )
-            answer = cluster.node(leader, deadline).call(request, DeleteRecordsResponse, deadline)
-            for topic in answer.topics:
+            response = cluster.node(leader, deadline).call(request, DeleteRecordsResponse, deadline)
+            for topic in response.topics:
                 for partition in topic.partitions:
                     about = f"cannot trim {topic.name}-{partition.partition_index}"
                     error = outcome_for(partition.error_code, about, hint=_NOT_TRIMMED.get(partition.error_code))

@@ -76,7 +76,7 @@ def assign_round_robin(
     members = cycle(subscriptions)
     for topic in sorted({topic for topics in subscriptions.values() for topic in topics}):
         for index in range(partition_counts.get(topic, 0)):
-            member = next(one for one in members if topic in subscriptions[one])
+            member = next(candidate for candidate in members if topic in subscriptions[candidate])
             assigned[member].append((topic, index))
     return assigned
 
@@ -200,8 +200,10 @@ class GroupMember:
         self, protocol: str, members: Sequence[JoinGroupResponseMember]
     ) -> list[SyncGroupRequestAssignment]:
         """Assign partitions to all members, as the leader."""
-        ordered = sorted(members, key=lambda one: (one.group_instance_id is None, one.group_instance_id, one.member_id))
-        subscriptions = {one.member_id: _subscribed(bytes(one.metadata)) for one in ordered}
+        ordered = sorted(
+            members, key=lambda member: (member.group_instance_id is None, member.group_instance_id, member.member_id)
+        )
+        subscriptions = {member.member_id: _subscribed(bytes(member.metadata)) for member in ordered}
         every = {topic for topics in subscriptions.values() for topic in topics}
         self._sizes = self._partition_counts(sorted(every))
         assigned = ASSIGNORS[protocol](subscriptions, self._sizes)
@@ -215,7 +217,9 @@ class GroupMember:
         response = self.cluster.retry(lambda deadline: self.cluster.metadata(topics, deadline)) if topics else None
         if response is None:
             return {}
-        return {one.name or "": len(one.partitions) for one in response.topics if one.error_code == ErrorCode.NONE}
+        return {
+            topic.name or "": len(topic.partitions) for topic in response.topics if topic.error_code == ErrorCode.NONE
+        }
 
     # --- between rebalances
 
@@ -357,7 +361,7 @@ class GroupMember:
         node = self._coordinator(monotonic() + self.cluster.timeout_s)
         outcome: list[tuple[Message | None, ClientError | None]] = []
         give_up_at = monotonic() + REBALANCE_TIMEOUT_MS / 1000 + self.cluster.timeout_s
-        node.send(request, lambda answer, error: outcome.append((answer, error)))
+        node.send(request, lambda response, error: outcome.append((response, error)))
         while not outcome:
             on_wait()
             if monotonic() > give_up_at:
@@ -365,10 +369,10 @@ class GroupMember:
                 raise TimedOut(f"group {self.group!r}: {node.address} did not answer")
             if node.is_open and select([node], [], [], PAUSE_S)[0]:
                 node.receive()
-        answer, failure = outcome[0]
-        if failure is not None or not isinstance(answer, reply):
+        response, failure = outcome[0]
+        if failure is not None or not isinstance(response, reply):
             raise failure or Unreachable(f"the connection to {node.address} was lost")
-        return answer
+        return response
 
 
 def _subscribed(metadata: bytes) -> list[str]:

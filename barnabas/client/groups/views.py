@@ -64,7 +64,7 @@ def group_type(cluster: Cluster, group: str) -> str:
 
 def group_types(cluster: Cluster, groups: Collection[str]) -> dict[str, str]:
     """The type of each group, in the order given. `NotFound` for the first that does not exist."""
-    known = {one.group_id: one.group_type.lower() or "classic" for one in list_groups(cluster)}
+    known = {group.group_id: group.group_type.lower() or "classic" for group in list_groups(cluster)}
     for group in groups:
         if group not in known:
             raise no_such("group", group)
@@ -108,61 +108,74 @@ def _described(
     return describe(cluster.coordinator(group, deadline), group, deadline)
 
 
-def _classic(found: DescribeGroupsResponseDescribedGroup) -> GroupView:
+def _classic(described: DescribeGroupsResponseDescribedGroup) -> GroupView:
     members = [
-        MemberView(one.member_id, one.group_instance_id, one.client_id, one.client_host, list(assigned_partitions(one)))
-        for one in found.members
+        MemberView(
+            member.member_id,
+            member.group_instance_id,
+            member.client_id,
+            member.client_host,
+            list(assigned_partitions(member)),
+        )
+        for member in described.members
     ]
-    return GroupView(found.group_id, "classic", found.group_state, found.protocol_type, found.protocol_data, members)
+    return GroupView(
+        described.group_id, "classic", described.group_state, described.protocol_type, described.protocol_data, members
+    )
 
 
 def _consumer(node: NodeConnection, group: str, deadline: float) -> GroupView:
     request = ConsumerGroupDescribeRequest(group_ids=[group])
-    found = node.call(request, ConsumerGroupDescribeResponse, deadline).groups[0]
-    _check(found.error_code, group, found.error_message)
+    described = node.call(request, ConsumerGroupDescribeResponse, deadline).groups[0]
+    _check(described.error_code, group, described.error_message)
     members = [
         MemberView(
-            one.member_id,
-            one.instance_id,
-            one.client_id,
-            one.client_host,
-            [(topic.topic_name, index) for topic in one.assignment.topic_partitions for index in topic.partitions],
+            member.member_id,
+            member.instance_id,
+            member.client_id,
+            member.client_host,
+            [(topic.topic_name, index) for topic in member.assignment.topic_partitions for index in topic.partitions],
         )
-        for one in found.members
+        for member in described.members
     ]
-    return _modern(found, "consumer", found.assignor_name, members)
+    return _modern(described, "consumer", described.assignor_name, members)
 
 
 def _share(node: NodeConnection, group: str, deadline: float) -> GroupView:
-    found = node.call(ShareGroupDescribeRequest(group_ids=[group]), ShareGroupDescribeResponse, deadline).groups[0]
-    _check(found.error_code, group, found.error_message)
+    described = node.call(ShareGroupDescribeRequest(group_ids=[group]), ShareGroupDescribeResponse, deadline).groups[0]
+    _check(described.error_code, group, described.error_message)
     members = [
         MemberView(
-            one.member_id,
+            member.member_id,
             None,
-            one.client_id,
-            one.client_host,
-            [(topic.topic_name, index) for topic in one.assignment.topic_partitions for index in topic.partitions],
+            member.client_id,
+            member.client_host,
+            [(topic.topic_name, index) for topic in member.assignment.topic_partitions for index in topic.partitions],
         )
-        for one in found.members
+        for member in described.members
     ]
-    return _modern(found, "share", found.assignor_name, members)
+    return _modern(described, "share", described.assignor_name, members)
 
 
 def _streams(node: NodeConnection, group: str, deadline: float) -> GroupView:
     request = StreamsGroupDescribeRequest(group_ids=[group])
-    found = node.call(request, StreamsGroupDescribeResponse, deadline).groups[0]
-    _check(found.error_code, group, found.error_message)
-    subtopologies = (found.topology.subtopologies or []) if found.topology is not None else []
+    described = node.call(request, StreamsGroupDescribeResponse, deadline).groups[0]
+    _check(described.error_code, group, described.error_message)
+    subtopologies = (described.topology.subtopologies or []) if described.topology is not None else []
     topics = {
-        one.subtopology_id: [*one.source_topics, *(topic.name for topic in one.repartition_source_topics)]
-        for one in subtopologies
+        subtopology.subtopology_id: [
+            *subtopology.source_topics,
+            *(topic.name for topic in subtopology.repartition_source_topics),
+        ]
+        for subtopology in subtopologies
     }
     members = [
-        MemberView(one.member_id, one.instance_id, one.client_id, one.client_host, _task_partitions(one, topics))
-        for one in found.members
+        MemberView(
+            member.member_id, member.instance_id, member.client_id, member.client_host, _task_partitions(member, topics)
+        )
+        for member in described.members
     ]
-    return _modern(found, "streams", found.assignor_name or "", members)
+    return _modern(described, "streams", described.assignor_name or "", members)
 
 
 def _task_partitions(member: StreamsGroupDescribeResponseMember, topics: dict[str, list[str]]) -> list[TopicPartition]:
@@ -176,14 +189,14 @@ def _task_partitions(member: StreamsGroupDescribeResponseMember, topics: dict[st
 
 
 def _modern(
-    found: ConsumerGroupDescribeResponseDescribedGroup
+    described: ConsumerGroupDescribeResponseDescribedGroup
     | ShareGroupDescribeResponseDescribedGroup
     | StreamsGroupDescribeResponseDescribedGroup,
     kind: str,
     assignor: str,
     members: list[MemberView],
 ) -> GroupView:
-    return GroupView(found.group_id, kind, found.group_state, kind, assignor, members)
+    return GroupView(described.group_id, kind, described.group_state, kind, assignor, members)
 
 
 def _check(code: int, group: str, message: str | None) -> None:

@@ -148,12 +148,12 @@ def _sasl(keys: Mapping[str, str]) -> Sasl:
 
     mechanism = keys.get("sasl.mechanism", "").upper()
     if mechanism not in MECHANISMS:
-        given = f"not {mechanism}" if mechanism else "which has no default here"
-        raise SecurityError(f"sasl.mechanism must be one of {', '.join(MECHANISMS)}, {given}")
+        described = f"not {mechanism}" if mechanism else "which has no default here"
+        raise SecurityError(f"sasl.mechanism must be one of {', '.join(MECHANISMS)}, {described}")
     login = parse_jaas(keys["sasl.jaas.config"]) if "sasl.jaas.config" in keys else None
-    wanted = LoginModule(LOGIN_MODULES[mechanism], {}).class_name
-    if login is not None and login.class_name != wanted:
-        raise SecurityError(f"sasl.jaas.config must have {wanted} for {mechanism}, not {login.class_name}")
+    class_name = LoginModule(LOGIN_MODULES[mechanism], {}).class_name
+    if login is not None and login.class_name != class_name:
+        raise SecurityError(f"sasl.jaas.config must have {class_name} for {mechanism}, not {login.class_name}")
     if mechanism == "OAUTHBEARER":
         from barnabas.client.security.oauth import token_source
 

@@ -32,15 +32,15 @@ from barnabas.wire.messages.raft import (
 
 def describe_cluster(cluster: Cluster, *, with_fenced: bool = False) -> DescribeClusterResponse:
     """The cluster's id and its brokers."""
-    answer = cluster.call(DescribeClusterRequest(include_fenced_brokers=with_fenced), DescribeClusterResponse)
-    raise_for(answer.error_code, "the cluster", answer.error_message)
-    return answer
+    response = cluster.call(DescribeClusterRequest(include_fenced_brokers=with_fenced), DescribeClusterResponse)
+    raise_for(response.error_code, "the cluster", response.error_message)
+    return response
 
 
 def unregister_broker(cluster: Cluster, broker: int) -> None:
     """Remove the registration of a broker."""
-    answer = cluster.call(UnregisterBrokerRequest(broker_id=broker), UnregisterBrokerResponse)
-    raise_for(answer.error_code, f"broker {broker}", answer.error_message)
+    response = cluster.call(UnregisterBrokerRequest(broker_id=broker), UnregisterBrokerResponse)
+    raise_for(response.error_code, f"broker {broker}", response.error_message)
 
 
 def describe_quorum(cluster: Cluster) -> DescribeQuorumResponse:
@@ -50,11 +50,11 @@ def describe_quorum(cluster: Cluster) -> DescribeQuorumResponse:
 
     def attempt(deadline: float) -> DescribeQuorumResponse:
         node = cluster.any_node(deadline)
-        answer = node.call(DescribeQuorumRequest(topics=[topic]), DescribeQuorumResponse, deadline)
-        raise_for(answer.error_code, "the quorum", answer.error_message)
-        quorum = answer.topics[0].partitions[0]
+        response = node.call(DescribeQuorumRequest(topics=[topic]), DescribeQuorumResponse, deadline)
+        raise_for(response.error_code, "the quorum", response.error_message)
+        quorum = response.topics[0].partitions[0]
         raise_for(quorum.error_code, "the quorum", quorum.error_message)
-        return answer
+        return response
 
     return cluster.retry(attempt)
 
@@ -67,9 +67,9 @@ def api_versions(cluster: Cluster, node_id: int) -> dict[int, ApiVersion]:
 def features(cluster: Cluster) -> ApiVersionsResponse:
     """An answer with the supported and the finalized features."""
     request = ApiVersionsRequest(client_software_name="barnabas", client_software_version=cluster.software_version)
-    answer = cluster.call(request, ApiVersionsResponse)
-    raise_for(answer.error_code, "the cluster")
-    return answer
+    response = cluster.call(request, ApiVersionsResponse)
+    raise_for(response.error_code, "the cluster")
+    return response
 
 
 def update_feature(
@@ -78,22 +78,24 @@ def update_feature(
     """Set the level of one feature; 1 upgrades, 2 downgrades safely, 3 downgrades whatever is lost. The outcome."""
     update = FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=upgrade_type)
     request = UpdateFeaturesRequest(feature_updates=[update], validate_only=validate_only)
-    answer = cluster.call(request, UpdateFeaturesResponse)
-    if answer.error_code:
-        return error_for(answer.error_code, f"feature {feature!r}", answer.error_message)
-    failed = [error_for(result.error_code, f"feature {feature!r}", result.error_message) for result in answer.results]
+    response = cluster.call(request, UpdateFeaturesResponse)
+    if response.error_code:
+        return error_for(response.error_code, f"feature {feature!r}", response.error_message)
+    failed = [error_for(result.error_code, f"feature {feature!r}", result.error_message) for result in response.results]
     return next((error for error in failed if error is not None), None)
 
 
 def log_dirs(cluster: Cluster, node_id: int, topics: Sequence[str]) -> list[DescribeLogDirsResult]:
     """The log directories of a broker with the partitions of `topics`, of all without any."""
     counts = cluster.retry(lambda deadline: cluster.metadata(topics, deadline)).topics if topics else []
-    wanted = [
-        DescribableLogDirTopic(topic=topic.name or "", partitions=[one.partition_index for one in topic.partitions])
+    partitions = [
+        DescribableLogDirTopic(
+            topic=topic.name or "", partitions=[partition.partition_index for partition in topic.partitions]
+        )
         for topic in counts
         if not topic.error_code
     ]
-    request = DescribeLogDirsRequest(topics=wanted if topics else None)
-    answer = cluster.call(request, DescribeLogDirsResponse, node_id=node_id)
-    raise_for(answer.error_code, "the cluster")
-    return answer.results
+    request = DescribeLogDirsRequest(topics=partitions if topics else None)
+    response = cluster.call(request, DescribeLogDirsResponse, node_id=node_id)
+    raise_for(response.error_code, "the cluster")
+    return response.results

@@ -46,20 +46,26 @@ def describe_share_group(cluster: Cluster, group: str) -> ShareGroup:
 
     def attempt(deadline: float) -> ShareGroup:
         node = cluster.coordinator(group, deadline)
-        (found,) = node.call(ShareGroupDescribeRequest(group_ids=[group]), ShareGroupDescribeResponse, deadline).groups
-        raise_for(found.error_code, f"group {group!r}", found.error_message)
+        (described,) = node.call(
+            ShareGroupDescribeRequest(group_ids=[group]), ShareGroupDescribeResponse, deadline
+        ).groups
+        raise_for(described.error_code, f"group {group!r}", described.error_message)
         members = [
             ShareMember(
-                one.member_id,
-                one.client_host,
-                one.client_id,
-                one.member_epoch,
-                [(topic.topic_name, index) for topic in one.assignment.topic_partitions for index in topic.partitions],
+                member.member_id,
+                member.client_host,
+                member.client_id,
+                member.member_epoch,
+                [
+                    (topic.topic_name, index)
+                    for topic in member.assignment.topic_partitions
+                    for index in topic.partitions
+                ],
             )
-            for one in found.members
+            for member in described.members
         ]
         where = coordinator_text(cluster, node)
-        return ShareGroup(found.group_state, found.group_epoch, found.assignment_epoch, members, where)
+        return ShareGroup(described.group_state, described.group_epoch, described.assignment_epoch, members, where)
 
     return cluster.retry(attempt)
 
@@ -108,32 +114,37 @@ def describe(cluster: Cluster, group: str) -> Description:
 
 def coordinator_text(cluster: Cluster, node: NodeConnection) -> str:
     """The coordinator's address and id, as the tools print them."""
-    ids = [str(one.node_id) for one in cluster.nodes.values() if (one.host, one.port) == (node.host, node.port)]
+    ids = [str(other.node_id) for other in cluster.nodes.values() if (other.host, other.port) == (node.host, node.port)]
     return f"{node.host}:{node.port}  ({ids[0] if ids else '-'})"
 
 
 def _modern(cluster: Cluster, node: NodeConnection, group: str, deadline: float) -> Description | None:
     request = ConsumerGroupDescribeRequest(group_ids=[group])
-    (found,) = node.call(request, ConsumerGroupDescribeResponse, deadline).groups
-    if found.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+    (described,) = node.call(request, ConsumerGroupDescribeResponse, deadline).groups
+    if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
         return None
-    raise_for(found.error_code, f"group {group!r}", found.error_message)
+    raise_for(described.error_code, f"group {group!r}", described.error_message)
     members = [
         Member(
-            one.member_id,
-            one.instance_id or "",
-            one.client_host,
-            one.client_id,
-            _partitions(one.assignment),
-            _partitions(one.target_assignment),
-            one.member_epoch,
-            None if one.member_type < 0 else one.member_type != CLASSIC_MEMBER,
+            member.member_id,
+            member.instance_id or "",
+            member.client_host,
+            member.client_id,
+            _partitions(member.assignment),
+            _partitions(member.target_assignment),
+            member.member_epoch,
+            None if member.member_type < 0 else member.member_type != CLASSIC_MEMBER,
         )
-        for one in found.members
+        for member in described.members
     ]
     where = coordinator_text(cluster, node)
     return Description(
-        found.group_state, found.assignor_name, found.group_epoch, found.assignment_epoch, members, where
+        described.group_state,
+        described.assignor_name,
+        described.group_epoch,
+        described.assignment_epoch,
+        members,
+        where,
     )
 
 
@@ -142,19 +153,21 @@ def _partitions(assignment: ConsumerGroupDescribeResponseAssignment) -> list[Top
 
 
 def _classic(cluster: Cluster, node: NodeConnection, group: str, deadline: float) -> Description:
-    (found,) = node.call(DescribeGroupsRequest(groups=[group]), DescribeGroupsResponse, deadline).groups
-    raise_for(found.error_code, f"group {group!r}", found.error_message)
+    (described,) = node.call(DescribeGroupsRequest(groups=[group]), DescribeGroupsResponse, deadline).groups
+    raise_for(described.error_code, f"group {group!r}", described.error_message)
     members = [
         Member(
-            one.member_id,
-            one.group_instance_id or "",
-            one.client_host,
-            one.client_id,
-            assigned_partitions(one),
+            member.member_id,
+            member.group_instance_id or "",
+            member.client_host,
+            member.client_id,
+            assigned_partitions(member),
             [],
             None,
             None,
         )
-        for one in found.members
+        for member in described.members
     ]
-    return Description(found.group_state, found.protocol_data, None, None, members, coordinator_text(cluster, node))
+    return Description(
+        described.group_state, described.protocol_data, None, None, members, coordinator_text(cluster, node)
+    )

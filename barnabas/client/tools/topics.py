@@ -36,10 +36,10 @@ def partition_counts(cluster: Cluster, names: Sequence[str]) -> dict[str, int | 
     if not names:
         return {}
     response = cluster.retry(lambda deadline: cluster.metadata(names, deadline))
-    found: dict[str, int | KafkaError] = {}
+    counts: dict[str, int | KafkaError] = {}
     for topic in response.topics:
-        found[topic.name or ""] = error_for(topic.error_code, f"topic {topic.name!r}") or len(topic.partitions)
-    return found
+        counts[topic.name or ""] = error_for(topic.error_code, f"topic {topic.name!r}") or len(topic.partitions)
+    return counts
 
 
 def describe(cluster: Cluster, names: Sequence[str], limit: int = 2000) -> list[DescribeTopicPartitionsResponseTopic]:
@@ -52,16 +52,16 @@ def describe(cluster: Cluster, names: Sequence[str], limit: int = 2000) -> list[
             response_partition_limit=limit,
             cursor=cursor,
         )
-        answer = cluster.call(request, DescribeTopicPartitionsResponse)
-        for topic in answer.topics:
+        response = cluster.call(request, DescribeTopicPartitionsResponse)
+        for topic in response.topics:
             raise_for(topic.error_code, f"topic {topic.name!r}")
             known = topics.setdefault(topic.name or "", topic)
             if known is not topic:
                 known.partitions.extend(topic.partitions)
-        if answer.next_cursor is None:
+        if response.next_cursor is None:
             return list(topics.values())
         cursor = DescribeTopicPartitionsRequestCursor(
-            topic_name=answer.next_cursor.topic_name, partition_index=answer.next_cursor.partition_index
+            topic_name=response.next_cursor.topic_name, partition_index=response.next_cursor.partition_index
         )
 
 
@@ -73,8 +73,8 @@ def topic_configs(cluster: Cluster, names: Sequence[str]) -> dict[str, list[Desc
             for name in names
         ]
     )
-    found = {}
+    configs = {}
     for result in cluster.call(request, DescribeConfigsResponse).results:
         raise_for(result.error_code, f"topic {result.resource_name!r}", result.error_message)
-        found[result.resource_name] = result.configs
-    return found
+        configs[result.resource_name] = result.configs
+    return configs

@@ -43,10 +43,10 @@ def dump_log_file(path: Path, options: Options, problems: Problems) -> Iterator[
             yield from _dump_batch(path, batch, position, options, problems, offsets)
             position += batch.size
     if position < size and options.max_bytes is None:
-        left = size - position
-        text = f"Found {left} invalid bytes at the end of {path.name}"
-        problems.add(f"Invalid bytes at the end of {path}", f"  {left} bytes from position {position} on")
-        yield Item("trailing_bytes", {"trailingBytes": left}, text)
+        remaining = size - position
+        text = f"Found {remaining} invalid bytes at the end of {path.name}"
+        problems.add(f"Invalid bytes at the end of {path}", f"  {remaining} bytes from position {position} on")
+        yield Item("trailing_bytes", {"trailingBytes": remaining}, text)
 
 
 def _head(path: Path) -> Item:

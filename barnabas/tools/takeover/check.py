@@ -82,8 +82,8 @@ def check(options: ServeOptions) -> tuple[Verdict, str]:
     check_certificates(config, verdict)
     subject = f"node {config.node_id}"
     if config.log_dirs:
-        found = check_directories(config, verdict)
-        subject = f"node {config.node_id} of {', '.join(config.log_dirs)} ({found} partitions)"
+        directories = check_directories(config, verdict)
+        subject = f"node {config.node_id} of {', '.join(config.log_dirs)} ({directories} partitions)"
         check_metadata(config, verdict)
     else:
         verdict.refuse("log.dirs is not set: the data would be temporary")

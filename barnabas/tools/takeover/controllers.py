@@ -55,7 +55,7 @@ def finalized(host: str, port: int) -> dict[str, int]:
     try:
         connection.open(deadline)
         request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=version)
-        answer = connection.call(request, ApiVersionsResponse, deadline)
+        response = connection.call(request, ApiVersionsResponse, deadline)
     finally:
         connection.close()
-    return {one.name: one.max_version_level for one in answer.finalized_features}
+    return {feature.name: feature.max_version_level for feature in response.finalized_features}

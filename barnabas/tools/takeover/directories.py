@@ -80,7 +80,7 @@ def _check_together(known: dict[str, MetaProperties], cluster_id: str | None, ve
     """The directories belong to one cluster, and none is a copy of another."""
     clusters = {identity.cluster_id: path for path, identity in known.items()}
     if len(clusters) > 1:
-        texts = ", ".join(f"{path} to {one}" for one, path in clusters.items())
+        texts = ", ".join(f"{path} to {cluster_id}" for cluster_id, path in clusters.items())
         verdict.refuse(f"The log directories belong to different clusters: {texts}")
     elif cluster_id is not None and clusters and cluster_id not in clusters:
         verdict.refuse(f"CLUSTER_ID is {cluster_id}, but the log directories belong to {next(iter(clusters))}")
