@@ -131,7 +131,9 @@ def _usage(error: click.ClickException) -> int:
 def _sentence(error: click.ClickException, context: click.Context | None) -> str:
     """Click's message, with suggestions in the form of all others."""
     if isinstance(error, click.NoSuchOption):
-        known = [] if context is None else [name for one in context.command.get_params(context) for name in one.opts]
+        known = (
+            [] if context is None else [name for param in context.command.get_params(context) for name in param.opts]
+        )
         return f"no such option: {error.option_name}{suggestion(error.option_name, known)}"
     if isinstance(error, click.NoSuchCommand):
         group = None if context is None else context.command

@@ -215,17 +215,17 @@ class Cluster:
         patience = min(deadline, monotonic() + CREATION_PATIENCE_S)
         pause = FIRST_PAUSE_S
         while True:
-            answer = self.metadata([name], deadline, create=create).topics[0]
-            if answer.error_code == ErrorCode.NONE:
+            described = self.metadata([name], deadline, create=create).topics[0]
+            if described.error_code == ErrorCode.NONE:
                 break
-            unknown = answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            unknown = described.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if unknown and (not create or monotonic() + pause > patience):
                 raise no_such("topic", name)
             if not (create and unknown):
-                raise_for(answer.error_code, f"topic {name!r}")
+                raise_for(described.error_code, f"topic {name!r}")
             sleep(pause)
             pause *= 2
-        topic = self._topics[name] = Topic.from_metadata(answer)
+        topic = self._topics[name] = Topic.from_metadata(described)
         missing = topic.without_leader(partitions)
         if missing is not None:
             raise_for(ErrorCode.LEADER_NOT_AVAILABLE, f"{name}-{missing}", "no broker leads the partition")

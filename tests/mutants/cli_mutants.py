@@ -24,8 +24,8 @@ CLI = (
     Mutant(
         "topics-deleted-before-all-names-are-checked",
         "barnabas/cli/topic/changes.py",
-        "        topics = describe_topics(cluster, found)  # reports a wrong name before anything is deleted\n",
-        "        topics = []\n",
+        "    topics = describe_topics(cluster, existing)  # reports a wrong name before anything is deleted\n",
+        "    topics = []\n",
         _TOPICS + "::test_nothing_is_deleted_when_one_name_is_wrong",
     ),
     Mutant(
@@ -38,15 +38,15 @@ CLI = (
     Mutant(
         "transaction-of-a-living-coordinator-aborted-in-one-partition",
         "barnabas/cli/admin/txn.py",
-        "        if which in transaction_partitions(cluster, one.transactional_id):\n",
+        "        if which in transaction_partitions(cluster, transaction.transactional_id):\n",
         "        if False:\n",
         "tests/cli/test_txn_commands.py::test_a_transaction_is_listed_described_and_aborted",
     ),
     Mutant(
         "transactions-of-a-coordinator-hang",
         "barnabas/client/admin/transactions.py",
-        'if (one.topic, one.partition) not in held.get(one.transactional_id or "", ())]',
-        "]",
+        '        if (transaction.topic, transaction.partition) not in held.get(transaction.transactional_id or "", ())\n',
+        "",
         "tests/cli/test_txn_commands.py::test_a_transaction_is_listed_described_and_aborted",
     ),
     Mutant(
@@ -59,8 +59,8 @@ CLI = (
     Mutant(
         "an-export-of-offsets-changes-them",
         "barnabas/cli/group/seek.py",
-        "        if not (dry_run or export):\n",
-        "        if not dry_run:\n",
+        "    if not (dry_run or export):\n",
+        "    if not dry_run:\n",
         "tests/cli/test_group_seek.py::test_export_and_import",
     ),
     Mutant(

@@ -61,7 +61,9 @@ def show(files: tuple[Path, ...], data_dir: str | None, output: str) -> None:
         raise click.UsageError("give either files or --data-dir DIR")
     with _sentences():
         paths = list(files) if data_dir is None else SecureFolder(data_dir).certificates()
-        rows = [_row(path, one) for path in paths for one in certificates_in(read_file(path), str(path))]
+        rows = [
+            _row(path, certificate) for path in paths for certificate in certificates_in(read_file(path), str(path))
+        ]
     show_rows(rows, output)
 
 

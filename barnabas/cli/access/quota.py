@@ -84,13 +84,13 @@ def list_(
     entity = _entity(user, client, ip, defaults)
     if strict:
         _required(entity)
-    found = list_quotas(cluster, entity, strict=strict)
-    rows = [_row(one, key, value) for one in found for key, value in one.values.items()]
+    quotas = list_quotas(cluster, entity, strict=strict)
+    rows = [_row(entry, key, value) for entry in quotas for key, value in entry.values.items()]
     show_rows(rows, output, empty="no quotas")
 
 
-def _row(one: Quotas, key: str, value: float) -> dict[str, object]:
-    names = {kind: one.entity[kind] or DEFAULT_NAME if kind in one.entity else None for kind in KINDS}
+def _row(quotas: Quotas, key: str, value: float) -> dict[str, object]:
+    names = {kind: quotas.entity[kind] or DEFAULT_NAME if kind in quotas.entity else None for kind in KINDS}
     return {**names, "quota": key, "value": _number(value)}
 
 
@@ -121,11 +121,11 @@ def set_(
     barnabas quota set --default ip connection_creation_rate=20
     """
     entity = _required(_entity(user, client, ip, defaults))
-    wanted: dict[str, float | None] = {}
+    values: dict[str, float | None] = {}
     for key, text in key_values(changes, "QUOTA=VALUE").items():
-        wanted[_known(key)] = _value(key, text)
-    alter_quotas(cluster, entity, wanted, validate_only=dry_run)
-    for key, value in wanted.items():
+        values[_known(key)] = _value(key, text)
+    alter_quotas(cluster, entity, values, validate_only=dry_run)
+    for key, value in values.items():
         click.echo(f"{entity_name(entity)}: {key}={_number(value or 0.0)}{' would be set' if dry_run else ''}")
 
 
@@ -161,12 +161,12 @@ def remove(
 ) -> None:
     """Remove quotas of an entity: those that are named, or all of them. Asks on a terminal."""
     entity = _required(_entity(user, client, ip, defaults))
-    wanted = [_known(key) for key in dict.fromkeys(keys)]
-    has = {key for one in list_quotas(cluster, entity, strict=True) for key in one.values}
-    missing = [key for key in wanted if key not in has]
+    named = [_known(key) for key in dict.fromkeys(keys)]
+    has = {key for entry in list_quotas(cluster, entity, strict=True) for key in entry.values}
+    missing = [key for key in named if key not in has]
     if missing or not has:
         raise NotFound(f"{entity_name(entity)} has no {missing[0] if missing else 'quotas'}")
-    chosen = wanted or sorted(has)
+    chosen = named or sorted(has)
     ask(f"Remove {', '.join(chosen)} of {entity_name(entity)}?", yes)
     alter_quotas(cluster, entity, dict.fromkeys(chosen))
     for key in chosen:

@@ -49,19 +49,19 @@ def create(
     owner: str | None, renewers: tuple[str, ...], max_lifetime_s: float | None, cluster: Cluster, output: str
 ) -> None:
     """Create a token and show it, with its HMAC: whoever knows that may act as the owner."""
-    made = create_token(
+    created = create_token(
         cluster,
         owner=None if owner is None else _principal(owner),
-        renewers=[_principal(one) for one in renewers],
+        renewers=[_principal(renewer) for renewer in renewers],
         max_lifetime_ms=UNLIMITED if max_lifetime_s is None else round(max_lifetime_s * 1000),
     )
     fields = {
-        "token_id": made.token_id,
-        "hmac": base64.b64encode(made.hmac).decode(),
-        "owner": made.owner,
-        "renewers": list(made.renewers),
-        "expiry": iso_time(made.expiry),
-        "max_time": iso_time(made.max_time),
+        "token_id": created.token_id,
+        "hmac": base64.b64encode(created.hmac).decode(),
+        "owner": created.owner,
+        "renewers": list(created.renewers),
+        "expiry": iso_time(created.expiry),
+        "max_time": iso_time(created.max_time),
     }
     show_fields(fields, output)
 
@@ -72,18 +72,18 @@ def create(
 @output_option
 def list_(owners: tuple[str, ...], cluster: Cluster, output: str) -> None:
     """List the tokens that you may see, without their HMACs."""
-    found = list_tokens(cluster, [_principal(one) for one in owners] or None)
+    tokens = list_tokens(cluster, [_principal(owner) for owner in owners] or None)
     rows = [
         {
-            "token_id": one.token_id,
-            "owner": one.owner,
-            "requester": one.requester,
-            "renewers": list(one.renewers),
-            "issued": iso_time(one.issued),
-            "expiry": iso_time(one.expiry),
-            "max_time": iso_time(one.max_time),
+            "token_id": listed.token_id,
+            "owner": listed.owner,
+            "requester": listed.requester,
+            "renewers": list(listed.renewers),
+            "issued": iso_time(listed.issued),
+            "expiry": iso_time(listed.expiry),
+            "max_time": iso_time(listed.max_time),
         }
-        for one in found
+        for listed in tokens
     ]
     show_rows(rows, output, columns=("token_id", "owner", "renewers", "expiry", "max_time"), empty="no tokens")
 
@@ -94,8 +94,8 @@ def list_(owners: tuple[str, ...], cluster: Cluster, output: str) -> None:
 @cluster_options
 def renew(token_id: str, period_s: float | None, cluster: Cluster) -> None:
     """Let a token live longer: until its max_time at most."""
-    found = find_token(cluster, token_id)
-    expiry = renew_token(cluster, found.hmac, UNLIMITED if period_s is None else round(period_s * 1000))
+    described = find_token(cluster, token_id)
+    expiry = renew_token(cluster, described.hmac, UNLIMITED if period_s is None else round(period_s * 1000))
     click.echo(f"token {token_id} expires at {iso_time(expiry)}")
 
 
@@ -106,7 +106,7 @@ def renew(token_id: str, period_s: float | None, cluster: Cluster) -> None:
 @cluster_options
 def expire(token_id: str, period_s: float | None, yes: bool, cluster: Cluster) -> None:
     """End a token, now or after a time. Asks on a terminal."""
-    found = find_token(cluster, token_id)
-    ask(f"End token {token_id} of {found.owner}?", yes)
-    expiry = expire_token(cluster, found.hmac, NOW if period_s is None else round(period_s * 1000))
+    described = find_token(cluster, token_id)
+    ask(f"End token {token_id} of {described.owner}?", yes)
+    expiry = expire_token(cluster, described.hmac, NOW if period_s is None else round(period_s * 1000))
     click.echo(f"token {token_id} has ended" if period_s is None else f"token {token_id} ends at {iso_time(expiry)}")

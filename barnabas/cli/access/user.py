@@ -38,10 +38,10 @@ def _mechanism_option(text: str) -> Callable[[Function], Function]:
 @listing_options
 def list_(patterns: tuple[str, ...], regex: bool, cluster: Cluster, output: str) -> None:
     """List users with their mechanisms; names may be patterns."""
-    found = list_credentials(cluster)
-    names = list(dict.fromkeys(one.user for one in found))
+    credentials = list_credentials(cluster)
+    names = list(dict.fromkeys(each.user for each in credentials))
     rows = [
-        {"user": name, "mechanisms": [one.mechanism for one in found if one.user == name]}
+        {"user": name, "mechanisms": [each.mechanism for each in credentials if each.user == name]}
         for name in matching(patterns, names, regex=regex)
     ]
     show_rows(rows, output, empty="no users with SCRAM credentials")
@@ -56,8 +56,8 @@ def describe(names: tuple[str, ...], cluster: Cluster, output: str) -> None:
     show_rows(_rows(list_credentials(cluster, names)), output)
 
 
-def _rows(found: Iterable[UserCredential]) -> list[dict[str, object]]:
-    return [one._asdict() for one in found]
+def _rows(credentials: Iterable[UserCredential]) -> list[dict[str, object]]:
+    return [each._asdict() for each in credentials]
 
 
 @user.command("set")
@@ -96,26 +96,26 @@ def set_(
     if password is not None and password_file is not None:
         raise click.UsageError("--password and --password-file exclude each other")
     text = _password(name, password, password_file)
-    wanted = list(dict.fromkeys(mechanisms)) or [MECHANISMS[1]]
-    before = {one.mechanism for one in list_credentials(cluster) if one.user == name}
-    for mechanism in wanted:
+    chosen = list(dict.fromkeys(mechanisms)) or [MECHANISMS[1]]
+    before = {existing.mechanism for existing in list_credentials(cluster) if existing.user == name}
+    for mechanism in chosen:
         set_credential(cluster, name, credential(mechanism, text, iterations))
         done = "changed the password of" if mechanism in before else "added"
         click.echo(f"{done} user {name} ({mechanism})")
 
 
-def _password(name: str, given: str | None, file: Path | None) -> str:
+def _password(name: str, password: str | None, file: Path | None) -> str:
     """The password: given, of a file, or typed twice. A usage error if there is none, or nobody to ask."""
     if file is not None:
         text = sys.stdin.readline() if str(file) == "-" else _first_line(file)
-        given = text.rstrip("\r\n")
-    elif given is None:
+        password = text.rstrip("\r\n")
+    elif password is None:
         if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
             raise click.UsageError("there is no terminal to ask for the password: give --password-file FILE")
-        given = ask_secret(f"Password of {name}")
-    if not given:
+        password = ask_secret(f"Password of {name}")
+    if not password:
         raise click.UsageError("the password is empty")
-    return given
+    return password
 
 
 def _first_line(file: Path) -> str:
@@ -135,9 +135,9 @@ def delete(names: tuple[str, ...], mechanisms: tuple[str, ...], yes: bool, clust
 
     Asks on a terminal.
     """
-    found = list_credentials(cluster, list(dict.fromkeys(names)))
-    wanted = [one for one in found if not mechanisms or one.mechanism in mechanisms]
-    chosen = {name: [one.mechanism for one in wanted if one.user == name] for name in dict.fromkeys(names)}
+    credentials = list_credentials(cluster, list(dict.fromkeys(names)))
+    selected = [each for each in credentials if not mechanisms or each.mechanism in mechanisms]
+    chosen = {name: [each.mechanism for each in selected if each.user == name] for name in dict.fromkeys(names)}
     for name, has in chosen.items():
         if not has:
             raise NotFound(f"user {name!r} has no credential of {', '.join(mechanisms)}")

@@ -134,8 +134,8 @@ def set_(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, cluster:
     barnabas config set broker default log.retention.hours=24
     """
     values = key_values(changes, "KEY=VALUE")
-    wanted = [ConfigChange(key, SET if value else DELETE, value or None) for key, value in values.items()]
-    _alter(cluster, kind, name, wanted, dry_run=dry_run)
+    alterations = [ConfigChange(key, SET if value else DELETE, value or None) for key, value in values.items()]
+    _alter(cluster, kind, name, alterations, dry_run=dry_run)
 
 
 @config.command("unset")
@@ -145,8 +145,8 @@ def unset(kind: str, name: str, keys: tuple[str, ...], dry_run: bool, cluster: C
     for key in keys:
         if "=" in key:
             raise click.BadParameter(f"must be a KEY alone, not {key!r}", param_hint="KEY")
-    wanted = [ConfigChange(key, DELETE) for key in dict.fromkeys(keys)]
-    _alter(cluster, kind, name, wanted, dry_run=dry_run)
+    alterations = [ConfigChange(key, DELETE) for key in dict.fromkeys(keys)]
+    _alter(cluster, kind, name, alterations, dry_run=dry_run)
 
 
 @config.command("append")

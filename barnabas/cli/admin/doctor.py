@@ -40,7 +40,7 @@ def doctor(context: click.Context, bootstrap: str, timeout_s: float, output: str
         if not is_document(output):
             _print("ok" if check.is_ok else "failed", check.text)
     if is_document(output):
-        rows = [{"check": one.name, "result": "ok" if one.is_ok else "failed", "text": one.text} for one in done]
+        rows = [{"check": each.name, "result": "ok" if each.is_ok else "failed", "text": each.text} for each in done]
         show(rows, output)
     if not examination.was_reached:
         return NOT_FOUND

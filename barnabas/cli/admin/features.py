@@ -25,7 +25,7 @@ def features() -> None:
 @output_option
 def list_(cluster: Cluster, output: str) -> None:
     """Show each feature's level, and the levels that the broker supports; level 0 is disabled."""
-    rows = [one._asdict() for one in describe_features(cluster)]
+    rows = [feature._asdict() for feature in describe_features(cluster)]
     show_rows(rows, output, empty="the broker has no features")
 
 
@@ -50,11 +50,11 @@ def upgrade(levels: tuple[str, ...], dry_run: bool, cluster: Cluster) -> None:
 @cluster_options
 def downgrade(levels: tuple[str, ...], unsafe: bool, dry_run: bool, yes: bool, cluster: Cluster) -> None:
     """Lower the level of features; level 0 disables one. Asks on a terminal."""
-    wanted = _levels(levels)
+    targets = _levels(levels)
     if not dry_run:
-        named = ", ".join(f"{name} to {level}" for name, level in wanted.items())
+        named = ", ".join(f"{name} to {level}" for name, level in targets.items())
         ask(f"Lower {named}{', even if metadata is lost' if unsafe else ''}?", yes)
-    _change(cluster, wanted, UNSAFE_DOWNGRADE if unsafe else SAFE_DOWNGRADE, dry_run=dry_run)
+    _change(cluster, targets, UNSAFE_DOWNGRADE if unsafe else SAFE_DOWNGRADE, dry_run=dry_run)
 
 
 def _levels(texts: tuple[str, ...]) -> dict[str, int]:

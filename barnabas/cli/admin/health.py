@@ -45,22 +45,22 @@ def health(
     `barnabas health --wait 30` waits for a broker that is starting.
     """
     bootstrap = broker_address(context, bootstrap, file)
-    until, said = time.monotonic() + wait_s, quiet
+    until, has_noted = time.monotonic() + wait_s, quiet
     while True:
         try:
             with connect(bootstrap, timeout_s) as cluster:
-                answer = cluster.retry(partial(cluster.metadata, []))
+                response = cluster.retry(partial(cluster.metadata, []))
             break
         except (ClientError, KafkaError, ProtocolError) as error:
             if time.monotonic() >= until:
                 if not quiet:
                     note(f"not ready: {error}")
                 return NOT_FOUND
-            if not said:
+            if not has_noted:
                 note(f"waiting up to {wait_s:g} s: {error}")
-                said = True
+                has_noted = True
         time.sleep(min(PAUSE_S, max(0.0, until - time.monotonic())))
     if not quiet:
-        nodes = len(answer.brokers)
-        click.echo(f"ready: cluster {answer.cluster_id}, {nodes} broker{'s'[: nodes != 1]}")
+        nodes = len(response.brokers)
+        click.echo(f"ready: cluster {response.cluster_id}, {nodes} broker{'s'[: nodes != 1]}")
     return 0

@@ -62,16 +62,16 @@ def list_(
     output: str,
 ) -> None:
     """List transactional ids with their coordinator and state."""
-    found = {
-        one.transactional_id: one
-        for one in list_transactions(
+    transactions = {
+        transaction.transactional_id: transaction
+        for transaction in list_transactions(
             cluster,
             states=states,
             producer_ids=producer_ids,
             older_than_ms=None if older_than_s is None else round(older_than_s * 1000),
         )
     }
-    rows = [found[name]._asdict() for name in matching(patterns, found, regex=regex)]
+    rows = [transactions[name]._asdict() for name in matching(patterns, transactions, regex=regex)]
     show_rows(rows, output, empty="no transactions")
 
 
@@ -85,8 +85,8 @@ def describe(names: tuple[str, ...], cluster: Cluster, output: str) -> None:
     if is_document(output):
         show(described, output)
         return
-    for one in spaced(described):
-        show_fields(one, output)
+    for transaction in spaced(described):
+        show_fields(transaction, output)
 
 
 def _described(coordinator: int, state: DescribeTransactionsResponseTransactionState) -> dict[str, object]:
@@ -143,27 +143,29 @@ def _abort_in_partition(cluster: Cluster, text: str, start_offset: int, *, yes: 
         raise click.BadParameter(f"must be TOPIC:PARTITION, not {text!r}", param_hint="--partition")
     (which,) = named_partitions(cluster, (text,), "--partition")
     producers = describe_producers(cluster, [which])[which]
-    found = [one for one in producers if one.current_txn_start_offset == start_offset]
-    if not found:
+    matches = [producer for producer in producers if producer.current_txn_start_offset == start_offset]
+    if not matches:
         raise NotFound(f"no transaction is open in {topic}-{which[1]} since offset {start_offset}{_others(producers)}")
-    _check_hangs(cluster, which, found[0].producer_id)
-    ask(f"Abort the transaction of producer {found[0].producer_id} in {topic}-{which[1]}?", yes)
-    abort_in_partition(cluster, *which, found[0])
-    click.echo(f"aborted the transaction of producer {found[0].producer_id} in {topic}-{which[1]}")
+    _check_hangs(cluster, which, matches[0].producer_id)
+    ask(f"Abort the transaction of producer {matches[0].producer_id} in {topic}-{which[1]}?", yes)
+    abort_in_partition(cluster, *which, matches[0])
+    click.echo(f"aborted the transaction of producer {matches[0].producer_id} in {topic}-{which[1]}")
 
 
 def _check_hangs(cluster: Cluster, which: tuple[str, int], producer_id: int) -> None:
     """A transaction that its coordinator has is aborted there, or it would stay open in its other partitions."""
-    for one in list_transactions(cluster, producer_ids=[producer_id]):
-        if which in transaction_partitions(cluster, one.transactional_id):
+    for transaction in list_transactions(cluster, producer_ids=[producer_id]):
+        if which in transaction_partitions(cluster, transaction.transactional_id):
             raise ClientError(
-                f"the transaction of producer {producer_id} does not hang, it belongs to {one.transactional_id!r}; "
-                f"'barnabas txn abort {one.transactional_id}' aborts it"
+                f"the transaction of producer {producer_id} does not hang, it belongs to "
+                f"{transaction.transactional_id!r}; 'barnabas txn abort {transaction.transactional_id}' aborts it"
             )
 
 
 def _others(producers: list[ProducerState]) -> str:
-    starts = sorted(one.current_txn_start_offset for one in producers if one.current_txn_start_offset >= 0)
+    starts = sorted(
+        producer.current_txn_start_offset for producer in producers if producer.current_txn_start_offset >= 0
+    )
     return f"; there are open ones since {', '.join(map(str, starts))}" if starts else ""
 
 
@@ -195,24 +197,24 @@ def find_hanging(names: tuple[str, ...], max_timeout_s: float, cluster: Cluster,
             if part.leader_id >= 0
         ]
     )
-    found = hanging_transactions(cluster, partitions, idle_since_ms=now - round(max_timeout_s * 1000))
-    rows = [_hanging_row(one, now) for one in found]
+    hanging = hanging_transactions(cluster, partitions, idle_since_ms=now - round(max_timeout_s * 1000))
+    rows = [_hanging_row(transaction, now) for transaction in hanging]
     columns = ("topic", "partition", "producer_id", "start_offset", "idle_s")
     empty = f"no transaction hangs in {len(partitions)} partition{'s'[: len(partitions) != 1]}"
     show_rows(rows, output, columns=columns, empty=empty)
     return FAILED if rows else 0
 
 
-def _hanging_row(one: OpenTransaction, now: int) -> dict[str, object]:
-    producer = one.producer
+def _hanging_row(transaction: OpenTransaction, now: int) -> dict[str, object]:
+    producer = transaction.producer
     return {
-        "topic": one.topic,
-        "partition": one.partition,
+        "topic": transaction.topic,
+        "partition": transaction.partition,
         "producer_id": producer.producer_id,
         "producer_epoch": producer.producer_epoch,
         "coordinator_epoch": producer.coordinator_epoch,
         "start_offset": producer.current_txn_start_offset,
         "last_time": iso_time(producer.last_timestamp),
         "idle_s": (now - producer.last_timestamp) // 1000,
-        "transactional_id": one.transactional_id,
+        "transactional_id": transaction.transactional_id,
     }

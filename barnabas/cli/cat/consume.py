@@ -56,8 +56,8 @@ class Unpacker:
             else:
                 size = 1 if letter == "c" else struct.calcsize(order + letter)
                 if at + size > len(data):
-                    left = len(data) - at
-                    raise ClientError(f"{letter} needs {size} bytes, but {left} remain (-s {self.pack})")
+                    remaining = len(data) - at
+                    raise ClientError(f"{letter} needs {size} bytes, but {remaining} remain (-s {self.pack})")
                 piece, at = data[at : at + size], at + size
                 out += piece if letter == "c" else b"%d" % struct.unpack(order + letter, piece)[0]
         return out
@@ -117,8 +117,8 @@ def consume(options: Options) -> None:
             cluster,
             dict.fromkeys(partitions, start),
             isolation_level=level,
-            on_moved=lambda one, offset, _: options.note(
-                f"{one[0]} [{one[1]}]: offset reset to {offset}: out of range"
+            on_moved=lambda partition, offset, _: options.note(
+                f"{partition[0]} [{partition[1]}]: offset reset to {offset}: out of range"
             ),
         )
         ends = None if end_ms is None else _ends(cluster, partitions, end_ms)
@@ -127,8 +127,8 @@ def consume(options: Options) -> None:
 
 
 def _ends(cluster: Cluster, partitions: list[TopicPartition], end_ms: int) -> dict[TopicPartition, int]:
-    found = list_offsets(cluster, dict.fromkeys(partitions, end_ms))
-    return {one: offset for one, offset in found.items() if offset >= 0}
+    ends = list_offsets(cluster, dict.fromkeys(partitions, end_ms))
+    return {partition: offset for partition, offset in ends.items() if offset >= 0}
 
 
 def _committed_only(options: Options) -> bool:
@@ -175,13 +175,13 @@ def _of_group(options: Options, group: str, render: Render | None) -> None:
         member = GroupMember(
             member_cluster,
             group,
-            lambda one: find_topics(one, topics, regex=False),
+            lambda client: find_topics(client, topics, regex=False),
             options.properties.get("group.instance.id"),
         )
         consumer = GroupConsumer(
             cluster,
             member,
-            lambda one, partitions: resolve_offset_specs(one, dict.fromkeys(partitions, spec)),
+            lambda client, partitions: resolve_offset_specs(client, dict.fromkeys(partitions, spec)),
             uses_committed=not options.offsets,
             committed_only=_committed_only(options),
             before_commit=sys.stdout.buffer.flush,
@@ -254,13 +254,13 @@ class Printing:
     def _say_ends(self) -> None:
         """Say once where a partition ends or its stop time is reached; `Stop` when all are at the end (-e)."""
         positions = self.reader.positions
-        at_end = [one for one in positions.values() if one.is_done or one.is_at_end]
+        at_end = [position for position in positions.values() if position.is_done or position.is_at_end]
         is_last = len(at_end) == len(positions) > 0
-        new = [one for one in at_end if self._said.get((one.topic, one.index)) != one.offset]
+        new = [position for position in at_end if self._said.get((position.topic, position.index)) != position.offset]
         exits = is_last and (self.options.exit_at_end or self.reader.is_done)
-        for number, one in enumerate(new, 1):
-            self._said[one.topic, one.index] = one.offset
-            self.options.note(_end(one) + (": exiting" if exits and number == len(new) else ""))
+        for number, position in enumerate(new, 1):
+            self._said[position.topic, position.index] = position.offset
+            self.options.note(_end(position) + (": exiting" if exits and number == len(new) else ""))
         if exits:
             raise Stop
 

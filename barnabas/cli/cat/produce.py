@@ -76,13 +76,13 @@ class Messages:
 
     def blocks(self, waiting: Waiting) -> Iterator[Iterable[ParsedRecord | None]]:
         """Records as they become available."""
-        left = self.options.count
+        remaining = self.options.count
         for block in self._blocks(waiting):
-            records = list(islice((record for record in block if record is not None), left))
+            records = list(islice((record for record in block if record is not None), remaining))
             yield records
-            if left is not None:
-                left -= len(records)
-                if not left:
+            if remaining is not None:
+                remaining -= len(records)
+                if not remaining:
                     return
 
     def _blocks(self, waiting: Waiting) -> Iterator[Iterable[ParsedRecord | None]]:
@@ -107,8 +107,8 @@ class Messages:
         fields = self.fields
         key, value = fields.key, message
         if fields.key_delimiter is not None:
-            before, found, after = message.partition(fields.key_delimiter)
-            if found:
+            before, delimiter, after = message.partition(fields.key_delimiter)
+            if delimiter:
                 value = after
                 if before or not (self.options.null and key is not None):
                     key = before  # with -Z an empty key is null, and -k replaces a null key

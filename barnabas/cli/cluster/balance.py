@@ -54,16 +54,22 @@ def drain(broker: int, data_dir: str, replicas: bool, undo: bool, timeout_s: flo
         current, brokers = _current(client)
         if undo:
             before = drains.load(data_dir, broker)
-            plan = {one: to for one, to in before.items() if one in current and not is_so(current[one], to)}
-            left = _carry_out(client, plan, timeout_s, lambda one, placed: _not_so(placed, plan.get(one)))
+            plan = {
+                partition: to
+                for partition, to in before.items()
+                if partition in current and not is_so(current[partition], to)
+            }
+            unmoved = _carry_out(
+                client, plan, timeout_s, lambda partition, placed: _not_so(placed, plan.get(partition))
+            )
         else:
-            others = [one for one in brokers if one != broker and one not in drains.drained(known)]
+            others = [other for other in brokers if other != broker and other not in drains.drained(known)]
             plan = plan_drain(current, broker, others, replicas=replicas)
-            drains.save(data_dir, broker, {one: list(current[one].replicas) for one in plan})
-            left = _carry_out(client, plan, timeout_s, lambda _, placed: _not_drained(placed, broker, replicas))
-    if left:
-        note(f"broker {broker} {'has not everything back' if undo else 'is not drained'}: {_count(left)} left")
-        return _show_left(left)
+            drains.save(data_dir, broker, {partition: list(current[partition].replicas) for partition in plan})
+            unmoved = _carry_out(client, plan, timeout_s, lambda _, placed: _not_drained(placed, broker, replicas))
+    if unmoved:
+        note(f"broker {broker} {'has not everything back' if undo else 'is not drained'}: {_count(unmoved)} left")
+        return _show_left(unmoved)
     if undo:
         drains.forget(data_dir, broker)
     say(f"broker {broker} has {_count(plan)} back" if undo else f"broker {broker} is drained of {_count(plan)}")
@@ -86,7 +92,7 @@ def rebalance(data_dir: str | None, bootstrap: str, dry_run: bool, yes: bool, ti
     left_out = set() if known is None else drains.drained(known)
     with connect(bootstrap if known is None else known.bootstrap, timeout_s) as client:
         current, brokers = _current(client)
-        plan = plan_rebalance(current, [one for one in brokers if one not in left_out])
+        plan = plan_rebalance(current, [broker for broker in brokers if broker not in left_out])
         if not plan:
             say("leaders and replicas are spread evenly already")
             return 0
@@ -95,10 +101,10 @@ def rebalance(data_dir: str | None, bootstrap: str, dry_run: bool, yes: bool, ti
                 "partition": f"{topic}-{index}",
                 "leader": current[topic, index].leader,
                 "replicas": _ids(current[topic, index].replicas),
-                "then_leader": wanted[0],
-                "then_replicas": _ids(wanted),
+                "then_leader": replicas[0],
+                "then_replicas": _ids(replicas),
             }
-            for (topic, index), wanted in plan.items()
+            for (topic, index), replicas in plan.items()
         ]
         show_rows(rows[:PLAN_ROWS], "table")
         if len(rows) > PLAN_ROWS:
@@ -106,10 +112,10 @@ def rebalance(data_dir: str | None, bootstrap: str, dry_run: bool, yes: bool, ti
         if dry_run:
             return 0
         ask(f"Move {_count(plan)}?", yes)
-        left = _carry_out(client, plan, timeout_s, lambda one, placed: _not_so(placed, plan.get(one)))
-    if left:
-        note(f"{len(plan) - len(left)} of {_count(plan)} are moved: {_count(left)} left")
-        return _show_left(left)
+        unmoved = _carry_out(client, plan, timeout_s, lambda partition, placed: _not_so(placed, plan.get(partition)))
+    if unmoved:
+        note(f"{len(plan) - len(unmoved)} of {_count(plan)} are moved: {_count(unmoved)} left")
+        return _show_left(unmoved)
     say(f"{_count(plan)} {'is' if len(plan) == 1 else 'are'} moved")
     return 0
 
@@ -122,22 +128,22 @@ def _count(partitions: Sized) -> str:
     return f"{len(partitions)} partition{'s'[: len(partitions) != 1]}"
 
 
-def _show_left(left: dict[Partition, str]) -> int:
-    for (topic, index), reason in list(left.items())[:PLAN_ROWS]:
+def _show_left(unmoved: dict[Partition, str]) -> int:
+    for (topic, index), reason in list(unmoved.items())[:PLAN_ROWS]:
         note(f"{topic}-{index}: {reason}")
-    if len(left) > PLAN_ROWS:
-        note(f"and {len(left) - PLAN_ROWS} more")
+    if len(unmoved) > PLAN_ROWS:
+        note(f"and {len(unmoved) - PLAN_ROWS} more")
     return FAILED
 
 
-def _not_so(placed: Placed, wanted: list[int] | None) -> str | None:
+def _not_so(placed: Placed, replicas: list[int] | None) -> str | None:
     """Why a partition is not as it was planned; None if it is, or nothing was planned."""
-    if wanted is None or (list(placed.replicas) == wanted and placed.leader == wanted[0]):
+    if replicas is None or (list(placed.replicas) == replicas and placed.leader == replicas[0]):
         return None
-    if list(placed.replicas) != wanted:
-        return f"its replicas are {_ids(placed.replicas)}, not yet {_ids(wanted)}"
-    is_in_sync = wanted[0] in placed.in_sync
-    return f"{_leader(placed)}, not {wanted[0]}" + ("" if is_in_sync else f": {wanted[0]} is not in sync")
+    if list(placed.replicas) != replicas:
+        return f"its replicas are {_ids(placed.replicas)}, not yet {_ids(replicas)}"
+    is_in_sync = replicas[0] in placed.in_sync
+    return f"{_leader(placed)}, not {replicas[0]}" + ("" if is_in_sync else f": {replicas[0]} is not in sync")
 
 
 def _not_drained(placed: Placed, broker: int, replicas: bool) -> str | None:
@@ -145,7 +151,7 @@ def _not_drained(placed: Placed, broker: int, replicas: bool) -> str | None:
     if placed.leader == broker:
         if list(placed.replicas) == [broker]:
             return f"broker {broker} has its only replica; --replicas moves it"
-        able = [one for one in placed.in_sync if one != broker]
+        able = [replica for replica in placed.in_sync if replica != broker]
         return f"broker {broker} leads it" + ("" if able else ": no other replica is in sync")
     if replicas and broker in placed.replicas:
         return f"broker {broker} has a replica of it: they are {_ids(placed.replicas)}"
@@ -158,14 +164,18 @@ def _leader(placed: Placed) -> str:
 
 def _current(client: Cluster) -> tuple[dict[Partition, Placed], list[int]]:
     """Where all partitions are, and the brokers that are online."""
-    return _placed(client), [one.broker_id for one in describe_cluster(client).brokers if not one.is_fenced]
+    return _placed(client), [
+        described.broker_id for described in describe_cluster(client).brokers if not described.is_fenced
+    ]
 
 
 def _placed(client: Cluster) -> dict[Partition, Placed]:
     return {
-        (topic.name or "", one.partition_index): Placed(list(one.replica_nodes), one.leader_id, list(one.isr_nodes))
+        (topic.name or "", partition.partition_index): Placed(
+            list(partition.replica_nodes), partition.leader_id, list(partition.isr_nodes)
+        )
         for topic in list_topics(client)
-        for one in topic.partitions
+        for partition in topic.partitions
     }
 
 
@@ -177,22 +187,32 @@ def _carry_out(
     `left_of` says it of a partition; None: nothing.
     """
     current, end = _placed(client), monotonic() + timeout_s
-    moves = {one: to for one, to in plan.items() if one in current and list(current[one].replicas) != to}
+    moves = {
+        partition: to
+        for partition, to in plan.items()
+        if partition in current and list(current[partition].replicas) != to
+    }
     if moves:
         reassign(client, moves)
-    told, settled, elect_at = -1, monotonic() + SETTLE_S, 0.0
+    noted, settled, elect_at = -1, monotonic() + SETTLE_S, 0.0
     while True:
-        moving = sum(one in moves for one in ongoing(client)) if moves else 0
-        if moving and moving != told:
+        moving = sum(partition in moves for partition in ongoing(client)) if moves else 0
+        if moving and moving != noted:
             note(f"{len(moves) - moving} of {len(moves)} partitions are moved")
-            told = moving
+            noted = moving
         placed = _placed(client)
-        left = {one: reason for one, at in placed.items() if (reason := left_of(one, at)) is not None}
+        unmoved = {
+            partition: reason for partition, at in placed.items() if (reason := left_of(partition, at)) is not None
+        }
         now = monotonic()
         settled = now + SETTLE_S if moving else settled
-        if now > min(end, settled) or not (moving or left.keys() & plan.keys()):
-            return left
-        unled = [one for one in left.keys() & plan.keys() if set(placed[one].replicas) == set(plan[one])]
+        if now > min(end, settled) or not (moving or unmoved.keys() & plan.keys()):
+            return unmoved
+        unled = [
+            partition
+            for partition in unmoved.keys() & plan.keys()
+            if set(placed[partition].replicas) == set(plan[partition])
+        ]
         if unled and now >= elect_at:
             elect_leaders(client, unled)
             elect_at = now + ELECT_S

@@ -29,7 +29,7 @@ def info(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) ->
     with connect(bootstrap if known is None else known.bootstrap, timeout_s) as client:
         described = describe_cluster(client)
         topics = list_topics(client)
-        features = {one.name: one.level for one in describe_features(client) if one.level}
+        features = {feature.name: feature.level for feature in describe_features(client) if feature.level}
     partitions = [partition for topic in topics for partition in topic.partitions]
     facts: Row = {
         "cluster_id": described.cluster_id,
@@ -100,16 +100,20 @@ def _node_problems(known: ClusterState | None) -> list[Row]:
 
 def _partition_problems(topics: list[MetadataResponseTopic]) -> list[Row]:
     offline: list[Row] = [
-        {"problem": "offline", "what": f"{name}-{one.partition_index}", "detail": f"replicas {_ids(one.replica_nodes)}"}
-        for name, one in partitions_where(topics, offline=True)
+        {
+            "problem": "offline",
+            "what": f"{name}-{partition.partition_index}",
+            "detail": f"replicas {_ids(partition.replica_nodes)}",
+        }
+        for name, partition in partitions_where(topics, offline=True)
     ]
     return offline + [
         {
             "problem": "under-replicated",
-            "what": f"{name}-{one.partition_index}",
-            "detail": f"in sync {_ids(one.isr_nodes)} of {_ids(one.replica_nodes)}",
+            "what": f"{name}-{partition.partition_index}",
+            "detail": f"in sync {_ids(partition.isr_nodes)} of {_ids(partition.replica_nodes)}",
         }
-        for name, one in partitions_where(topics, offline=False)
+        for name, partition in partitions_where(topics, offline=False)
     ]
 
 
@@ -120,9 +124,13 @@ def _broker_problems(client: Cluster) -> list[Row]:
         if broker.is_fenced
     ]
     return fenced + [
-        {"problem": "log-dir-offline", "what": f"broker {one.broker}", "detail": f"{one.path} ({one.error})"}
-        for one in describe_log_dirs(client, [])
-        if one.error is not None
+        {
+            "problem": "log-dir-offline",
+            "what": f"broker {log_dir.broker}",
+            "detail": f"{log_dir.path} ({log_dir.error})",
+        }
+        for log_dir in describe_log_dirs(client, [])
+        if log_dir.error is not None
     ]
 
 

@@ -21,8 +21,8 @@ def _ask(data_dir: str, command: str, **arguments: Any) -> dict[str, Any]:
 @cluster_dir_option
 def start(node: int, data_dir: str) -> None:
     """Start a node that was stopped or has died, and wait until it serves."""
-    answer = _ask(data_dir, "start", node=node)
-    say(f"{answer['role']} {node} runs on {answer['address']} (pid {answer['pid']})")
+    result = _ask(data_dir, "start", node=node)
+    say(f"{result['role']} {node} runs on {result['address']} (pid {result['pid']})")
 
 
 @click.command()
@@ -33,13 +33,13 @@ def stop(node: int, data_dir: str) -> None:
 
     Waits for its end; exit 1 if that was no clean stop.
     """
-    answer = _ask(data_dir, "stop", node=node)
-    if answer["state"] != "stopped":
+    result = _ask(data_dir, "stop", node=node)
+    if result["state"] != "stopped":
         raise ClientError(
-            f"{answer['role']} {node} (pid {answer['pid']}) ended, but not by a clean stop: {answer['detail']}; its "
-            f"output is {answer['log']}"
+            f"{result['role']} {node} (pid {result['pid']}) ended, but not by a clean stop: {result['detail']}; "
+            f"its output is {result['log']}"
         )
-    say(f"{answer['role']} {node} (pid {answer['pid']}) is stopped ({answer['detail']})")
+    say(f"{result['role']} {node} (pid {result['pid']}) is stopped ({result['detail']})")
 
 
 @click.command()
@@ -47,8 +47,8 @@ def stop(node: int, data_dir: str) -> None:
 @cluster_dir_option
 def kill(node: int, data_dir: str) -> None:
     """Kill a node with SIGKILL, to see what a crash does."""
-    answer = _ask(data_dir, "kill", node=node)
-    say(f"{answer['role']} {node} (pid {answer['pid']}) is killed")
+    result = _ask(data_dir, "kill", node=node)
+    say(f"{result['role']} {node} (pid {result['pid']}) is killed")
 
 
 @click.command()
@@ -58,8 +58,8 @@ def add(data_dir: str) -> None:
 
     It has no partitions at first: 'barnabas cluster rebalance' gives it some.
     """
-    answer = _ask(data_dir, "add")
-    say(f"broker {answer['node_id']} runs on {answer['address']} (pid {answer['pid']})")
+    result = _ask(data_dir, "add")
+    say(f"broker {result['node_id']} runs on {result['address']} (pid {result['pid']})")
     note(f"'barnabas cluster rebalance --data-dir {data_dir}' moves partitions to it")
 
 
@@ -68,9 +68,9 @@ def add(data_dir: str) -> None:
 @cluster_dir_option
 def pid(node: int, data_dir: str) -> int:
     """Print a node's process id; exit 3 if it does not run."""
-    found = look(data_dir, note).node(node)
-    if found.pid is None:
-        note(f"{found.name} does not run{f' ({found.detail})' if found.detail else ''}")
+    state = look(data_dir, note).node(node)
+    if state.pid is None:
+        note(f"{state.name} does not run{f' ({state.detail})' if state.detail else ''}")
         return 3
-    click.echo(found.pid)
+    click.echo(state.pid)
     return 0

@@ -52,7 +52,7 @@ def status(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) 
         for controller in _controllers(known):
             note(f"controller {controller['controller']}: {controller['state']} (pid {controller['pid'] or '-'})")
     is_well = not facts["offline"] and all(row["state"] in ("online", "draining") for row in rows)
-    return 0 if is_well and all(one["pid"] is not None for one in _controllers(known)) else 1
+    return 0 if is_well and all(controller["pid"] is not None for controller in _controllers(known)) else 1
 
 
 def _words(name: str) -> str:
@@ -94,9 +94,9 @@ def _from_cluster(client: Cluster) -> tuple[list[Row], Row]:
     rows = []
     for broker in described.brokers:
         row = _row(broker.broker_id, "fenced" if broker.is_fenced else "online", f"{broker.host}:{broker.port}")
-        partitions = [one for topic in topics for one in topic.partitions]
-        row["leaders"] = sum(one.leader_id == broker.broker_id for one in partitions)
-        row["replicas"] = sum(broker.broker_id in one.replica_nodes for one in partitions)
+        partitions = [partition for topic in topics for partition in topic.partitions]
+        row["leaders"] = sum(partition.leader_id == broker.broker_id for partition in partitions)
+        row["replicas"] = sum(broker.broker_id in partition.replica_nodes for partition in partitions)
         row["lag"] = lags.get(broker.broker_id)
         load = loads.get(broker.broker_id)
         if load is not None:

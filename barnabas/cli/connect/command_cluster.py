@@ -71,9 +71,9 @@ class CommandCluster(Cluster):
         if kind == "transactional id":
             from barnabas.client.admin.transactions import list_transactions
 
-            return [one.transactional_id for one in list_transactions(self)]
+            return [transaction.transactional_id for transaction in list_transactions(self)]
         if kind == "user":
             from barnabas.client.admin.users import list_credentials
 
-            return list(dict.fromkeys(one.user for one in list_credentials(self)))
+            return list(dict.fromkeys(credential.user for credential in list_credentials(self)))
         return []

@@ -133,8 +133,8 @@ def profile_settings() -> Mapping[str, Value]:
     if name not in profiles:
         known = f"; the profiles are {', '.join(profiles)}" if profiles else f"; {config_file()} has none"
         raise SettingsError(f"no such profile: {name}{suggestion(name, profiles)}{known}")
-    found: Mapping[str, Value] = profiles[name]
-    return found
+    profile: Mapping[str, Value] = profiles[name]
+    return profile
 
 
 def setting(name: str) -> Value:
@@ -144,20 +144,20 @@ def setting(name: str) -> Value:
 
 def setting_with_source(name: str) -> tuple[Value, str]:
     """The value of a setting, and what set it: `environment`, `command-config`, `profile` or `default`."""
-    one = SETTINGS[name]
-    if text := os.environ.get(one.variable):
+    known = SETTINGS[name]
+    if text := os.environ.get(known.variable):
         try:
-            return one.parse(text), "environment"
+            return known.parse(text), "environment"
         except ValueError as error:
-            raise SettingsError(f"{one.variable} {error}") from None
+            raise SettingsError(f"{known.variable} {error}") from None
     if name == "bootstrap" and (address := _configured_bootstrap("environment")):
         return address, "command-config"
-    found = profile_settings()
-    if name in found:
-        return found[name], "profile"
+    profile = profile_settings()
+    if name in profile:
+        return profile[name], "profile"
     if name == "bootstrap" and (address := _configured_bootstrap("profile")):
         return address, "command-config"
-    return one.default, "default"
+    return known.default, "default"
 
 
 def _configured_bootstrap(source: str) -> str | None:
@@ -212,12 +212,12 @@ def read_file() -> dict[str, Any]:
 def _checked(content: dict[str, Any]) -> dict[str, Any]:
     _no_other_keys("", content, ("profile", "profiles"))
     profiles = content.setdefault("profiles", {})
-    if not isinstance(profiles, dict) or not all(isinstance(one, dict) for one in profiles.values()):
+    if not isinstance(profiles, dict) or not all(isinstance(profile, dict) for profile in profiles.values()):
         raise ValueError("profiles must be tables, as [profiles.local]")
     if not isinstance(content.get("profile", ""), str):
         raise ValueError(f"profile must be the name of a profile, not {content['profile']!r}")
-    for name, given in profiles.items():
-        settings = profiles[name] = _flat(given)
+    for name, profile in profiles.items():
+        settings = profiles[name] = _flat(profile)
         secured = {key for key in settings if key.startswith(_SECURITY)}
         _no_other_keys(f"profiles.{name}.", settings.keys() - secured, tuple(SETTINGS))
         for key, value in settings.items():
@@ -234,10 +234,10 @@ _SECURITY = ("security.", "sasl.", "ssl.")
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """A table whose keys with dots may be tables in TOML: `security.protocol = "SSL"`."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in table.items():
-        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return found
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat
 
 
 def _checked_security(key: str, value: object) -> str:
@@ -248,7 +248,7 @@ def _checked_security(key: str, value: object) -> str:
     return value
 
 
-def _no_other_keys(where: str, found: Iterable[str], known: tuple[str, ...]) -> None:
-    for key in found:
+def _no_other_keys(where: str, keys: Iterable[str], known: tuple[str, ...]) -> None:
+    for key in keys:
         if key not in known:
             raise ValueError(f"unknown key {where}{key}{suggestion(key, known)}; there are {', '.join(known)}")

@@ -110,12 +110,12 @@ def dump_log(
 
 
 def _decoder(flags: dict[str, bool]) -> Decoder | None:
-    given = [name for name in DECODERS if flags[f"{name.replace('-', '_')}_decoder"]]
-    if len(given) > 1:
-        raise click.UsageError(f"--{given[0]}-decoder and --{given[1]}-decoder exclude each other")
-    if not given:
+    chosen = [name for name in DECODERS if flags[f"{name.replace('-', '_')}_decoder"]]
+    if len(chosen) > 1:
+        raise click.UsageError(f"--{chosen[0]}-decoder and --{chosen[1]}-decoder exclude each other")
+    if not chosen:
         return None
-    decoder: Decoder = getattr(decoders, DECODERS[given[0]])()
+    decoder: Decoder = getattr(decoders, DECODERS[chosen[0]])()
     return decoder
 
 
@@ -142,10 +142,10 @@ def _dumps(paths: Iterable[Path]) -> Iterator[tuple[Path, Dump]]:
 
 
 def _of_directory(directory: Path) -> Iterator[tuple[Path, Dump]]:
-    found = [(path, dump) for path in sorted(directory.iterdir()) if path.is_file() and (dump := dump_for(path))]
-    if not found:
+    dumps = [(path, dump) for path in sorted(directory.iterdir()) if path.is_file() and (dump := dump_for(path))]
+    if not dumps:
         raise UnreadableError(f"{directory} has no file of a partition")
-    yield from found
+    yield from dumps
 
 
 def dump_for(path: Path) -> Dump | None:
@@ -188,4 +188,4 @@ def _json(item: Item, name: str) -> object:
 
 def snake_case(name: str) -> str:
     """A name in snake_case, as in all JSON of Barnabas."""
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: f"_{found[1]}", name).lower()
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: f"_{match[1]}", name).lower()

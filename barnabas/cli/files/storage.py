@@ -235,7 +235,7 @@ def _is_agreed(is_agreed: bool) -> bool:
 
 def _chosen(report: DirectoryReport, topic: str | None, partition: int | None) -> list[TopicPartition]:
     """The partitions to repair: the given ones, or all that are damaged or missing."""
-    present = {(one.topic, one.partition) for one in report.partitions}
+    present = {(partition.topic, partition.partition) for partition in report.partitions}
     missing = {
         key
         for finding in report.findings
@@ -247,7 +247,9 @@ def _chosen(report: DirectoryReport, topic: str | None, partition: int | None) -
             what = topic if partition is None else f"{topic}-{partition}"
             raise click.UsageError(f"there is no partition of {what} in {report.path}")
         return named
-    return sorted({(one.topic, one.partition) for one in report.partitions if one.is_damaged} | missing)
+    return sorted(
+        {(partition.topic, partition.partition) for partition in report.partitions if partition.is_damaged} | missing
+    )
 
 
 def _print_losses(key: TopicPartition, losses: list[Loss]) -> None:

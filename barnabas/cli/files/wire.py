@@ -52,10 +52,10 @@ def decode(message: type[Message], version: int, data: str | None, indent: int |
     except ValueError as error:
         _fail(f"not hex: {error}")
     try:
-        found = to_json(message.decode(source, version), version)
+        fields = to_json(message.decode(source, version), version)
     except (ProtocolError, KafkaError) as error:
         _fail(str(error))
-    click.echo(json.dumps(found, indent=indent, ensure_ascii=False))
+    click.echo(json.dumps(fields, indent=indent, ensure_ascii=False))
 
 
 @wire.command()

@@ -90,8 +90,8 @@ def describe(
         raise click.UsageError("--lag-over selects partitions, which --members and --state do not show")
 
     def prepare() -> Callable[[], None]:
-        found = existing_groups(cluster, names, regex=regex)
-        groups = list(view_groups(cluster, found))
+        existing = existing_groups(cluster, names, regex=regex)
+        groups = list(view_groups(cluster, existing))
         if view == "state":
             return partial(show_rows, _states(cluster, groups), output, columns=STATE_COLUMNS)
         if view == "members":

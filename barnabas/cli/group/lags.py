@@ -42,9 +42,9 @@ def lags_of(cluster: Cluster, view: GroupView) -> list[Lag]:
             committed.get(partition),
             ends.get(partition),
             known.get(partition, _difference(committed.get(partition), ends.get(partition))),
-            _together([one.member_id for one in readers.get(partition, [])]),
-            _together([one.client_id for one in readers.get(partition, [])]),
-            _together([one.client_host for one in readers.get(partition, [])]),
+            _together([reader.member_id for reader in readers.get(partition, [])]),
+            _together([reader.client_id for reader in readers.get(partition, [])]),
+            _together([reader.client_host for reader in readers.get(partition, [])]),
         )
         for partition in partitions
     ]
@@ -69,9 +69,9 @@ def _committed(cluster: Cluster, view: GroupView) -> tuple[dict[TopicPartition, 
     """The committed or start offset of each partition, and the lags that the broker itself knows (share groups)."""
     if view.group_type != SHARE:
         return {**committed_offsets(cluster, view.group_id)}, {}
-    found = share_offsets(cluster, view.group_id)
-    starts = {partition: one.start_offset if one.start_offset >= 0 else None for partition, one in found.items()}
-    return starts, {partition: one.lag for partition, one in found.items() if one.lag >= 0}
+    shared = share_offsets(cluster, view.group_id)
+    starts = {partition: state.start_offset if state.start_offset >= 0 else None for partition, state in shared.items()}
+    return starts, {partition: state.lag for partition, state in shared.items() if state.lag >= 0}
 
 
 def _difference(committed: int | None, end: int | None) -> int | None:
@@ -83,10 +83,10 @@ def _ends(cluster: Cluster, partitions: list[TopicPartition]) -> dict[TopicParti
     names = sorted({name for name, _ in partitions})
     if not names:
         return {}
-    answer = cluster.retry(lambda deadline: cluster.metadata(names, deadline))
+    response = cluster.retry(lambda deadline: cluster.metadata(names, deadline))
     led = {
         (topic.name, part.partition_index)
-        for topic in answer.topics
+        for topic in response.topics
         for part in topic.partitions
         if part.leader_id >= 0
     }

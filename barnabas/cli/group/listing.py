@@ -48,7 +48,7 @@ def list_(
     patterns: tuple[str, ...], types: tuple[str, ...], states: list[str], regex: bool, cluster: Cluster, output: str
 ) -> None:
     """List groups with their state."""
-    groups = {one.group_id: one for one in list_groups(cluster, states, types)}
+    groups = {group.group_id: group for group in list_groups(cluster, states, types)}
     rows = [
         {
             "group": name,
@@ -73,9 +73,9 @@ def lag(names: tuple[str, ...], lag_over: int | None, regex: bool, cluster: Clus
     barnabas group lag readers -o json
     barnabas group lag --lag-over 1000
     """
-    found = existing_groups(cluster, names, regex=regex) if names else [g.group_id for g in list_groups(cluster)]
+    existing = existing_groups(cluster, names, regex=regex) if names else [g.group_id for g in list_groups(cluster)]
     rows = []
-    for view in view_groups(cluster, found):
+    for view in view_groups(cluster, existing):
         lags = lags_of(cluster, view)
         rows.append(
             {
@@ -114,4 +114,4 @@ def export_offsets(lines: Iterable[tuple[str, int, int]]) -> None:
 
 def existing_groups(cluster: Cluster, names: tuple[str, ...], *, regex: bool) -> list[str]:
     """The groups that are named or match."""
-    return select(names, lambda: [one.group_id for one in list_groups(cluster)], regex=regex, kind="group")
+    return select(names, lambda: [group.group_id for group in list_groups(cluster)], regex=regex, kind="group")

@@ -25,11 +25,11 @@ def delete(names: tuple[str, ...], regex: bool, yes: bool, cluster: Cluster) -> 
 
     On a terminal it asks first; -y does not. Patterns need -y where nobody can be asked.
     """
-    found = existing_groups(cluster, names, regex=regex)
-    group_types(cluster, found)  # a name that is wrong is reported before anything is deleted
+    existing = existing_groups(cluster, names, regex=regex)
+    group_types(cluster, existing)  # a name that is wrong is reported before anything is deleted
     why = "the pattern means" if have_patterns(names, regex=regex) else ""
-    confirm("Delete", "group", found, yes=yes, why=why, rest=" with all offsets")
-    for name in found:
+    confirm("Delete", "group", existing, yes=yes, why=why, rest=" with all offsets")
+    for name in existing:
         delete_group(cluster, name)
         click.echo(f"deleted group {name}")
 

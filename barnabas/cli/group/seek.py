@@ -125,7 +125,7 @@ def _current(cluster: Cluster, name: str) -> tuple[dict[TopicPartition, int], bo
     """The committed offsets, or the start offsets of a share group; and whether it is one."""
     if not is_share_group(cluster, name):
         return committed_offsets(cluster, name), False  # also of a group that seek creates
-    return {partition: one.start_offset for partition, one in share_offsets(cluster, name).items()}, True
+    return {partition: offset.start_offset for partition, offset in share_offsets(cluster, name).items()}, True
 
 
 def _move(cluster: Cluster, name: str, offsets: dict[TopicPartition, int], *, is_share: bool) -> None:

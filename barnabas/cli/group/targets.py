@@ -114,14 +114,14 @@ def _from_file(cluster: Cluster, group: str, path: str) -> dict[TopicPartition, 
 
 
 def _of_group(cluster: Cluster, group: str) -> dict[TopicPartition, Goal]:
-    found = committed_offsets(cluster, group)
-    if not found:
+    committed = committed_offsets(cluster, group)
+    if not committed:
         raise NotFound(f"group {group!r} has no committed offsets{_similar(cluster, group)}")
-    return {partition: Goal(OffsetSpec("offset", offset)) for partition, offset in sorted(found.items())}
+    return {partition: Goal(OffsetSpec("offset", offset)) for partition, offset in sorted(committed.items())}
 
 
 def _similar(cluster: Cluster, group: str) -> str:
-    return suggestion(group, [one.group_id for one in list_groups(cluster) if one.group_id != group])
+    return suggestion(group, [listed.group_id for listed in list_groups(cluster) if listed.group_id != group])
 
 
 def resolve_goals(

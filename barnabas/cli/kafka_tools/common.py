@@ -56,13 +56,13 @@ def _security(config: dict[str, str]) -> Security | None:
 
 def key_values(texts: Iterable[str]) -> dict[str, str]:
     """`key=value` arguments, as Kafka's parseKeyValueArgs: a key without a value is an error."""
-    found = {}
+    values = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise ValueError(f"Missing value for key {key}" if key else f"Invalid command line properties: {text}")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def warn_of_unused(config: Iterable[str], acted_on: Iterable[str]) -> None:

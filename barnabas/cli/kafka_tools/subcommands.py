@@ -46,13 +46,13 @@ def add_server(parser: argparse.ArgumentParser, *, is_required: bool = True) -> 
     parser.add_argument("--command-config", metavar="FILE", help="File with configuration of the client.")
 
 
-def connect(found: argparse.Namespace) -> Cluster:
+def connect(args: argparse.Namespace) -> Cluster:
     """A client for the options that `add_server` added."""
-    config = read_properties(found.command_config) if found.command_config else {}
+    config = read_properties(args.command_config) if args.command_config else {}
     warn_of_unused(config, ACTED_ON)
-    if not found.bootstrap_server:
+    if not args.bootstrap_server:
         raise Usage("--bootstrap-server must be specified")
-    return connect_to(found.bootstrap_server, config)
+    return connect_to(args.bootstrap_server, config)
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -111,7 +111,7 @@ def resolve_offset_specs(
     starts, ends = start_offsets(cluster, partitions), end_offsets(cluster, partitions, isolation_level)
     times = {partition: spec.value for partition, spec in specs.items() if spec.kind == "time"}
     by_time = list_offsets(cluster, times) if times else {}
-    found: dict[TopicPartition, int] = {}
+    offsets: dict[TopicPartition, int] = {}
     for partition, spec in specs.items():
         start, end = starts[partition], ends[partition]
         at_time = by_time.get(partition, -1)
@@ -122,11 +122,11 @@ def resolve_offset_specs(
             "last": end - spec.value,
             "time": end if at_time < 0 else at_time,
         }[spec.kind]
-        found[partition] = min(max(offset, start), end)
+        offsets[partition] = min(max(offset, start), end)
         if on_moved is None:
             continue
-        if spec.kind == "offset" and found[partition] != offset:
-            on_moved(partition, found[partition], "beyond" if offset > end else "before")
+        if spec.kind == "offset" and offsets[partition] != offset:
+            on_moved(partition, offsets[partition], "beyond" if offset > end else "before")
         elif spec.kind == "time" and at_time < 0:
             on_moved(partition, end, "late")
-    return found
+    return offsets

@@ -187,10 +187,10 @@ def connect(bootstrap: str, timeout_s: float = 30.0, properties: Mapping[str, st
 
 def key_values(texts: tuple[str, ...], option: str) -> dict[str, str]:
     """`KEY=VALUE` texts as a dict; anything else is a usage error."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise click.BadParameter(f"must be KEY=VALUE, not {text!r}", param_hint=option)
-        found[key.strip()] = value.strip()
-    return found
+        values[key.strip()] = value.strip()
+    return values

@@ -75,7 +75,7 @@ def consume(
             committed_only=committed_only,
             on_fetched=measured.fetches.add,
         )
-        total = num_records or sum(ends[one] - starts[one] for one in partitions)
+        total = num_records or sum(ends[partition] - starts[partition] for partition in partitions)
         try:
             with progress("records", total) as show:
                 _read(reader, measured, timeout_s, show)
@@ -91,8 +91,8 @@ def _read(reader: Reader, measured: Measurement, timeout_s: float, show: object)
     shown_at = last = monotonic()
     while not measured.is_done and not reader.is_done:
         fetched = reader.poll(WAIT_S)
-        for one in fetched:
-            measured.count(one)
+        for fetched_part in fetched:
+            measured.count(fetched_part)
         now = monotonic()
         if fetched:
             last = now
@@ -147,10 +147,10 @@ class Measurement:
 
     def result(self) -> dict[str, object]:
         """The measurement; bytes are those of batches as they were fetched."""
-        found = rates(self._measured, self._bytes, self._ended - self._started)
-        found["first_record_ms"] = None if self._first_after is None else round(self._first_after * 1000, 3)
+        row = rates(self._measured, self._bytes, self._ended - self._started)
+        row["first_record_ms"] = None if self._first_after is None else round(self._first_after * 1000, 3)
         return (
-            found | {"fetches": self.fetches.count} | {f"fetch_{key}": one for key, one in self.fetches.row().items()}
+            row | {"fetches": self.fetches.count} | {f"fetch_{key}": value for key, value in self.fetches.row().items()}
         )
 
 

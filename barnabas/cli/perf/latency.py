@@ -54,7 +54,7 @@ def latency(
             for number in range(num_records + warm_up):
                 if number == warm_up:
                     trips.forget()
-                trips.one()
+                trips.measure()
                 if number % SHOW_EVERY == 0:
                     show(number)
     show_result(trips.result(), output)
@@ -78,7 +78,7 @@ class RoundTrips:
         self.acknowledged = Histogram()
         self.read = Histogram()
 
-    def one(self) -> None:
+    def measure(self) -> None:
         """Send a record and wait until it is read. TimedOut if another one, or none, is read."""
         value = next(self.values)
         self.reader.poll(0.0)
@@ -87,12 +87,12 @@ class RoundTrips:
         self.producer.flush()
         self.acknowledged.add(monotonic() - sent_at)
         while True:
-            found = [record.value for one in self.reader.poll(0.1) for record in one.records()]
+            values = [record.value for fetched in self.reader.poll(0.1) for record in fetched.records()]
             now = monotonic()
-            if value in found:
+            if value in values:
                 self.read.add(now - sent_at)
                 return
-            if found:
+            if values:
                 raise TimedOut(f"another record was read: does something else write to {self.topic!r}?")
             if now - sent_at > self.timeout_s:
                 raise TimedOut(f"a record of {self.topic!r} was not read in {self.timeout_s:g} s")
@@ -100,7 +100,7 @@ class RoundTrips:
     def result(self) -> dict[str, object]:
         """Percentiles of both times."""
         times = {"acknowledged": self.acknowledged, "end_to_end": self.read}
-        found: dict[str, object] = {"records": self.read.count}
+        row: dict[str, object] = {"records": self.read.count}
         for name, histogram in times.items():
-            found |= {f"{name}_{key}": one for key, one in histogram.row().items()}
-        return found
+            row |= {f"{name}_{key}": value for key, value in histogram.row().items()}
+        return row

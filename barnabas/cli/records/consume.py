@@ -37,7 +37,7 @@ DEFAULT_FORMAT = r"%v\n"
     help="beginning, end, an offset, -N (the last N of each partition), @TIME; ':end' stops at the current end. With "
     "-g: where partitions without a committed offset begin, beginning or end. [default: beginning]",
 )
-@click.option("-p", "--partition", "wanted", multiple=True, type=click.IntRange(min=0), help="[default: all]")
+@click.option("-p", "--partition", "indexes", multiple=True, type=click.IntRange(min=0), help="[default: all]")
 @click.option("-r", "--regex", is_flag=True, help="TOPICs are regular expressions; so is one that starts with '^'.")
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after N records.")
 @click.option("-e", "--exit", "exit_at_end", is_flag=True, help="Stop at the current end of the partitions.")
@@ -64,7 +64,7 @@ DEFAULT_FORMAT = r"%v\n"
 def consume(
     topics: tuple[str, ...],
     offset: str | None,
-    wanted: tuple[int, ...],
+    indexes: tuple[int, ...],
     regex: bool,
     count: int | None,
     exit_at_end: bool,
@@ -96,10 +96,10 @@ def consume(
         if group is None:
             if instance_id is not None:
                 raise click.UsageError("--instance-id is for a member of a group; give -g GROUP too")
-            partitions = find_partitions(cluster, topics, wanted, regex)
+            partitions = find_partitions(cluster, topics, indexes, regex)
             source: Source = plain_source(cluster, partitions, selection)
         else:
-            if wanted:
+            if indexes:
                 raise click.UsageError("-p and -g exclude each other: a group distributes the partitions itself")
             source = group_source(cluster, connect(bootstrap, patience_s), topics, regex, selection, group, instance_id)
         Run(source, render, limits, matches, expression_filter, note, quiet=quiet).run()
@@ -137,4 +137,4 @@ def _note(sentence: str) -> None:
 
 
 def _silent(sentence: str) -> None:
-    """Notes are not wanted."""
+    """Print no notes."""

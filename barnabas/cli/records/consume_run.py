@@ -131,9 +131,9 @@ class Run:
         limits = self.limits
         if limits.count is None and not limits.has_end:
             raise Stop  # to read for this time is what was asked for
-        wanted = f"{self.printed} of {limits.count} records" if limits.count is not None else f"{self._summary()}"
+        progress = f"{self.printed} of {limits.count} records" if limits.count is not None else f"{self._summary()}"
         end = "" if limits.count is not None else ", not the end of every partition"
-        raise TimedOut(f"{wanted} read in {limits.timeout_s:g} s (--timeout){end}")
+        raise TimedOut(f"{progress} read in {limits.timeout_s:g} s (--timeout){end}")
 
     def _summary(self) -> str:
         seconds = monotonic() - self.limits.started

@@ -57,12 +57,12 @@ class Selection:
 
 def find_topics(cluster: Cluster, topics: Sequence[str], regex: bool) -> list[str]:
     """The names of the topics, or those that match; `NotFound` names what there is not."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     every: list[str] | None = None
     for topic in topics:
         if not (regex or topic.startswith("^")):
             cluster.find_topic(topic)
-            found[topic] = None
+            names[topic] = None
             continue
         if every is None:
             every = _topic_names(cluster)
@@ -70,8 +70,8 @@ def find_topics(cluster: Cluster, topics: Sequence[str], regex: bool) -> list[st
         matching = [name for name in every if search(name.encode()) is not None]
         if not matching:
             raise NotFound(f"no topic matches {topic!r}")
-        found |= dict.fromkeys(matching)
-    return list(found)
+        names |= dict.fromkeys(matching)
+    return list(names)
 
 
 def _topic_names(cluster: Cluster) -> list[str]:
@@ -80,17 +80,17 @@ def _topic_names(cluster: Cluster) -> list[str]:
 
 
 def find_partitions(
-    cluster: Cluster, topics: Sequence[str], wanted: Sequence[int], regex: bool
+    cluster: Cluster, topics: Sequence[str], indexes: Sequence[int], regex: bool
 ) -> list[TopicPartition]:
     """The partitions to read. `NotFound` if one does not exist."""
-    found: list[TopicPartition] = []
+    partitions: list[TopicPartition] = []
     for name in find_topics(cluster, topics, regex):
         count = len(cluster.find_topic(name).leaders)
-        for index in wanted:
+        for index in indexes:
             if index >= count:
                 raise NotFound(f"topic {name!r} has no partition {index}; it has {count}")
-        found += [(name, index) for index in wanted or range(count)]
-    return found
+        partitions += [(name, index) for index in indexes or range(count)]
+    return partitions
 
 
 class PlainSource:
@@ -113,10 +113,10 @@ class PlainSource:
 
     def progress(self) -> tuple[int, int | None]:
         """Offsets that were read, and their number in all if there is an end."""
-        done = sum(self.reader.positions[one].offset - start for one, start in self.starts.items())
+        done = sum(self.reader.positions[partition].offset - start for partition, start in self.starts.items())
         if self.ends is None:
             return done, None
-        return done, sum(max(0, self.ends[one] - start) for one, start in self.starts.items())
+        return done, sum(max(0, self.ends[partition] - start) for partition, start in self.starts.items())
 
     def processed(self, partition: TopicPartition, offset: int) -> None:
         """Nothing is committed."""

@@ -75,8 +75,8 @@ class StreamInput:
         fields = self.fields
         key, value = fields.key, piece
         if fields.key_delimiter is not None:
-            key, found, value = piece.partition(fields.key_delimiter)
-            if not found:
+            key, delimiter, value = piece.partition(fields.key_delimiter)
+            if not delimiter:
                 name = fields.key_delimiter.decode(errors="replace")
                 raise click.UsageError(f"{self._name} {self.number} has no {name!r} between key and value (-K)")
         return fields.record(key, value)

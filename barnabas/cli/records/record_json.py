@@ -119,12 +119,12 @@ def _headers(headers: object) -> list[Header]:
         return [(str(name), _bytes("value", {"value": value})) for name, value in headers.items()]
     if not isinstance(headers, list):
         raise ValueError("has headers that are neither a list nor an object")
-    found: list[Header] = []
+    decoded: list[Header] = []
     for header in headers:
         if not isinstance(header, dict) or not isinstance(header.get("name"), str):
             raise ValueError('has a header that is not of the form {"name": "h", "value": "x"}')
-        found.append((header["name"], _bytes("value", header)))
-    return found
+        decoded.append((header["name"], _bytes("value", header)))
+    return decoded
 
 
 def _number(name: str, fields: dict[str, object], least: int, most: int) -> int | None:

@@ -59,8 +59,8 @@ def perform(
 def _channel(file: str | None, url: str | None) -> Channel:
     if file is not None:
         try:
-            told = json.loads(Path(file).read_text(encoding="utf-8"))
-            return Channel(told["control"], told["token"])
+            content = json.loads(Path(file).read_text(encoding="utf-8"))
+            return Channel(content["control"], content["token"])
         except (ValueError, KeyError, TypeError):
             raise click.UsageError(f"{file} is no control file of 'barnabas serve --control-file'") from None
     if url is None:

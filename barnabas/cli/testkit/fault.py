@@ -46,16 +46,16 @@ def fault() -> None:
 @click.option("--throttle", "throttle_s", type=Duration(), metavar="TIME", help="Tell the client to wait.")
 @control_options
 @output_option
-def add(file: str | None, url: str | None, number: int, output: str, **given: Any) -> None:
+def add(file: str | None, url: str | None, number: int, output: str, **fields: Any) -> None:
     """Add a rule, and show it.
 
     \b
     barnabas fault add --api Produce --topic orders --nth 2 --error NOT_LEADER_OR_FOLLOWER
     """
-    delay_s, throttle_s = given.pop("delay_s"), given.pop("throttle_s")
-    given["delay"] = delay_s
-    given["throttle_ms"] = None if throttle_s is None else round(throttle_s * 1000)
-    values = {name: value for name, value in given.items() if value is not None and value is not False}
+    delay_s, throttle_s = fields.pop("delay_s"), fields.pop("throttle_s")
+    fields["delay"] = delay_s
+    fields["throttle_ms"] = None if throttle_s is None else round(throttle_s * 1000)
+    values = {name: value for name, value in fields.items() if value is not None and value is not False}
     show_fields(_row(perform(file, url, number, "fault_add", values)), output)
 
 
@@ -65,7 +65,7 @@ def add(file: str | None, url: str | None, number: int, output: str, **given: An
 def list_(file: str | None, url: str | None, number: int, output: str) -> None:
     """List the rules, in the order in which they are asked, with how often each has fired."""
     rules = perform(file, url, number, "fault_list")["rules"]
-    show_rows([_row(one) for one in rules], output, columns=COLUMNS, empty="no fault rules")
+    show_rows([_row(rule) for rule in rules], output, columns=COLUMNS, empty="no fault rules")
 
 
 @fault.command()
@@ -76,8 +76,8 @@ def remove(rules: tuple[int, ...], is_all: bool, file: str | None, url: str | No
     """Remove rules by their numbers, or all."""
     if is_all == bool(rules):
         raise click.UsageError("give the numbers of rules, or --all")
-    for one in rules:
-        perform(file, url, number, "fault_remove", {"rule": one})
+    for rule in rules:
+        perform(file, url, number, "fault_remove", {"rule": rule})
     if is_all:
         perform(file, url, number, "fault_remove", {})
     click.echo("all rules removed" if is_all else f"removed {', '.join(map(str, rules))}")
@@ -86,12 +86,12 @@ def remove(rules: tuple[int, ...], is_all: bool, file: str | None, url: str | No
 def _row(rule: dict[str, Any]) -> dict[str, Any]:
     """A rule as a row: which requests it concerns in one column."""
     rest = {"rule", "action", "seen", "hits", "held"}
-    wanted = [
+    texts = [
         f"{name}={value}" for name, value in rule.items() if name not in rest and (name, value) != ("probability", 1)
     ]
     return {
         "rule": rule["rule"],
-        "requests": " ".join(wanted) or "all",
+        "requests": " ".join(texts) or "all",
         "action": rule["action"],
         "hits": rule["hits"],
         "seen": rule["seen"],

@@ -71,8 +71,8 @@ def replay(file: str, listen: str, timing: str) -> None:
     """
     import trio
 
-    answer = partial(_replay, as_recorded=timing == "recorded")
-    missing = trio.run(answer, file, _address(listen, "--listen"))
+    replay = partial(_replay, as_recorded=timing == "recorded")
+    missing = trio.run(replay, file, _address(listen, "--listen"))
     if missing:
         raise ClientError("\n".join([f"{file} has no answer to what was asked:", *missing]))
 

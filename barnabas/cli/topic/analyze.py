@@ -108,14 +108,14 @@ def analyze(names: tuple[str, ...], range_: str, limit: int, regex: bool, cluste
     Sizes are those on disk: compressed, and of records the average with their share of the batch's header. Rates are
     over the time between the first and the last record. Batches of transaction markers are left out.
     """
-    found = select(names, lambda: [one.name or "" for one in list_topics(cluster)], regex=regex, kind="topic")
+    selected = select(names, lambda: [topic.name or "" for topic in list_topics(cluster)], regex=regex, kind="topic")
     leaders = {
         (topic.name or "", partition.partition_index): partition.leader_id
-        for topic in describe_topics(cluster, found)
+        for topic in describe_topics(cluster, selected)
         for partition in topic.partitions
     }
     samples, limited = _read(cluster, list(leaders), range_, limit)
-    _show(found, leaders, samples, output)
+    _show(selected, leaders, samples, output)
     if limited:
         names_of = ", ".join(f"{name}-{index}" for name, index in sorted(limited))
         note(f"only the first {limit} batches of {names_of} were read (-n)")

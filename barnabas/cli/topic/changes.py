@@ -45,7 +45,7 @@ def create(
         raise click.UsageError("--replica-assignment says how many partitions and replicas there are; drop -p and -r")
     for name in names:
         try:
-            made = create_topic(
+            created = create_topic(
                 cluster,
                 name,
                 partitions=partitions or -1,
@@ -61,7 +61,7 @@ def create(
             raise
         if not dry_run:
             wait_for_topic(cluster, name)
-        count = made.num_partitions
+        count = created.num_partitions
         done = "would create" if dry_run else "created"
         click.echo(f"{done} topic {name}" + (f" with {count} partition{'s'[: count != 1]}" if count > 0 else ""))
 
@@ -110,8 +110,8 @@ def add_partitions(
     """
     if (number is None) == (total is None):
         raise click.UsageError("say either how many to add (-n) or how many there shall be (--total)")
-    for one in admin.describe_topics(cluster, _existing(cluster, names, regex=regex)):
-        name, before = one.name or "", len(one.partitions)
+    for topic in admin.describe_topics(cluster, _existing(cluster, names, regex=regex)):
+        name, before = topic.name or "", len(topic.partitions)
         after = total if total is not None else before + (number or 0)
         admin.add_partitions(cluster, {name: after}, validate_only=dry_run)
         would = "would have" if dry_run else "has"
@@ -128,14 +128,14 @@ def delete(names: tuple[str, ...], regex: bool, yes: bool, cluster: Cluster) -> 
 
     On a terminal it asks first; -y does not. Patterns and internal topics need -y where nobody can be asked.
     """
-    found = _existing(cluster, names, regex=regex)
-    topics = describe_topics(cluster, found)  # reports a wrong name before anything is deleted
+    existing = _existing(cluster, names, regex=regex)
+    topics = describe_topics(cluster, existing)  # reports a wrong name before anything is deleted
     internal = any(topic.is_internal for topic in topics)
     why = "the pattern means" if have_patterns(names, regex=regex) else "the brokers keep their own state in"
     needed = internal or have_patterns(names, regex=regex)
     rest = " with all records" + (", which are the brokers' own" if internal else "")
-    confirm("Delete", "topic", found, yes=yes, why=why if needed else "", rest=rest)
-    for name in found:
+    confirm("Delete", "topic", existing, yes=yes, why=why if needed else "", rest=rest)
+    for name in existing:
         delete_topics(cluster, [name])
         click.echo(f"deleted topic {name}")
 

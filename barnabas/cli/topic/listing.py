@@ -37,17 +37,19 @@ def list_(
     barnabas topic list -r 'orders-[0-9]+' -d
     """
     topics = {topic.name or "": topic for topic in list_topics(cluster) if internal or not topic.is_internal}
-    found = [topics[name] for name in matching(patterns, topics, regex=regex)]
+    selected = [topics[name] for name in matching(patterns, topics, regex=regex)]
     empty = f"no topic matches {' '.join(patterns)}" if patterns else "no topics"
     if detailed:
         rows = [
             {"topic": topic.name} | _partition_row(partition)
-            for topic in found
+            for topic in selected
             for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
         ]
         show_rows(rows, output, columns=("topic", "partition", "leader", "replicas", "isr"), empty=empty)
         return
-    show_rows([_topic_row(topic) for topic in found], output, columns=("topic", "partitions", "replicas"), empty=empty)
+    show_rows(
+        [_topic_row(topic) for topic in selected], output, columns=("topic", "partitions", "replicas"), empty=empty
+    )
 
 
 def _topic_row(topic: MetadataResponseTopic) -> Row:
@@ -95,21 +97,21 @@ def describe(
     barnabas topic describe orders --configs --sizes
     """
     configs, sizes, offsets = configs or everything, sizes or everything, offsets or everything
-    found = select(
+    selected = select(
         names,
         lambda: [topic.name or "" for topic in list_topics(cluster) if not topic.is_internal],
         regex=regex,
         kind="topic",
     )
-    described = _described(cluster, describe_topics(cluster, found), sizes=sizes, offsets=offsets)
+    described = _described(cluster, describe_topics(cluster, selected), sizes=sizes, offsets=offsets)
     if configs:
-        for one in described:
-            one["configs"] = _configs(cluster, str(one["topic"]))
+        for facts in described:
+            facts["configs"] = _configs(cluster, str(facts["topic"]))
     if is_document(output):
         show(described, output)
         return
-    for one in spaced(described):
-        _show_topic(one, output, sizes=sizes, offsets=offsets)
+    for facts in spaced(described):
+        _show_topic(facts, output, sizes=sizes, offsets=offsets)
 
 
 def _described(
@@ -148,23 +150,25 @@ def _eligible(cluster: Cluster, topics: list[MetadataResponseTopic]) -> dict[Top
 
     Nothing from brokers that do not tell (before Kafka 4).
     """
-    names = [topic.name or "" for topic in topics if any(len(one.replica_nodes) > 1 for one in topic.partitions)]
+    names = [
+        topic.name or "" for topic in topics if any(len(partition.replica_nodes) > 1 for partition in topic.partitions)
+    ]
     if not names:
         return {}
     try:
-        found = describe_partitions(cluster, names)
+        described = describe_partitions(cluster, names)
     except KafkaError as error:
         if error.code is ErrorCode.UNSUPPORTED_VERSION:
             return {}
         raise
     return {
-        (topic.name or "", one.partition_index): {
-            "elr": list(one.eligible_leader_replicas or ()),
-            "last_known_elr": list(one.last_known_elr or ()),
-            "offline": list(one.offline_replicas),
+        (topic.name or "", partition.partition_index): {
+            "elr": list(partition.eligible_leader_replicas or ()),
+            "last_known_elr": list(partition.last_known_elr or ()),
+            "offline": list(partition.offline_replicas),
         }
-        for topic in found
-        for one in topic.partitions
+        for topic in described
+        for partition in topic.partitions
     }
 
 
@@ -176,8 +180,8 @@ def _configs(cluster: Cluster, name: str) -> list[Row]:
     return [row for row in config_rows(describe_config(cluster, "topic", name)) if row["source"] != "default"]
 
 
-def _show_topic(one: dict[str, object], output: str, *, sizes: bool, offsets: bool) -> None:
-    partitions, configs = one["partitions"], one.get("configs")
+def _show_topic(topic: dict[str, object], output: str, *, sizes: bool, offsets: bool) -> None:
+    partitions, configs = topic["partitions"], topic.get("configs")
     assert isinstance(partitions, list)
     columns = ["partition", "leader", "replicas", "start_offset", "end_offset"]
     if any(isinstance(row["replicas"], list) and len(row["replicas"]) > 1 for row in partitions):
@@ -188,7 +192,7 @@ def _show_topic(one: dict[str, object], output: str, *, sizes: bool, offsets: bo
     if sizes:
         dropped = ("leader", "offsets") if offsets else ("replicas",)  # within 60 columns
         columns = [column for column in columns if column not in dropped] + ["bytes"]
-    title = f"{one['topic']} (id {one['topic_id']})"
+    title = f"{topic['topic']} (id {topic['topic_id']})"
     show_rows(partitions, output, columns=columns, title=title)
     if isinstance(configs, list):
         click.echo()

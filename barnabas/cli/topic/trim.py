@@ -59,8 +59,8 @@ def trim(
     """
     if (path is None) == (not names) or (path is None) == (to is None):
         raise click.UsageError("name topics with --to WHERE, or a file with --from-file")
-    wanted = _from_file(cluster, path) if path is not None else _positions(cluster, names, to or "")
-    trims = _trims(cluster, wanted)
+    offsets = _from_file(cluster, path) if path is not None else _positions(cluster, names, to or "")
+    trims = _trims(cluster, offsets)
     total = sum(trim.deleted for trim in trims)
     if total and not dry_run:
         _confirm(trims, total, yes=yes)
@@ -81,7 +81,7 @@ def _positions(cluster: Cluster, names: tuple[str, ...], to: str) -> dict[TopicP
 
 
 def _from_file(cluster: Cluster, path: str) -> dict[TopicPartition, int]:
-    wanted: dict[TopicPartition, int] = {}
+    offsets: dict[TopicPartition, int] = {}
     for line in read_offsets(path, "--from-file"):
         if line.group is not None or line.offset < -1:
             raise click.BadParameter(
@@ -89,16 +89,16 @@ def _from_file(cluster: Cluster, path: str) -> dict[TopicPartition, int]:
                 param_hint="--from-file",
             )
         partition_count(cluster, line.topic, (line.partition,))
-        wanted[line.topic, line.partition] = line.offset
-    ends = end_offsets(cluster, [partition for partition, offset in wanted.items() if offset < 0])
-    return wanted | ends
+        offsets[line.topic, line.partition] = line.offset
+    ends = end_offsets(cluster, [partition for partition, offset in offsets.items() if offset < 0])
+    return offsets | ends
 
 
-def _trims(cluster: Cluster, wanted: dict[TopicPartition, int]) -> list[Trim]:
+def _trims(cluster: Cluster, offsets: dict[TopicPartition, int]) -> list[Trim]:
     """What is deleted in each partition. An offset after the end is refused: it is a mistake that would delete all."""
-    partitions = list(wanted)
+    partitions = list(offsets)
     starts, ends = start_offsets(cluster, partitions), end_offsets(cluster, partitions)
-    for (name, index), offset in wanted.items():
+    for (name, index), offset in offsets.items():
         if offset > ends[name, index]:
             raise ClientError(
                 f"{name}-{index} ends at offset {ends[name, index]}, so it cannot be trimmed to {offset}; "
@@ -106,7 +106,7 @@ def _trims(cluster: Cluster, wanted: dict[TopicPartition, int]) -> list[Trim]:
             )
     return [
         Trim(name, index, starts[name, index], max(offset, starts[name, index]), ends[name, index])
-        for (name, index), offset in sorted(wanted.items())
+        for (name, index), offset in sorted(offsets.items())
     ]
 
 

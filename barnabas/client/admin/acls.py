@@ -62,9 +62,9 @@ class AclFilter(NamedTuple):
     permission: str = ANY
 
 
-def list_acls(cluster: Cluster, wanted: AclFilter = AclFilter()) -> list[Acl]:  # noqa: B008 - immutable
+def list_acls(cluster: Cluster, selection: AclFilter = AclFilter()) -> list[Acl]:  # noqa: B008 - immutable
     """The ACLs that a filter selects, sorted."""
-    request = DescribeAclsRequest(**_numbers(wanted))
+    request = DescribeAclsRequest(**_numbers(selection))
 
     def attempt(deadline: float) -> list[Acl]:
         response = cluster.any_node(deadline).call(request, DescribeAclsResponse, deadline)

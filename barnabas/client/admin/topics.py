@@ -172,8 +172,8 @@ def delete_records(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> d
         by_leader: dict[int, dict[str, list[DeleteRecordsPartition]]] = {}
         for (name, index), offset in offsets.items():
             leader = cluster.leader(name, index, deadline)
-            wanted = DeleteRecordsPartition(partition_index=index, offset=offset)
-            by_leader.setdefault(leader, {}).setdefault(name, []).append(wanted)
+            record_limit = DeleteRecordsPartition(partition_index=index, offset=offset)
+            by_leader.setdefault(leader, {}).setdefault(name, []).append(record_limit)
         starts: dict[TopicPartition, int | KafkaError] = {}
         for leader, topics in by_leader.items():
             request = DeleteRecordsRequest(

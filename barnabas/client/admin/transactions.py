@@ -120,7 +120,7 @@ def describe_producers(
         for name, index in partitions:
             leader = cluster.leader(name, index, deadline)
             by_leader.setdefault(leader, {}).setdefault(name, []).append(index)
-        found: dict[TopicPartition, list[ProducerState]] = {}
+        by_partition: dict[TopicPartition, list[ProducerState]] = {}
         for leader, topics in by_leader.items():
             request = DescribeProducersRequest(
                 topics=[
@@ -135,8 +135,8 @@ def describe_producers(
                         partition.error_code, f"{topic.name}-{partition.partition_index}", partition.error_message
                     )
                     producers = sorted(partition.active_producers, key=lambda producer: producer.producer_id)
-                    found[topic.name, partition.partition_index] = producers
-        return found
+                    by_partition[topic.name, partition.partition_index] = producers
+        return by_partition
 
     return cluster.retry(attempt)
 

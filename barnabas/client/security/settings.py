@@ -108,11 +108,11 @@ def _context(keys: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _versions(context: ssl.SSLContext, text: str) -> None:
-    wanted = [word.strip() for word in text.split(",") if word.strip()] or list(TLS_VERSIONS)
-    unknown = [word for word in wanted if word not in TLS_VERSIONS]
+    words = [word.strip() for word in text.split(",") if word.strip()] or list(TLS_VERSIONS)
+    unknown = [word for word in words if word not in TLS_VERSIONS]
     if unknown:
         raise SecurityError(f"ssl.enabled.protocols must be some of {', '.join(TLS_VERSIONS)}, not {unknown[0]!r}")
-    versions = [TLS_VERSIONS[word] for word in wanted]
+    versions = [TLS_VERSIONS[word] for word in words]
     context.minimum_version, context.maximum_version = min(versions), max(versions)
 
 

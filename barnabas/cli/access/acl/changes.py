@@ -92,22 +92,22 @@ def add(
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @yes_option
 @cluster_options
-def remove(dry_run: bool, yes: bool, cluster: Cluster, **given: Any) -> None:
+def remove(dry_run: bool, yes: bool, cluster: Cluster, **options: Any) -> None:
     """Remove ACLs: of a resource, a user, an operation ...
 
     Asks on a terminal. What 'acl list' shows with the same arguments is removed.
     """
-    if not any(given[name] for name in ("kind", "users", "principals", "host", "operation", "permission")):
+    if not any(options[name] for name in ("kind", "users", "principals", "host", "operation", "permission")):
         raise click.UsageError("name a KIND, a --user or another option: all ACLs are not removed at once")
-    found = sorted({acl for wanted in acl_filters(given) for acl in list_acls(cluster, wanted)})
-    if not found:
+    acls = sorted({acl for filter_ in acl_filters(options) for acl in list_acls(cluster, filter_)})
+    if not acls:
         note("no such ACLs; nothing was removed")
         return
     if dry_run:
-        for acl in found:
+        for acl in acls:
             click.echo(f"would be removed: {sentence(acl)}")
         return
-    some = "; ".join(map(sentence, found[:3])) + ("; ..." if len(found) > 3 else "")
-    ask(f"Remove {len(found)} ACL{'s'[: len(found) != 1]} ({some})?", yes)
-    for acl in delete_acls(cluster, map(exactly, found)):
+    some = "; ".join(map(sentence, acls[:3])) + ("; ..." if len(acls) > 3 else "")
+    ask(f"Remove {len(acls)} ACL{'s'[: len(acls) != 1]} ({some})?", yes)
+    for acl in delete_acls(cluster, map(exactly, acls)):
         click.echo(f"removed: {sentence(acl)}")

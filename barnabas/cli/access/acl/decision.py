@@ -82,15 +82,15 @@ def _settings(cluster: Cluster) -> tuple[list[str], bool]:
 
     Kafka's brokers never do: the keys are the authorizer's, and the values of keys that are not theirs are hidden.
     """
-    told: dict[str, str | None] = {}
+    settings: dict[str, str | None] = {}
     try:
         cluster.retry(lambda deadline: cluster.metadata([], deadline))
         entries = describe_config(cluster, "broker", str(min(cluster.nodes)), [SUPER_USERS, ALLOW_IF_NO_ACL])
-        told = {entry.name: entry.value for entry in entries}
+        settings = {entry.name: entry.value for entry in entries}
     except KafkaError:
         pass  # who may ask for ACLs may not always ask for configs
-    hidden = [key for key in (SUPER_USERS, ALLOW_IF_NO_ACL) if told.get(key) is None]
+    hidden = [key for key in (SUPER_USERS, ALLOW_IF_NO_ACL) if settings.get(key) is None]
     if hidden:
         note(f"the broker does not tell {' and '.join(hidden)}: taken as not set")
-    principals = [one.strip() for one in (told.get(SUPER_USERS) or "").split(";")]
-    return principals, (told.get(ALLOW_IF_NO_ACL) or "").lower() == "true"
+    principals = [principal.strip() for principal in (settings.get(SUPER_USERS) or "").split(";")]
+    return principals, (settings.get(ALLOW_IF_NO_ACL) or "").lower() == "true"

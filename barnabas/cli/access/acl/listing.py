@@ -17,12 +17,12 @@ from barnabas.terminal.tables import show_rows
 @filter_options
 @cluster_options
 @output_option
-def list_(cluster: Cluster, output: str, **given: Any) -> None:
+def list_(cluster: Cluster, output: str, **options: Any) -> None:
     """List ACLs: all, or those of a resource, a user, an operation ...
 
     \b
     barnabas acl list --user alice
     barnabas acl list topic orders --pattern match
     """
-    found = sorted({acl for wanted in acl_filters(given) for acl in list_acls(cluster, wanted)})
-    show_rows([row(acl) for acl in found], output, empty="no ACLs")
+    acls = sorted({acl for filter_ in acl_filters(options) for acl in list_acls(cluster, filter_)})
+    show_rows([row(acl) for acl in acls], output, empty="no ACLs")

@@ -47,11 +47,11 @@ def _lines(offered: dict[int, ApiVersion]) -> list[str]:
         if "broker" not in request.api_listeners or not request.versions:
             continue
         name = f"{request.__name__.removesuffix('Request')}({int(key)})"
-        one = offered.get(int(key))
-        if one is None:
+        api = offered.get(int(key))
+        if api is None:
             lines.append(f"{name}: UNSUPPORTED")
             continue
-        low, high = one.min_version, one.max_version
+        low, high = api.min_version, api.max_version
         usable = min(high, request.max_version)
         versions = str(low) if low == high else f"{low} to {high}"
         lines.append(f"{name}: {versions} [usable: {usable}]")

@@ -116,9 +116,9 @@ def _alter(cluster: Cluster, options: Options) -> None:
 
 def _random_uuid() -> bytes:
     """A random id whose text does not begin with a dash, as Kafka's."""
-    while (found := os.urandom(16))[0] >> 2 == 62:
+    while (data := os.urandom(16))[0] >> 2 == 62:
         pass
-    return found
+    return data
 
 
 def _describe(cluster: Cluster, name: str | None) -> None:
@@ -126,9 +126,9 @@ def _describe(cluster: Cluster, name: str | None) -> None:
     if name is not None and name not in names:
         print(f"The client metric resource {name} doesn't exist and doesn't have dynamic config.")
         return
-    for one in names if name is None else [name]:
-        print(f"Client metrics configs for {one} are:")
-        for entry in describe_config(cluster, KIND, one):
+    for subscription in names if name is None else [name]:
+        print(f"Client metrics configs for {subscription} are:")
+        for entry in describe_config(cluster, KIND, subscription):
             print(f"  {entry.name}={entry.value}")
 
 

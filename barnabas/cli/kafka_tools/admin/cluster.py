@@ -31,20 +31,20 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
-    found = make_parser().parse_args(list(arguments))
-    with connect(found) as cluster:
-        if found.command == "cluster-id":
+    args = make_parser().parse_args(list(arguments))
+    with connect(args) as cluster:
+        if args.command == "cluster-id":
             from barnabas.client.tools.brokers import describe_cluster
 
             print(f"Cluster ID: {describe_cluster(cluster).cluster_id}")
-        elif found.command == "list-endpoints":
-            _list_endpoints(cluster, with_fenced=found.include_fenced_brokers)
-        elif found.command == "api-versions":
+        elif args.command == "list-endpoints":
+            _list_endpoints(cluster, with_fenced=args.include_fenced_brokers)
+        elif args.command == "api-versions":
             from barnabas.cli.kafka_tools.admin.broker_api_versions import print_brokers
 
             print_brokers(cluster)
         else:
-            return _unregister(cluster, found.id)
+            return _unregister(cluster, args.id)
     return 0
 
 
@@ -66,8 +66,8 @@ def _list_endpoints(cluster: Cluster, *, with_fenced: bool) -> None:
     host_width = max(len(broker.host) for broker in brokers)
     rack_width = max(10, *(len(broker.rack or "null") for broker in brokers))
     rows: list[tuple[object, ...]] = [("ID", "HOST", "PORT", "RACK", "STATE", "ENDPOINT_TYPE")]
-    for one in brokers:
-        state = "fenced" if one.is_fenced else "unfenced"
-        rows.append((one.broker_id, one.host, one.port, one.rack or "null", state, "broker"))
+    for other in brokers:
+        state = "fenced" if other.is_fenced else "unfenced"
+        rows.append((other.broker_id, other.host, other.port, other.rack or "null", state, "broker"))
     for number, host, port, rack, label, kind in rows:
         print(f"{number!s:<10} {host!s:<{host_width}} {port!s:<10} {rack!s:<{rack_width}} {label!s:<10} {kind}")

@@ -54,10 +54,10 @@ PARSER = Parser(
 def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
     options = PARSER.parse(_joined(arguments))
-    given = [action for action in ACTIONS if options.has(action)]
-    if len(given) != 1:
+    actions = [action for action in ACTIONS if options.has(action)]
+    if len(actions) != 1:
         raise Usage("Command must include exactly one action: --create, --renew, --expire or --describe")
-    (action,) = given
+    (action,) = actions
     options.require("bootstrap-server", "command-config", *REQUIRED[action])
     options.refuse_with(action, REFUSED[action])
     try:
@@ -73,22 +73,22 @@ def main(arguments: Sequence[str]) -> int:
 
 def _joined(arguments: Sequence[str]) -> list[str]:
     """An optional argument may be a negative number, which joptsimple does not take for an option."""
-    found: list[str] = []
+    principals: list[str] = []
     for word in arguments:
-        if word[:1] == "-" and word[1:].isdigit() and found and found[-1].endswith("-period"):
-            found[-1] = f"{found[-1]}={word}"
+        if word[:1] == "-" and word[1:].isdigit() and principals and principals[-1].endswith("-period"):
+            principals[-1] = f"{principals[-1]}={word}"
         else:
-            found.append(word)
-    return found
+            principals.append(word)
+    return principals
 
 
 def _principals(options: Options, name: str) -> list[str]:
-    found = [text.strip() for text in options.all(name)]
-    for text in found:
+    texts = [text.strip() for text in options.all(name)]
+    for text in texts:
         kind, colon, _ = text.partition(":")
         if not colon or not kind:
             raise ValueError(f"expected a string in format principalType:principalName but got {text}")
-    return found
+    return texts
 
 
 def _create(cluster: Cluster, options: Options) -> None:

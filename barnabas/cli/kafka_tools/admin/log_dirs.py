@@ -43,9 +43,9 @@ def main(arguments: Sequence[str]) -> int:
             print(f"ERROR: {what}. Current existent brokers: {existing}", file=sys.stderr)
             return 1
         print("Querying brokers for log directories information")
-        found = [{"broker": broker, "logDirs": _dirs(client.log_dirs(cluster, broker, topics))} for broker in chosen]
+        reports = [{"broker": broker, "logDirs": _dirs(client.log_dirs(cluster, broker, topics))} for broker in chosen]
     print(f"Received log directory information from brokers {','.join(map(str, chosen))}")
-    print(json.dumps({"brokers": found, "version": 1}, separators=(",", ":"), ensure_ascii=False))
+    print(json.dumps({"brokers": reports, "version": 1}, separators=(",", ":"), ensure_ascii=False))
     return 0
 
 
@@ -57,20 +57,20 @@ def _numbers(text: str | None) -> list[int]:
 
 
 def _dirs(results: Sequence[object]) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = []
+    rows: list[dict[str, object]] = []
     for result in results:
         assert isinstance(result, DescribeLogDirsResult)
         error = error_for(result.error_code, "log directories")
         partitions = [
             {
-                "partition": f"{topic.name}-{one.partition_index}",
-                "size": one.partition_size,
-                "offsetLag": one.offset_lag,
-                "isFuture": one.is_future_key,
+                "partition": f"{topic.name}-{partition.partition_index}",
+                "size": partition.partition_size,
+                "offsetLag": partition.offset_lag,
+                "isFuture": partition.is_future_key,
             }
             for topic in result.topics
-            for one in topic.partitions
+            for partition in topic.partitions
         ]
         text = None if error is None else exception_of(error)
-        found.append({"partitions": partitions, "error": text, "logDir": result.log_dir})
-    return found
+        rows.append({"partitions": partitions, "error": text, "logDir": result.log_dir})
+    return rows

@@ -59,28 +59,28 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _check(options: Options) -> str:
-    given = [action for action in ACTIONS if options.has(action)]
-    if len(given) != 1:
+    actions = [action for action in ACTIONS if options.has(action)]
+    if len(actions) != 1:
         listed = ", ".join(f"--{action}" for action in ACTIONS)
         raise Usage(f"Command must include exactly one action: {listed}")
     options.require("bootstrap-server")
-    if given[0] == "generate":
+    if actions[0] == "generate":
         options.require("broker-list", "topics-to-move-json-file")
-    elif given[0] != "list":
+    elif actions[0] != "list":
         options.require("reassignment-json-file")
-    return given[0]
+    return actions[0]
 
 
 # --- actions
 
 
 def _list(cluster: Cluster, options: Options) -> None:  # noqa: ARG001 - as the others
-    found = ongoing(cluster)
-    if not found:
+    reassignments = ongoing(cluster)
+    if not reassignments:
         print("No partition reassignments found.")
         return
     print("Current partition reassignments:")
-    for (topic, index), state in sorted(found.items()):
+    for (topic, index), state in sorted(reassignments.items()):
         text = f"{topic}-{index}: replicas: {_ids(state.replicas)}."
         text += f" adding: {_ids(state.adding)}." if state.adding else ""
         text += f" removing: {_ids(state.removing)}." if state.removing else ""
@@ -117,16 +117,16 @@ def _verify(cluster: Cluster, options: Options) -> None:
     going_on = ongoing(cluster)
     current = _current(cluster, plan)
     print("Status of partition reassignment:")
-    for one, replicas in sorted(plan.items()):
-        name = f"{one[0]}-{one[1]}"
-        if one in going_on:
+    for partition, replicas in sorted(plan.items()):
+        name = f"{partition[0]}-{partition[1]}"
+        if partition in going_on:
             print(f"Reassignment of partition {name} is still in progress.")
-        elif current[one] == replicas:
+        elif current[partition] == replicas:
             print(f"Reassignment of partition {name} is completed.")
         else:
             print(
-                f"There is no active reassignment of partition {name}, but replica set is {_ids(current[one])} rather "
-                f"than {_ids(replicas)}."
+                f"There is no active reassignment of partition {name}, but replica set is "
+                f"{_ids(current[partition])} rather than {_ids(replicas)}."
             )
     print()
     if not going_on and not options.has("preserve-throttles"):
@@ -135,7 +135,7 @@ def _verify(cluster: Cluster, options: Options) -> None:
 
 def _cancel(cluster: Cluster, options: Options) -> None:
     plan = _plan(options)
-    active = sorted(one for one in ongoing(cluster) if one in plan)
+    active = sorted(partition for partition in ongoing(cluster) if partition in plan)
     if active:
         reassign(cluster, dict.fromkeys(active))
         print(f"Successfully cancelled partition reassignment{_s(active)} for: {_listed(active, ',')}")
@@ -157,16 +157,16 @@ def _generate(cluster: Cluster, options: Options) -> None:
     brokers = _broker_ids(str(options.only("broker-list")))
     content = _read(str(options.only("topics-to-move-json-file")))
     try:
-        names = [str(one["topic"]) for one in content["topics"]]
+        names = [str(topic["topic"]) for topic in content["topics"]]
     except (KeyError, TypeError):
         raise Failed("Failed to parse the topics to move") from None
-    racks = {one.broker_id: one.rack for one in describe_cluster(cluster).brokers}
+    racks = {broker.broker_id: broker.rack for broker in describe_cluster(cluster).brokers}
     missing = [broker for broker in brokers if broker not in racks]
     if missing:
         raise Failed(f"Unknown broker id(s) {_ids(missing)}")
     current: Plan = {}
     proposed: Plan = {}
-    usable = [UsableBroker(one, None if options.has("disable-rack-aware") else racks[one]) for one in brokers]
+    usable = [UsableBroker(broker, None if options.has("disable-rack-aware") else racks[broker]) for broker in brokers]
     for topic in describe_topics(cluster, names):
         name = topic.name or ""
         placer = ReplicaPlacer(usable, randrange(len(usable)))
@@ -189,8 +189,8 @@ def _plan(options: Options) -> Plan:
     content = _read(str(options.only("reassignment-json-file")))
     try:
         entries = [
-            ((str(one["topic"]), int(one["partition"])), [int(broker) for broker in one["replicas"]])
-            for one in content["partitions"]
+            ((str(entry["topic"]), int(entry["partition"])), [int(broker) for broker in entry["replicas"]])
+            for entry in content["partitions"]
         ]
     except (KeyError, TypeError, ValueError):
         raise Failed(f"a plan has the form {EXAMPLE}") from None
@@ -198,7 +198,7 @@ def _plan(options: Options) -> Plan:
         raise Failed("Partition reassignment list cannot be empty")
     plan = dict(entries)
     if len(plan) < len(entries):
-        twice = sorted({one for one, _ in entries if sum(other == one for other, _ in entries) > 1})
+        twice = sorted({partition for partition, _ in entries if sum(other == partition for other, _ in entries) > 1})
         raise Failed(f"Partition reassignment contains duplicate topic partitions: {_listed(twice, ',')}")
     for (topic, index), replicas in entries:
         if not replicas:
@@ -218,12 +218,14 @@ def _read(path: str) -> Any:
 def _current(cluster: Cluster, plan: Iterable[Partition]) -> Plan:
     topics = describe_topics(cluster, list(dict.fromkeys(topic for topic, _ in plan)))
     known = {
-        (topic.name or "", one.partition_index): list(one.replica_nodes) for topic in topics for one in topic.partitions
+        (topic.name or "", partition.partition_index): list(partition.replica_nodes)
+        for topic in topics
+        for partition in topic.partitions
     }
-    missing = [one for one in plan if one not in known]
+    missing = [partition for partition in plan if partition not in known]
     if missing:
         raise Failed(f"The partition {_listed(missing, ',')} does not exist")
-    return {one: known[one] for one in plan}
+    return {partition: known[partition] for partition in plan}
 
 
 def _json(plan: Mapping[Partition, Sequence[int]]) -> str:
@@ -236,12 +238,12 @@ def _json(plan: Mapping[Partition, Sequence[int]]) -> str:
 
 def _broker_ids(text: str) -> list[int]:
     try:
-        found = [int(part) for part in text.split(",")]
+        brokers = [int(part) for part in text.split(",")]
     except ValueError:
         raise Failed(f"--broker-list takes ids of brokers, not {text}") from None
-    if len(set(found)) < len(found):
+    if len(set(brokers)) < len(brokers):
         raise Failed(f"Broker list contains duplicate entries: {text}")
-    return found
+    return brokers
 
 
 def _ids(brokers: Iterable[int]) -> str:

@@ -27,9 +27,9 @@ def set_throttles(
     """Throttle what moves between `current` and `plan`."""
     replicas: dict[str, dict[str, list[str]]] = {}
     brokers: set[int] = set()
-    for (topic, index), wanted in plan.items():
+    for (topic, index), planned in plan.items():
         old = current[topic, index]
-        new = [broker for broker in wanted if broker not in old]
+        new = [broker for broker in planned if broker not in old]
         if not new:
             continue
         brokers.update(old, new)
@@ -44,7 +44,7 @@ def set_throttles(
 
 def clear_throttles(cluster: Cluster, topics: Iterable[str]) -> list[int]:
     """Remove the throttles of all brokers and of these topics; returns the brokers."""
-    brokers = [one.broker_id for one in describe_cluster(cluster).brokers]
+    brokers = [broker.broker_id for broker in describe_cluster(cluster).brokers]
     for broker in brokers:
         _alter(cluster, "broker", str(broker), dict.fromkeys(RATES))
     for topic in topics:

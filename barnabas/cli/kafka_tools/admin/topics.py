@@ -182,17 +182,17 @@ def _assignment(options: Options) -> list[list[int]]:
     text = options.get("replica-assignment")
     if not text:
         return []
-    found: list[list[int]] = []
+    partitions: list[list[int]] = []
     for index, part in enumerate(text.split(",")):
         brokers = [_number(broker) for broker in part.split(":")]
         twice = sorted({broker for broker in brokers if brokers.count(broker) > 1})
         if twice:
             listed = ",".join(map(str, twice))
             raise ValueError(f"Partition replica lists may not contain duplicate entries: {listed}")
-        found.append(brokers)
-        if len(brokers) != len(found[0]):
+        partitions.append(brokers)
+        if len(brokers) != len(partitions[0]):
             raise ValueError(f"Partition {index} has different replication factor: {brokers}")
-    return found
+    return partitions
 
 
 def _number(text: str) -> int:
@@ -205,8 +205,8 @@ def _number(text: str) -> int:
 def _configs(options: Options) -> dict[str, str]:
     pairs = [re.split(r"\s*=\s*", text) for text in options.all("config")]
     if any(len(pair) != 2 or not pair[1] for pair in pairs):
-        wanted = 'Invalid topic config: all configs to be added must be in the format "key=val".'
-        raise ValueError(f"requirement failed: {wanted}")
+        problem = 'Invalid topic config: all configs to be added must be in the format "key=val".'
+        raise ValueError(f"requirement failed: {problem}")
     return {key.strip(): value.strip() for key, value in pairs}
 
 
@@ -265,7 +265,7 @@ def _describe(cluster: Cluster, options: Options) -> None:
         if not reports and (own or not options.has("topics-with-overrides")):
             _print_topic(topic, own)
         if not options.has("topics-with-overrides"):
-            for partition in sorted(topic.partitions, key=lambda one: one.partition_index):
+            for partition in sorted(topic.partitions, key=lambda each: each.partition_index):
                 if not reports or any(_is_reported(report, partition, config, cluster) for report in reports):
                     _print_partition(topic.name or "", partition)
 
@@ -273,12 +273,12 @@ def _describe(cluster: Cluster, options: Options) -> None:
 def _described(cluster: Cluster, options: Options) -> list[str]:
     text = options.get("topic-id")
     if text is not None:
-        wanted = uuid_from_text(text)
-        if wanted != ZERO_UUID:
-            found = [topic.name or "" for topic in topics.all_topics(cluster) if topic.topic_id == wanted]
-            if not found and not options.has("if-exists"):
+        topic_id = uuid_from_text(text)
+        if topic_id != ZERO_UUID:
+            names = [topic.name or "" for topic in topics.all_topics(cluster) if topic.topic_id == topic_id]
+            if not names and not options.has("if-exists"):
                 raise ValueError(f"TopicId '{text}' does not exist as expected")
-            return found
+            return names
     return _existing(cluster, options)
 
 

@@ -118,7 +118,7 @@ def new_name(options: Options, old: str, new: str) -> None:
         raise Usage(f"Options {names[0]} and {names[1]} cannot be specified together.")
     if options.has(old):
         print(f"Option --{old} is deprecated and will be removed in a future version. Use --{new} instead.")
-        options.given[new] = options.given.pop(old)
+        options.values[new] = options.values.pop(old)
 
 
 def consumer_config(options: Options, known: Iterable[str]) -> dict[str, str]:
@@ -243,10 +243,10 @@ def _topics(cluster: Cluster, options: Options) -> list[str]:
     if options.has("topic"):
         cluster.retry(lambda deadline: cluster.topic(options.only("topic"), deadline, create=True))
         return [options.only("topic")]
-    found = matching(cluster, options.only("include"))
-    if not found:
+    matched = matching(cluster, options.only("include"))
+    if not matched:
         raise Usage(f"--include {options.only('include')} matches no topic")
-    return found
+    return matched
 
 
 def matching(cluster: Cluster, text: str) -> list[str]:
@@ -284,11 +284,11 @@ def _read_as_member(cluster: Cluster, options: Options, config: dict[str, str], 
     if config.get("enable.auto.commit", "true").lower() == "false":
         raise Usage("enable.auto.commit=false is not possible with a group: what was printed is committed")
 
-    def topics(given: Cluster) -> Sequence[str]:
-        return [options.only("topic")] if options.has("topic") else matching(given, options.only("include"))
+    def topics(client: Cluster) -> Sequence[str]:
+        return [options.only("topic")] if options.has("topic") else matching(client, options.only("include"))
 
-    found = records_of(cluster, options.get("bootstrap-server"), config, topics, printer.idle, printer.most)
-    for partition, record in found:
+    records = records_of(cluster, options.get("bootstrap-server"), config, topics, printer.idle, printer.most)
+    for partition, record in records:
         printer.show(message_of(cluster, partition, record))
 
 
@@ -317,7 +317,7 @@ def records_of(
         consumer = GroupConsumer(
             cluster,
             GroupMember(member_cluster, config["group.id"], topics, config.get("group.instance.id")),
-            lambda given, partitions: _reset(given, config["auto.offset.reset"], partitions),
+            lambda client, partitions: _reset(client, config["auto.offset.reset"], partitions),
             committed_only=_committed_only(config),
             before_commit=sys.stdout.buffer.flush,
         )
@@ -338,8 +338,8 @@ def message_of(cluster: Cluster, partition: TopicPartition, record: Record) -> M
     def timestamp_type() -> str:
         if partition[0] not in _TIMESTAMP_TYPES:
             configs = topic_configs(cluster, [partition[0]])[partition[0]]
-            (found,) = [entry.value for entry in configs if entry.name == "message.timestamp.type"]
-            _TIMESTAMP_TYPES[partition[0]] = found or "CreateTime"
+            (timestamp_type,) = [entry.value for entry in configs if entry.name == "message.timestamp.type"]
+            _TIMESTAMP_TYPES[partition[0]] = timestamp_type or "CreateTime"
         return _TIMESTAMP_TYPES[partition[0]]
 
     headers = list(record.headers)

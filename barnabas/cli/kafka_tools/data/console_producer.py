@@ -194,15 +194,15 @@ class LineReader:
     def _cut(self, is_wanted: bool, line: str, rest: str, mark: str, name: str) -> tuple[str | None, str]:
         if not is_wanted:
             return None, rest
-        first, found, after = rest.partition(mark)
-        if found:
+        first, separator, after = rest.partition(mark)
+        if separator:
             return first, after
         if self.ignore_error:
             return None, rest
         raise ValueError(f"No {name} found on line number {self.number}: '{line}'")
 
     def _headers(self, text: str) -> list[tuple[str, bytes | None]]:
-        found: list[tuple[str, bytes | None]] = []
+        headers: list[tuple[str, bytes | None]] = []
         for pair in text.split(self.separator):
             name, mark, value = pair.partition(self.header_separator)
             if not mark and not self.ignore_error:
@@ -210,8 +210,8 @@ class LineReader:
             if name == self.null:
                 what = f"Header keys should not be equal to the null marker '{self.null}'"
                 raise ValueError(f"{what} as they can't be null")
-            found.append((name, self._bytes(value) if mark else None))
-        return found
+            headers.append((name, self._bytes(value) if mark else None))
+        return headers
 
     def _bytes(self, text: str) -> bytes | None:
         return None if text == self.null else text.encode("utf-8", "surrogateescape")

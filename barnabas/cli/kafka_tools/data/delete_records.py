@@ -69,10 +69,14 @@ def _offsets(path: str) -> dict[TopicPartition, int]:
 
 def _partitions(entries: Any) -> dict[TopicPartition, int]:
     try:
-        found = [((str(one["topic"]), int(one["partition"])), int(one["offset"])) for one in entries]
+        offsets = [((str(entry["topic"]), int(entry["partition"])), int(entry["offset"])) for entry in entries]
     except (KeyError, TypeError, ValueError):
         raise Failed(f"a partition has topic, partition and offset, as in {EXAMPLE}") from None
-    twice = [f"{topic}-{index}" for (topic, index), count in Counter(one for one, _ in found).items() if count > 1]
+    twice = [
+        f"{topic}-{index}"
+        for (topic, index), count in Counter(partition for partition, _ in offsets).items()
+        if count > 1
+    ]
     if twice:
         raise Failed(f"Offset json file contains duplicate topic partitions: {','.join(twice)}")
-    return dict(found)
+    return dict(offsets)

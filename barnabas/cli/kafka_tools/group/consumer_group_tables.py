@@ -23,11 +23,11 @@ Row = tuple[str, ...]
 def describe(cluster: Cluster, options: Options, groups: Sequence[str]) -> None:
     """Print one table per group, in the order of their names."""
     try:
-        found = {group: client.describe(cluster, group) for group in sorted(groups)}
+        descriptions = {group: client.describe(cluster, group) for group in sorted(groups)}
     except KafkaError as error:
         raise Failed(exception_of(error)) from None
     is_verbose = options.has("verbose")
-    for group, description in found.items():
+    for group, description in descriptions.items():
         if options.has("members"):
             _members(group, description, is_verbose)
         elif options.has("state"):
@@ -59,7 +59,7 @@ def _offset_rows(cluster: Cluster, group: str, description: Description) -> list
     owned = {partition for member in description.members for partition in member.assignment}
     ends = end_offsets(cluster, sorted({*owned, *committed}))
     rows: list[Row] = []
-    for member in sorted(description.members, key=lambda one: -len(one.assignment)):
+    for member in sorted(description.members, key=lambda each: -len(each.assignment)):
         whose = (member.member_id, member.host, member.client_id)
         rows += _rows(group, sorted(member.assignment), committed, ends, whose)
     rows += _rows(group, sorted(set(committed) - owned), committed, ends, ("-", "-", "-"))
@@ -105,7 +105,7 @@ def _assignment(partitions: Iterable[TopicPartition]) -> str:
     by_topic: dict[str, list[int]] = {}
     for topic, index in partitions:
         by_topic.setdefault(topic, []).append(index)
-    texts = [f"{topic}:{','.join(map(str, sorted(found)))}" for topic, found in by_topic.items()]
+    texts = [f"{topic}:{','.join(map(str, sorted(indexes)))}" for topic, indexes in by_topic.items()]
     return ";".join(sorted(texts))
 
 

@@ -179,7 +179,7 @@ def _validate(regex: str) -> int:
 def _groups(cluster: Cluster, options: Options) -> list[str]:
     if not options.has("all-groups"):
         return list(dict.fromkeys(options.all("group")))
-    return [one.group_id for one in list_groups(cluster, types=TYPES) if one.protocol_type in {"", "consumer"}]
+    return [group.group_id for group in list_groups(cluster, types=TYPES) if group.protocol_type in {"", "consumer"}]
 
 
 # --- actions
@@ -188,21 +188,23 @@ def _groups(cluster: Cluster, options: Options) -> list[str]:
 def _list(cluster: Cluster, options: Options) -> None:
     states = chosen(options.get("state"), STATES, "state", "states") if options.has("state") else []
     types = chosen(options.get("type"), TYPES, "types", "types") if options.has("type") else []
-    found = [one for one in list_groups(cluster, states, types or TYPES) if one.protocol_type in {"", "consumer"}]
+    groups = [
+        listed for listed in list_groups(cluster, states, types or TYPES) if listed.protocol_type in {"", "consumer"}
+    ]
     if not options.has("state", "type"):
-        for one in found:
-            print(one.group_id)
+        for listed in groups:
+            print(listed.group_id)
         return
-    widths = [max(15, *(len(one.group_id) for one in found), 0) + 10]
+    widths = [max(15, *(len(listed.group_id) for listed in groups), 0) + 10]
     widths += [20] * (options.has("type") + options.has("state"))
-    for group, kind, state in [("GROUP", "TYPE", "STATE"), *_listed(found)]:
+    for group, kind, state in [("GROUP", "TYPE", "STATE"), *_listed(groups)]:
         cells = [group, *([kind] if options.has("type") else []), *([state] if options.has("state") else [])]
         print(padded(cells, widths))
 
 
-def _listed(found: Sequence[object]) -> list[tuple[str, str, str]]:
-    groups = [one for one in found if isinstance(one, ListedGroup)]
-    return [(one.group_id, one.group_type.capitalize(), one.group_state) for one in groups]
+def _listed(listed: Sequence[object]) -> list[tuple[str, str, str]]:
+    groups = [group for group in listed if isinstance(group, ListedGroup)]
+    return [(group.group_id, group.group_type.capitalize(), group.group_state) for group in groups]
 
 
 def _delete(cluster: Cluster, groups: Sequence[str]) -> None:
@@ -313,7 +315,7 @@ def _shifted(
         if (topic, index) not in current:
             where = f"{topic}-{index}"
             raise ValueError(f"Cannot shift offset for partition {where} since there is no current committed offset")
-    return {one: current[one].offset + options.only("shift-by") for one in partitions}
+    return {partition: current[partition].offset + options.only("shift-by") for partition in partitions}
 
 
 def _from_file(cluster: Cluster, options: Options, group: str) -> offset_resets.Offsets:
@@ -327,6 +329,6 @@ def _from_file(cluster: Cluster, options: Options, group: str) -> offset_resets.
 
 def _current(cluster: Cluster, group: str, partitions: Sequence[TopicPartition]) -> offset_resets.Offsets:
     current = committed(cluster, group)
-    without = [one for one in partitions if one not in current]
+    without = [partition for partition in partitions if partition not in current]
     ends = end_offsets(cluster, without) if without else {}
-    return {one: ends[one] if one in ends else current[one].offset for one in partitions}
+    return {partition: ends[partition] if partition in ends else current[partition].offset for partition in partitions}

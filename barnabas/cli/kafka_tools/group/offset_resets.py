@@ -53,13 +53,13 @@ def missing_execute_warning(options: Options) -> None:
 
 def partitions_of(cluster: Cluster, topics: Iterable[str]) -> list[TopicPartition]:
     """The partitions of `topic` and `topic:0,1` arguments; an unknown topic is a KafkaError."""
-    wanted = list(topics)
-    found = [partition for text in wanted if ":" in text for partition in listed_partitions(text)]
-    for name, count in partition_counts(cluster, [text for text in wanted if ":" not in text]).items():
+    texts = list(topics)
+    partitions = [partition for text in texts if ":" in text for partition in listed_partitions(text)]
+    for name, count in partition_counts(cluster, [text for text in texts if ":" not in text]).items():
         if not isinstance(count, int):
             raise count
-        found += [(name, index) for index in range(count)]
-    return found
+        partitions += [(name, index) for index in range(count)]
+    return partitions
 
 
 def listed_partitions(text: str) -> list[TopicPartition]:
@@ -67,13 +67,13 @@ def listed_partitions(text: str) -> list[TopicPartition]:
     topic, *rest = text.split(":")
     if len(rest) != 1 or not rest[0]:
         raise ValueError(f"Invalid topic arg '{text}', expected topic name and partitions")
-    found = []
+    partitions = []
     for part in rest[0].split(","):
         try:
-            found.append((topic, int(part)))
+            partitions.append((topic, int(part)))
         except ValueError:
             raise ValueError(f"Invalid partition '{part}' specified in topic arg '{text}''") from None
-    return found
+    return partitions
 
 
 def check_existing(cluster: Cluster, partitions: Sequence[TopicPartition]) -> None:
@@ -94,27 +94,27 @@ def check_existing(cluster: Cluster, partitions: Sequence[TopicPartition]) -> No
 # --- scenarios
 
 
-def in_range(cluster: Cluster, wanted: Mapping[TopicPartition, int]) -> Offsets:
+def in_range(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> Offsets:
     """The offsets, moved into the range of each partition's log."""
-    starts, ends = start_offsets(cluster, list(wanted)), end_offsets(cluster, list(wanted))
-    return {one: max(starts[one], min(offset, ends[one])) for one, offset in wanted.items()}
+    starts, ends = start_offsets(cluster, list(offsets)), end_offsets(cluster, list(offsets))
+    return {partition: max(starts[partition], min(offset, ends[partition])) for partition, offset in offsets.items()}
 
 
 def at_ends(cluster: Cluster, options: Options, partitions: Sequence[TopicPartition]) -> Offsets:
     """The start of each partition with `--to-earliest`, else its end."""
     of = start_offsets if options.has("to-earliest") else end_offsets
-    found = of(cluster, list(partitions))
-    return {one: found[one] for one in partitions}
+    offsets = of(cluster, list(partitions))
+    return {partition: offsets[partition] for partition in partitions}
 
 
 def at_time(cluster: Cluster, partitions: Sequence[TopicPartition], timestamp_ms: int) -> Offsets:
     """The first offset at or after a time; the end where there is none, which is printed."""
-    found = list_offsets(cluster, dict.fromkeys(partitions, timestamp_ms))
-    without = [one for one in partitions if found[one] == UNKNOWN_OFFSET]
+    offsets = list_offsets(cluster, dict.fromkeys(partitions, timestamp_ms))
+    without = [partition for partition in partitions if offsets[partition] == UNKNOWN_OFFSET]
     for topic, index in without:
         print(f"\nWarn: Partition {index} from topic {topic} is empty. Falling back to latest known offset.")
-    found |= end_offsets(cluster, without) if without else {}
-    return {one: found[one] for one in partitions}
+    offsets |= end_offsets(cluster, without) if without else {}
+    return {partition: offsets[partition] for partition in partitions}
 
 
 def parse_datetime(text: str) -> int:

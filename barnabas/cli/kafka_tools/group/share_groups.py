@@ -115,7 +115,7 @@ def _check_reset(options: Options) -> None:
 
 def _share_groups(cluster: Cluster, states: Sequence[str] = ()) -> list[tuple[str, str]]:
     """Names and states of the share groups."""
-    return [(one.group_id, one.group_state) for one in list_groups(cluster, states, ["Share"])]
+    return [(group.group_id, group.group_state) for group in list_groups(cluster, states, ["Share"])]
 
 
 def _groups(cluster: Cluster, options: Options) -> list[str]:
@@ -129,23 +129,23 @@ def _groups(cluster: Cluster, options: Options) -> list[str]:
 
 def _list(cluster: Cluster, options: Options) -> None:
     states = chosen(options.get("state"), STATES, "state", "states") if options.has("state") else []
-    found = _share_groups(cluster, states)
+    groups = _share_groups(cluster, states)
     if not options.has("state"):
-        for name, _ in found:
+        for name, _ in groups:
             print(name)
         return
-    width = max(15, *(len(name) for name, _ in found), 0)
-    for row in (("GROUP", "STATE"), *found):
+    width = max(15, *(len(name) for name, _ in groups), 0)
+    for row in (("GROUP", "STATE"), *groups):
         print(padded(row, (width,)))
 
 
 def _describe(cluster: Cluster, options: Options) -> None:
     try:
-        found = {name: describe_share_group(cluster, name) for name in sorted(_groups(cluster, options))}
+        groups = {name: describe_share_group(cluster, name) for name in sorted(_groups(cluster, options))}
     except KafkaError as error:
         raise Failed(exception_of(error)) from None
     is_verbose = options.has("verbose")
-    for name, group in found.items():
+    for name, group in groups.items():
         if options.has("members"):
             _print_members(name, group, is_verbose)
         elif options.has("state"):
@@ -160,8 +160,8 @@ def _note_empty(name: str, group: ShareGroup) -> None:
 
 
 def _print_offsets(cluster: Cluster, name: str, is_verbose: bool) -> None:
-    found = share_offsets(cluster, name)
-    if not found:
+    offsets = share_offsets(cluster, name)
+    if not offsets:
         print(f"\nShare group '{name}' has no offset information.")
         return
     head = ["GROUP", "TOPIC", "PARTITION", "LEADER-EPOCH", "START-OFFSET", "LAG"]
@@ -170,11 +170,11 @@ def _print_offsets(cluster: Cluster, name: str, is_verbose: bool) -> None:
             name,
             topic,
             str(index),
-            *("-" if number < 0 else str(number) for number in (one.leader_epoch, one.start_offset, one.lag)),
+            *("-" if number < 0 else str(number) for number in (state.leader_epoch, state.start_offset, state.lag)),
         ]
-        for (topic, index), one in found.items()
+        for (topic, index), state in offsets.items()
     ]
-    widths = [max(15, len(name)), max(15, *(len(topic) for topic, _ in found)), 10, 13, 13]
+    widths = [max(15, len(name)), max(15, *(len(topic) for topic, _ in offsets)), 10, 13, 13]
     columns = [column for column in range(6) if is_verbose or column != 3]
     widths = [width for column, width in enumerate(widths) if is_verbose or column != 3]
     print("".join(f"\n{padded([row[column] for column in columns], widths)}" for row in (head, *rows)))
@@ -185,9 +185,9 @@ def _print_members(name: str, group: ShareGroup, is_verbose: bool) -> None:
     if not group.members:
         return
     rows = [["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "MEMBER-EPOCH", "ASSIGNMENT"]]
-    for one in group.members:
-        row = [name, one.member_id, one.host, one.client_id, str(len(one.assignment)), str(one.epoch)]
-        rows.append([*row, _assignment(one.assignment)])
+    for member in group.members:
+        row = [name, member.member_id, member.host, member.client_id, str(len(member.assignment)), str(member.epoch)]
+        rows.append([*row, _assignment(member.assignment)])
     widths = [max(15, *(len(row[column]) for row in rows)) for column in range(4)] + [12, 13]
     columns = [column for column in range(7) if is_verbose or column != 5]
     widths = widths if is_verbose else widths[:5]
@@ -198,7 +198,7 @@ def _assignment(partitions: Sequence[tuple[str, int]]) -> str:
     by_topic: dict[str, list[int]] = {}
     for topic, index in sorted(partitions):
         by_topic.setdefault(topic, []).append(index)
-    return ";".join(f"{topic}:{','.join(map(str, found))}" for topic, found in by_topic.items()) or "-"
+    return ";".join(f"{topic}:{','.join(map(str, indexes))}" for topic, indexes in by_topic.items()) or "-"
 
 
 def _print_state(name: str, group: ShareGroup, is_verbose: bool) -> None:
