@@ -7,6 +7,7 @@ address has ever answered, the first refused connection fails, so that a mistype
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from time import monotonic, sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
@@ -39,15 +40,13 @@ CREATION_PATIENCE_S = 5.0
 """How long a topic that is being created may be unknown, seconds."""
 
 
+@dataclass(slots=True)
 class Topic:
     """A topic's metadata. `leaders[p]` is the node that leads partition p, or -1."""
 
-    __slots__ = ("leaders", "name", "topic_id")
-
-    def __init__(self, name: str, topic_id: Uuid, leaders: Sequence[int]) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.leaders = list(leaders)
+    name: str
+    topic_id: Uuid
+    leaders: list[int]
 
     def without_leader(self, partitions: Collection[int] | None) -> int | None:
         """The first of `partitions` (None: of all) that no node leads; None if each has a leader."""

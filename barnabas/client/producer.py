@@ -9,6 +9,7 @@ transaction (`client/transaction.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from select import select
 from time import monotonic, time_ns
 
@@ -47,29 +48,25 @@ MakePartitioner = Callable[[int], Partitioner]
 """Makes a partitioner from a topic's number of partitions."""
 
 
+@dataclass(slots=True)
 class Outcome:
     """How many records are in the topics for sure, how many may be, and how many are not.
 
     `complete` is the number of records, from the first on, that are all acknowledged; others may be acknowledged too.
     """
 
-    __slots__ = ("acknowledged", "complete", "missing", "unknown")
-
-    def __init__(self, acknowledged: int, unknown: int, missing: int, complete: int) -> None:
-        self.acknowledged = acknowledged
-        self.unknown = unknown
-        self.missing = missing
-        self.complete = complete
+    acknowledged: int
+    unknown: int
+    missing: int
+    complete: int
 
 
+@dataclass(eq=False, slots=True)
 class TopicQueues:
     """A topic that is being written: a queue per partition, and the partitioner."""
 
-    __slots__ = ("partitioner", "queues")
-
-    def __init__(self, queues: list[PartitionQueue], partitioner: Partitioner) -> None:
-        self.queues = queues
-        self.partitioner = partitioner
+    queues: list[PartitionQueue]
+    partitioner: Partitioner
 
     def look_at_loads(self, leaders: Sequence[int], scores_of: ScoresOf | None = None) -> None:
         """Give a load-aware partitioner the queue length of each partition that has a leader (KIP-794).

@@ -7,6 +7,7 @@ records of aborted transactions (KIP-98). A read ends at a partition's end offse
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from select import select
 from time import monotonic
 
@@ -41,20 +42,18 @@ RETRY_PAUSE_S = 0.05
 WAIT_S = 0.1
 
 
+@dataclass(eq=False, slots=True)
 class Position:
     """The position in one partition: the next offset, and the end offset or None.
 
     `readable_end` is the offset after the last readable record, as the latest fetch said; -1 before the first.
     """
 
-    __slots__ = ("end_offset", "index", "offset", "readable_end", "topic")
-
-    def __init__(self, topic: str, index: int, offset: int, end_offset: int | None) -> None:
-        self.topic = topic
-        self.index = index
-        self.offset = offset
-        self.end_offset = end_offset
-        self.readable_end = -1
+    topic: str
+    index: int
+    offset: int
+    end_offset: int | None
+    readable_end: int = field(default=-1, init=False)
 
     @property
     def is_at_end(self) -> bool:

@@ -45,7 +45,8 @@ CLI = (
     Mutant(
         "transactions-of-a-coordinator-hang",
         "barnabas/client/admin/transactions.py",
-        '        if (transaction.topic, transaction.partition) not in held.get(transaction.transactional_id or "", ())\n',
+        "        if (transaction.topic, transaction.partition) not in held"
+        '.get(transaction.transactional_id or "", ())\n',
         "",
         "tests/cli/test_txn_commands.py::test_a_transaction_is_listed_described_and_aborted",
     ),

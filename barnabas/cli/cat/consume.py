@@ -217,7 +217,7 @@ class Printing:
         self.printed = 0
         self._is_terminal = sys.stdout.isatty()
         self._started = monotonic()
-        self._said: dict[TopicPartition, int] = {}
+        self._noted_ends: dict[TopicPartition, int] = {}
         self._render = self._json if render is None else render
 
     def run(
@@ -256,10 +256,12 @@ class Printing:
         positions = self.reader.positions
         at_end = [position for position in positions.values() if position.is_done or position.is_at_end]
         is_last = len(at_end) == len(positions) > 0
-        new = [position for position in at_end if self._said.get((position.topic, position.index)) != position.offset]
+        new = [
+            position for position in at_end if self._noted_ends.get((position.topic, position.index)) != position.offset
+        ]
         exits = is_last and (self.options.exit_at_end or self.reader.is_done)
         for number, position in enumerate(new, 1):
-            self._said[position.topic, position.index] = position.offset
+            self._noted_ends[position.topic, position.index] = position.offset
             self.options.note(_end(position) + (": exiting" if exits and number == len(new) else ""))
         if exits:
             raise Stop

@@ -60,7 +60,7 @@ def drain(broker: int, data_dir: str, replicas: bool, undo: bool, timeout_s: flo
                 if partition in current and not is_so(current[partition], to)
             }
             unmoved = _carry_out(
-                client, plan, timeout_s, lambda partition, placed: _not_so(placed, plan.get(partition))
+                client, plan, timeout_s, lambda partition, placed: _problem(placed, plan.get(partition))
             )
         else:
             others = [other for other in brokers if other != broker and other not in drains.drained(known)]
@@ -69,7 +69,7 @@ def drain(broker: int, data_dir: str, replicas: bool, undo: bool, timeout_s: flo
             unmoved = _carry_out(client, plan, timeout_s, lambda _, placed: _not_drained(placed, broker, replicas))
     if unmoved:
         note(f"broker {broker} {'has not everything back' if undo else 'is not drained'}: {_count(unmoved)} left")
-        return _show_left(unmoved)
+        return _show_unmoved(unmoved)
     if undo:
         drains.forget(data_dir, broker)
     say(f"broker {broker} has {_count(plan)} back" if undo else f"broker {broker} is drained of {_count(plan)}")
@@ -112,10 +112,10 @@ def rebalance(data_dir: str | None, bootstrap: str, dry_run: bool, yes: bool, ti
         if dry_run:
             return 0
         ask(f"Move {_count(plan)}?", yes)
-        unmoved = _carry_out(client, plan, timeout_s, lambda partition, placed: _not_so(placed, plan.get(partition)))
+        unmoved = _carry_out(client, plan, timeout_s, lambda partition, placed: _problem(placed, plan.get(partition)))
     if unmoved:
         note(f"{len(plan) - len(unmoved)} of {_count(plan)} are moved: {_count(unmoved)} left")
-        return _show_left(unmoved)
+        return _show_unmoved(unmoved)
     say(f"{_count(plan)} {'is' if len(plan) == 1 else 'are'} moved")
     return 0
 
@@ -128,7 +128,7 @@ def _count(partitions: Sized) -> str:
     return f"{len(partitions)} partition{'s'[: len(partitions) != 1]}"
 
 
-def _show_left(unmoved: dict[Partition, str]) -> int:
+def _show_unmoved(unmoved: dict[Partition, str]) -> int:
     for (topic, index), reason in list(unmoved.items())[:PLAN_ROWS]:
         note(f"{topic}-{index}: {reason}")
     if len(unmoved) > PLAN_ROWS:
@@ -136,7 +136,7 @@ def _show_left(unmoved: dict[Partition, str]) -> int:
     return FAILED
 
 
-def _not_so(placed: Placed, replicas: list[int] | None) -> str | None:
+def _problem(placed: Placed, replicas: list[int] | None) -> str | None:
     """Why a partition is not as it was planned; None if it is, or nothing was planned."""
     if replicas is None or (list(placed.replicas) == replicas and placed.leader == replicas[0]):
         return None
@@ -180,11 +180,11 @@ def _placed(client: Cluster) -> dict[Partition, Placed]:
 
 
 def _carry_out(
-    client: Cluster, plan: Assignment, timeout_s: float, left_of: Callable[[Partition, Placed], str | None]
+    client: Cluster, plan: Assignment, timeout_s: float, problem_of: Callable[[Partition, Placed], str | None]
 ) -> dict[Partition, str]:
     """Reassign, wait until the new replicas are in sync, have the first ones elected; what is left then, and why.
 
-    `left_of` says it of a partition; None: nothing.
+    `problem_of` says it of a partition; None: nothing.
     """
     current, end = _placed(client), monotonic() + timeout_s
     moves = {
@@ -202,7 +202,7 @@ def _carry_out(
             noted = moving
         placed = _placed(client)
         unmoved = {
-            partition: reason for partition, at in placed.items() if (reason := left_of(partition, at)) is not None
+            partition: reason for partition, at in placed.items() if (reason := problem_of(partition, at)) is not None
         }
         now = monotonic()
         settled = now + SETTLE_S if moving else settled

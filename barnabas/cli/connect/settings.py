@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -36,14 +37,14 @@ class SettingsError(Exception):
     """A setting is wrong, in the environment, in the user's file or on the command line; the text is one sentence."""
 
 
+@dataclass
 class Setting:
     """One setting: its default, its variable in the environment, and how a value is checked."""
 
-    def __init__(self, default: Value, variable: str, check: Callable[[object], Value], what: str) -> None:
-        self.default = default
-        self.variable = variable
-        self.check = check
-        self.what = what
+    default: Value
+    variable: str
+    check: Callable[[object], Value]
+    what: str
 
     def parse(self, text: str) -> Value:
         """A value from a text. ValueError, a sentence, if it is not allowed."""
@@ -81,7 +82,7 @@ def _path(value: object) -> str:
     return str(Path(value).expanduser()) if value else value
 
 
-def _one_of(words: tuple[str, ...]) -> Callable[[object], str]:
+def _choice(words: tuple[str, ...]) -> Callable[[object], str]:
     def check(value: object) -> str:
         if not isinstance(value, str) or value not in words:
             raise ValueError
@@ -95,9 +96,9 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         "127.0.0.1:9092", "BARNABAS_BOOTSTRAP_SERVERS", _addresses, "must be HOST:PORT, or several separated by commas"
     ),
     "timeout": Setting(30.0, "BARNABAS_TIMEOUT", _seconds, "must be a number of seconds above 0"),
-    "output": Setting("table", "BARNABAS_OUTPUT", _one_of(OUTPUTS), f"must be one of {', '.join(OUTPUTS)}"),
+    "output": Setting("table", "BARNABAS_OUTPUT", _choice(OUTPUTS), f"must be one of {', '.join(OUTPUTS)}"),
     "command-config": Setting("", "BARNABAS_COMMAND_CONFIG", _path, "must be the path of a file"),
-    "colour": Setting("auto", "BARNABAS_COLOUR", _one_of(COLOURS), f"must be one of {', '.join(COLOURS)}"),
+    "colour": Setting("auto", "BARNABAS_COLOUR", _choice(COLOURS), f"must be one of {', '.join(COLOURS)}"),
 }
 ALIASES: Final[Mapping[str, str]] = {"brokers": "bootstrap", "bootstrap.servers": "bootstrap", "color": "colour"}
 """Names that rpk and Kafka's clients use, for `-X` and `profile set`."""

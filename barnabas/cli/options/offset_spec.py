@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from time import time_ns
 from typing import TYPE_CHECKING
 
@@ -33,22 +34,12 @@ _TIME = r"@\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)
 _PLACE = re.compile(rf"(?P<time>{_TIME})|(?P<number>[+-]?\d+)|(?P<word>[a-z]+)")
 
 
+@dataclass(slots=True)
 class OffsetSpec:
     """A position: kind is start, end, offset, last (the last `value` records) or time (`value` in ms)."""
 
-    __slots__ = ("kind", "value")
-
-    def __init__(self, kind: str, value: int = 0) -> None:
-        self.kind = kind
-        self.value = value
-
-    def __repr__(self) -> str:
-        return f"OffsetSpec({self.kind!r}, {self.value})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OffsetSpec) and (self.kind, self.value) == (other.kind, other.value)
-
-    __hash__ = None  # type: ignore[assignment]
+    kind: str
+    value: int = 0
 
 
 def parse_offset_spec(text: str, option: str) -> OffsetSpec:

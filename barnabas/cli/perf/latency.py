@@ -7,6 +7,7 @@ waits at the broker already. Two connections on one core: the time contains this
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from time import monotonic
 
 import click
@@ -60,17 +61,17 @@ def latency(
     show_result(trips.result(), output)
 
 
+@dataclass(eq=False)
 class RoundTrips:
     """Records on their way, one after the other."""
 
-    def __init__(
-        self, producer: Producer, reader: Reader, topic: str, values: Iterator[bytes], timeout_s: float
-    ) -> None:
-        self.producer = producer
-        self.reader = reader
-        self.topic = topic
-        self.values = values
-        self.timeout_s = timeout_s
+    producer: Producer
+    reader: Reader
+    topic: str
+    values: Iterator[bytes]
+    timeout_s: float
+
+    def __post_init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:

@@ -8,6 +8,7 @@ mostly that of a full buffer, as with kafka-producer-perf-test.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
@@ -148,7 +149,7 @@ class Measurement:
         self.latencies = Histogram()
         self._recent = Histogram()
         self._recent_since = monotonic()
-        self._left = warm_up
+        self._warm_up_remaining = warm_up
         self._bytes = 0
         self._started = monotonic()
         self._ended = self._started
@@ -156,8 +157,8 @@ class Measurement:
     def acknowledged(self, batch: Batch) -> None:
         """A batch is acknowledged."""
         now = monotonic()
-        if self._left > 0:
-            self._left -= batch.count
+        if self._warm_up_remaining > 0:
+            self._warm_up_remaining -= batch.count
             self._started = self._recent_since = self._ended = now
             return
         self._ended = now
@@ -179,26 +180,17 @@ class Measurement:
         return rates(self.latencies.count, self._bytes, self._ended - self._started) | self.latencies.row()
 
 
+@dataclass(eq=False)
 class Load:
     """Sends records at a rate."""
 
-    def __init__(
-        self,
-        producer: Producer,
-        topic: str,
-        partition: int | None,
-        values: Iterator[bytes],
-        linger_s: float,
-        throughput: float,
-        transaction_s: float,
-    ) -> None:
-        self.producer = producer
-        self.topic = topic
-        self.partition = partition
-        self.values = values
-        self.linger_s = linger_s
-        self.throughput = throughput
-        self.transaction_s = transaction_s
+    producer: Producer
+    topic: str
+    partition: int | None
+    values: Iterator[bytes]
+    linger_s: float
+    throughput: float
+    transaction_s: float
 
     def run(self, count: int, on_look: Callable[[], None]) -> None:
         """Send `count` records and wait for their acknowledgements."""

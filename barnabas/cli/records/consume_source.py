@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import click
@@ -43,16 +44,14 @@ class Source(Protocol):
         """Commit what was printed, if wanted, and leave the group, if there is one."""
 
 
+@dataclass
 class Selection:
     """Which records of the partitions: from, to (None: no end), and only committed ones; `note` prints a sentence."""
 
-    def __init__(
-        self, start: OffsetSpec, end: OffsetSpec | None, committed_only: bool, note: Callable[[str], None]
-    ) -> None:
-        self.start = start
-        self.end = end
-        self.committed_only = committed_only
-        self.note = note
+    start: OffsetSpec
+    end: OffsetSpec | None
+    committed_only: bool
+    note: Callable[[str], None]
 
 
 def find_topics(cluster: Cluster, topics: Sequence[str], regex: bool) -> list[str]:
@@ -146,11 +145,11 @@ class Moved:
     """Collects the partitions whose position was outside, for one sentence for each reason."""
 
     def __init__(self) -> None:
-        self._found: dict[str, list[str]] = {}
+        self._by_reason: dict[str, list[str]] = {}
 
     def add(self, partition: TopicPartition, offset: int, why: str) -> None:
         """A position of this partition was moved to `offset`."""
-        self._found.setdefault(why, []).append(f"{partition[0]}-{partition[1]} ({offset})")
+        self._by_reason.setdefault(why, []).append(f"{partition[0]}-{partition[1]} ({offset})")
 
     def tell(self, spec: OffsetSpec, verb: str, note: Callable[[str], None]) -> None:
         """Say what was moved where."""
@@ -159,17 +158,17 @@ class Moved:
             "before": f"offset {spec.value} is before the first record of {{}}; reading {verb} there",
             "late": f"no record at or after that time is in {{}}; reading {verb} at the end there",
         }
-        for why, partitions in self._found.items():
+        for why, partitions in self._by_reason.items():
             more = f" and {len(partitions) - NAMED} more" if len(partitions) > NAMED else ""
             note(texts[why].format(", ".join(partitions[:NAMED]) + more))
 
 
+@dataclass(eq=False)
 class GroupSource:
     """The partitions of a member of a group."""
 
-    def __init__(self, consumer: GroupConsumer, member_cluster: Cluster) -> None:
-        self.consumer = consumer
-        self.member_cluster = member_cluster
+    consumer: GroupConsumer
+    member_cluster: Cluster
 
     def records(self, on_idle: Callable[[], None]) -> Iterator[tuple[TopicPartition, Record]]:
         """The records of the partitions that the member has."""

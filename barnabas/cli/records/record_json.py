@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
+from dataclasses import dataclass
 
 from barnabas.terminal.suggestion import suggestion
 from barnabas.wire.batches.records import Header, Record
@@ -50,24 +51,15 @@ def _text(name: str, value: bytes | None) -> dict[str, object]:
         return {f"{name}_base64": b64encode(value).decode()}
 
 
+@dataclass(slots=True)
 class ParsedRecord:
     """A record from JSON. `partition` and `timestamp` are None where the object has none."""
 
-    __slots__ = ("headers", "key", "partition", "timestamp", "value")
-
-    def __init__(
-        self,
-        key: bytes | None,
-        value: bytes | None,
-        headers: list[Header],
-        partition: int | None,
-        timestamp: int | None,
-    ) -> None:
-        self.key = key
-        self.value = value
-        self.headers = headers
-        self.partition = partition
-        self.timestamp = timestamp
+    key: bytes | None
+    value: bytes | None
+    headers: list[Header]
+    partition: int | None
+    timestamp: int | None
 
 
 def parse_record(line: bytes) -> ParsedRecord:

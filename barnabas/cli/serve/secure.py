@@ -71,13 +71,13 @@ def _users(texts: Sequence[str], environment: Mapping[str, str]) -> dict[str, st
             raise UsageError("--user must be NAME:PASSWORD or NAME")
         if name in users:
             raise UsageError(f"--user {name} is given twice")
-        users[name] = password if colon else environment.get(VARIABLE) or _asked(name)
+        users[name] = password if colon else environment.get(VARIABLE) or _ask_password(name)
         if not users[name]:
             raise UsageError(f"the password of --user {name} is empty")
     return users
 
 
-def _asked(name: str) -> str:
+def _ask_password(name: str) -> str:
     from barnabas.terminal.question import Declined, ask_secret
     from barnabas.terminal.screen import is_terminal
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import click
 
@@ -24,15 +25,15 @@ TopicPartition = tuple[str, int]
 SIZES = ("p25", "p50", "p75", "p99", "max")
 
 
+@dataclass
 class Sample:
     """The batches of a partition or of a topic."""
 
-    def __init__(self) -> None:
-        self.sizes: list[int] = []
-        self.records = 0
-        self.codecs: Counter[str] = Counter()
-        self.first_ms: int | None = None
-        self.last_ms: int | None = None
+    sizes: list[int] = field(default_factory=list, init=False)
+    records: int = field(default=0, init=False)
+    codecs: Counter[str] = field(default_factory=Counter, init=False)
+    first_ms: int | None = field(default=None, init=False)
+    last_ms: int | None = field(default=None, init=False)
 
     def add(self, batch: BatchView) -> None:
         """Count a batch."""

@@ -51,7 +51,7 @@ class Committed(NamedTuple):
     leader_epoch: int
 
 
-def _told(code: int) -> str | None:
+def _hint(code: int) -> str | None:
     """A sentence for an error of a group's deletion, which has no text in Kafka."""
     return {
         int(ErrorCode.NON_EMPTY_GROUP): "it has members; stop them first",
@@ -160,7 +160,7 @@ def delete_group(cluster: Cluster, group: str) -> None:
         if result.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
             raise no_such("group", group, error_for(result.error_code, f"group {group!r}", result.error_message))
         about = f"cannot delete group {group!r}"
-        raise_for(result.error_code, about, result.error_message, _told(result.error_code))
+        raise_for(result.error_code, about, result.error_message, _hint(result.error_code))
 
     cluster.retry(attempt)
 
@@ -186,7 +186,7 @@ def delete_offsets(
         raise_for(response.error_code, f"group {group!r}")
         return {
             (topic.name, partition.partition_index): outcome_for(
-                partition.error_code, f"{topic.name}-{partition.partition_index}", hint=_told(partition.error_code)
+                partition.error_code, f"{topic.name}-{partition.partition_index}", hint=_hint(partition.error_code)
             )
             for topic in response.topics
             for partition in topic.partitions

@@ -96,7 +96,7 @@ class Entry(NamedTuple):
         )
 
 
-Wanted = dict[Resource, list[Entry]]
+Entries = dict[Resource, list[Entry]]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -198,10 +198,10 @@ def _entries(options: Options, operations: Iterable[str]) -> list[Entry]:
     return entries
 
 
-def _wanted(options: Options) -> Wanted:
+def _entries_by_resource(options: Options) -> Entries:
     """The resources with the entries that the options mean."""
     resources = _resources(options)
-    by_resource: Wanted = {}
+    by_resource: Entries = {}
     if not options.has("producer", "consumer"):
         operations = [_operation(text) for text in options.all("operation") or ["All"]]
         entries = _entries(options, operations)
@@ -223,7 +223,7 @@ def _wanted(options: Options) -> Wanted:
     return by_resource
 
 
-def _of_role(by_resource: Wanted, resources: Iterable[Resource], kind: str, entries: list[Entry]) -> None:
+def _of_role(by_resource: Entries, resources: Iterable[Resource], kind: str, entries: list[Entry]) -> None:
     for resource in resources:
         if resource.type == kind:
             by_resource[resource] = list(dict.fromkeys([*by_resource.get(resource, ()), *entries]))
@@ -243,7 +243,7 @@ def _add(cluster: Cluster, options: Options) -> None:
     pattern = _pattern(options)
     if pattern not in ("LITERAL", "PREFIXED"):
         raise Usage(f"A '--resource-pattern-type' value of '{pattern}' is not valid when adding acls.")
-    entries_by_resource = _wanted(options)
+    entries_by_resource = _entries_by_resource(options)
     if not all(entries_by_resource.values()):
         raise Usage(NO_PRINCIPAL)
     for resource, entries in entries_by_resource.items():
@@ -259,7 +259,7 @@ def _add(cluster: Cluster, options: Options) -> None:
 
 
 def _remove(cluster: Cluster, options: Options) -> None:
-    for resource, entries in _wanted(options).items():
+    for resource, entries in _entries_by_resource(options).items():
         filters = [AclFilter(*resource, *entry) for entry in entries] or [AclFilter(*resource)]
         shown = str(resource).replace("ResourcePattern(", "ResourcePatternFilter(")
         if entries:
@@ -291,13 +291,13 @@ def _list(cluster: Cluster, options: Options) -> None:
         _print({resource: entries for resource, entries in own.items() if entries})
 
 
-def _print(by_resource: Wanted) -> None:
+def _print(by_resource: Entries) -> None:
     for resource, entries in by_resource.items():
         lines = "\n".join(f"\t{entry}" for entry in entries)
         print(f"Current ACLs for resource `{resource}`:\n{lines}\n")
 
 
-def _by_resource(cluster: Cluster, filters: Sequence[Resource]) -> Wanted:
+def _by_resource(cluster: Cluster, filters: Sequence[Resource]) -> Entries:
     acl_filters = [AclFilter(*fields) for fields in filters] or [AclFilter()]
     acls = sorted({acl for acl_filter in acl_filters for acl in list_acls(cluster, acl_filter)})
 

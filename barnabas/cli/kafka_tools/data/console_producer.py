@@ -191,8 +191,8 @@ class LineReader:
         pairs = [] if headers is None or headers == self.null else self._headers(headers)
         return pairs, None if key is None else self._bytes(key), self._bytes(value)
 
-    def _cut(self, is_wanted: bool, line: str, rest: str, mark: str, name: str) -> tuple[str | None, str]:
-        if not is_wanted:
+    def _cut(self, is_parsed: bool, line: str, rest: str, mark: str, name: str) -> tuple[str | None, str]:
+        if not is_parsed:
             return None, rest
         first, separator, after = rest.partition(mark)
         if separator:

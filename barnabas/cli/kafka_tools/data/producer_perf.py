@@ -141,7 +141,7 @@ class Results:
         self.total, self.recent = Part(), Part()
         self.steady = Part() if warm_up else None
         self.interval_s = interval_s
-        self._left = warm_up
+        self._warm_up_remaining = warm_up
 
     def begin(self) -> None:
         """The first record is sent."""
@@ -152,10 +152,10 @@ class Results:
         """A batch is acknowledged."""
         self.total.add(batch)
         self.recent.add(batch)
-        if self.steady is not None and self._left <= 0:
+        if self.steady is not None and self._warm_up_remaining <= 0:
             self.steady.add(batch)
         elif self.steady is not None:
-            self._left -= batch.count
+            self._warm_up_remaining -= batch.count
             self.steady.begin()
 
     def report(self) -> None:
