@@ -9,10 +9,9 @@ from barnabas.cli.options.parameters import listing_options
 from barnabas.cli.options.patterns import matching, select
 from barnabas.client.admin.configs import describe_config
 from barnabas.client.admin.log_dirs import partition_sizes
-from barnabas.client.admin.topics import describe_topics, list_topics
+from barnabas.client.admin.topics import describe_topic_partitions, describe_topics, list_topics
 from barnabas.client.cluster import Cluster
 from barnabas.client.offsets import end_offsets, stable_offsets, start_offsets
-from barnabas.client.tools.topics import describe as describe_partitions
 from barnabas.terminal.tables import is_document, show, show_rows, spaced
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
@@ -156,7 +155,7 @@ def _eligible(cluster: Cluster, topics: list[MetadataResponseTopic]) -> dict[Top
     if not names:
         return {}
     try:
-        described = describe_partitions(cluster, names)
+        described = describe_topic_partitions(cluster, names)
     except KafkaError as error:
         if error.code is ErrorCode.UNSUPPORTED_VERSION:
             return {}

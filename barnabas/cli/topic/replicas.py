@@ -16,6 +16,7 @@ from barnabas.cli.options.parameters import (
     yes_option,
 )
 from barnabas.cli.options.partitions import named_partitions
+from barnabas.cli.options.patterns import confirm
 from barnabas.client.admin import reassignments
 from barnabas.client.admin.reassignments import Partition, Reassignment, ongoing
 from barnabas.client.admin.topics import describe_topics, list_topics
@@ -96,8 +97,6 @@ def elect_leaders(which: tuple[str, ...], unclean: bool, yes: bool, cluster: Clu
         raise click.UsageError("name the topics or partitions for an unclean election")
     partitions = _partitions(cluster, which) if which else None
     if unclean:
-        from barnabas.cli.options.patterns import confirm
-
         names = [f"{name}-{index}" for name, index in partitions or ()]
         confirm(
             "Elect an unclean leader of",

@@ -12,12 +12,24 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.connection import SOFTWARE_NAME
 from barnabas.client.errors import raise_for
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+from barnabas.wire.messages.cluster import (
+    FeatureUpdateKey,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
 from barnabas.wire.messages.metadata import (
     DescribeClusterRequest,
     DescribeClusterResponse,
     MetadataResponsePartition,
     MetadataResponseTopic,
+)
+from barnabas.wire.messages.raft import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+    DescribeQuorumResponse,
 )
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
@@ -35,13 +47,13 @@ class Feature(NamedTuple):
     highest: int
 
 
-def describe_cluster(cluster: Cluster) -> DescribeClusterResponse:
-    """Cluster id, controller and brokers; also fenced brokers, if the response has them (Kafka 4)."""
+def describe_cluster(cluster: Cluster, *, with_fenced: bool = True) -> DescribeClusterResponse:
+    """Cluster id, controller and brokers; fenced ones too, if the broker can list them."""
 
     def attempt(deadline: float) -> DescribeClusterResponse:
         node = cluster.any_node(deadline)
         request = DescribeClusterRequest()
-        request.include_fenced_brokers = node.version_for(request, None) >= VERSION_WITH_FENCED_BROKERS
+        request.include_fenced_brokers = with_fenced and node.version_for(request, None) >= VERSION_WITH_FENCED_BROKERS
         response = node.call(request, DescribeClusterResponse, deadline)
         raise_for(response.error_code, "the cluster", response.error_message)
         response.brokers.sort(key=lambda broker: broker.broker_id)
@@ -50,11 +62,39 @@ def describe_cluster(cluster: Cluster) -> DescribeClusterResponse:
     return cluster.retry(attempt)
 
 
-def describe_features(cluster: Cluster) -> list[Feature]:
-    """The features of the cluster and of the broker that answers, by name."""
+def describe_quorum(cluster: Cluster) -> DescribeQuorumResponse:
+    """The quorum of the controllers."""
+    partitions = [DescribeQuorumRequestPartitionData(partition_index=0)]
+    topic = DescribeQuorumRequestTopicData(topic_name="__cluster_metadata", partitions=partitions)
+
+    def attempt(deadline: float) -> DescribeQuorumResponse:
+        node = cluster.any_node(deadline)
+        response = node.call(DescribeQuorumRequest(topics=[topic]), DescribeQuorumResponse, deadline)
+        raise_for(response.error_code, "the quorum", response.error_message)
+        quorum = response.topics[0].partitions[0]
+        raise_for(quorum.error_code, "the quorum", quorum.error_message)
+        return response
+
+    return cluster.retry(attempt)
+
+
+def unregister_broker(cluster: Cluster, broker: int) -> None:
+    """Remove the registration of a broker."""
+    response = cluster.call(UnregisterBrokerRequest(broker_id=broker), UnregisterBrokerResponse)
+    raise_for(response.error_code, f"broker {broker}", response.error_message)
+
+
+def api_versions(cluster: Cluster) -> ApiVersionsResponse:
+    """The answer of a broker to ApiVersions, with its supported and the finalized features."""
     request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=cluster.software_version)
     response = cluster.call(request, ApiVersionsResponse)
     raise_for(response.error_code, "features")
+    return response
+
+
+def describe_features(cluster: Cluster) -> list[Feature]:
+    """The features of the cluster and of the broker that answers, by name."""
+    response = api_versions(cluster)
     levels = {feature.name: feature.max_version_level for feature in response.finalized_features}
     supported = {feature.name: (feature.min_version, feature.max_version) for feature in response.supported_features}
     return [

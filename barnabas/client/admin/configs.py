@@ -69,6 +69,21 @@ def describe_config(
     return cluster.retry(attempt)
 
 
+def topic_configs(cluster: Cluster, names: Sequence[str]) -> dict[str, list[DescribeConfigsResourceResult]]:
+    """The configs of topics, in the broker's order."""
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(resource_type=RESOURCE_TYPES["topic"], resource_name=name, configuration_keys=None)
+            for name in names
+        ]
+    )
+    configs = {}
+    for result in cluster.call(request, DescribeConfigsResponse).results:
+        raise_for(result.error_code, f"topic {result.resource_name!r}", result.error_message)
+        configs[result.resource_name] = result.configs
+    return configs
+
+
 def alter_config(
     cluster: Cluster, kind: str, name: str, changes: Sequence[ConfigChange], *, validate_only: bool = False
 ) -> None:

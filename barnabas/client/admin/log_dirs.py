@@ -12,7 +12,12 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.errors import NotFound, no_such, raise_for
 from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest, DescribeLogDirsResponse
+from barnabas.wire.messages.log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+)
 
 
 class Replica(NamedTuple):
@@ -90,6 +95,22 @@ def _error_name(code: int) -> str | None:
     if code == ErrorCode.NONE:
         return None
     return ErrorCode(code).name if code in ErrorCode._value2member_map_ else f"error {code}"
+
+
+def broker_log_dirs(cluster: Cluster, node_id: int, topics: Sequence[str]) -> list[DescribeLogDirsResult]:
+    """The log directories of a broker with the partitions of those `topics` that exist, of all without any."""
+    counts = cluster.retry(lambda deadline: cluster.metadata(topics, deadline)).topics if topics else []
+    partitions = [
+        DescribableLogDirTopic(
+            topic=topic.name or "", partitions=[partition.partition_index for partition in topic.partitions]
+        )
+        for topic in counts
+        if not topic.error_code
+    ]
+    request = DescribeLogDirsRequest(topics=partitions if topics else None)
+    response = cluster.call(request, DescribeLogDirsResponse, node_id=node_id)
+    raise_for(response.error_code, "the cluster")
+    return response.results
 
 
 def partition_sizes(cluster: Cluster, topics: Sequence[str]) -> dict[TopicPartition, int]:

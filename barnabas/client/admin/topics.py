@@ -13,7 +13,14 @@ from barnabas.client.cluster import CREATION_PATIENCE_S, FIRST_PAUSE_S, Cluster
 from barnabas.client.errors import error_for, no_such, outcome_for, raise_for
 from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.metadata import MetadataResponseTopic
+from barnabas.wire.messages.metadata import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsRequestCursor,
+    DescribeTopicPartitionsRequestTopicRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseTopic,
+    MetadataResponseTopic,
+)
 from barnabas.wire.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -56,6 +63,47 @@ def describe_topics(cluster: Cluster, names: Sequence[str]) -> list[MetadataResp
         raise_for(topic.error_code, f"topic {topic.name!r}")
         topic.partitions.sort(key=lambda partition: partition.partition_index)
     return response.topics
+
+
+def all_topics(cluster: Cluster) -> list[MetadataResponseTopic]:
+    """Every topic that can be described, by name."""
+    return [topic for topic in list_topics(cluster) if not topic.error_code]
+
+
+def partition_counts(cluster: Cluster, names: Sequence[str]) -> dict[str, int | KafkaError]:
+    """The number of partitions of each topic, or its error."""
+    if not names:
+        return {}
+    response = cluster.retry(lambda deadline: cluster.metadata(names, deadline))
+    counts: dict[str, int | KafkaError] = {}
+    for topic in response.topics:
+        counts[topic.name or ""] = error_for(topic.error_code, f"topic {topic.name!r}") or len(topic.partitions)
+    return counts
+
+
+def describe_topic_partitions(
+    cluster: Cluster, names: Sequence[str], limit: int = 2000
+) -> list[DescribeTopicPartitionsResponseTopic]:
+    """Topics with their partitions, `limit` partitions an answer; in the order of the names."""
+    topics: dict[str, DescribeTopicPartitionsResponseTopic] = {}
+    cursor = None
+    while True:
+        request = DescribeTopicPartitionsRequest(
+            topics=[DescribeTopicPartitionsRequestTopicRequest(name=name) for name in sorted(names)],
+            response_partition_limit=limit,
+            cursor=cursor,
+        )
+        response = cluster.call(request, DescribeTopicPartitionsResponse)
+        for topic in response.topics:
+            raise_for(topic.error_code, f"topic {topic.name!r}")
+            known = topics.setdefault(topic.name or "", topic)
+            if known is not topic:
+                known.partitions.extend(topic.partitions)
+        if response.next_cursor is None:
+            return list(topics.values())
+        cursor = DescribeTopicPartitionsRequestCursor(
+            topic_name=response.next_cursor.topic_name, partition_index=response.next_cursor.partition_index
+        )
 
 
 def create_topic(

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect
+from barnabas.client.admin.cluster import describe_cluster
 from barnabas.client.cluster import Cluster
-from barnabas.client.tools.brokers import api_versions, describe_cluster
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.frame import message_for
 from barnabas.wire.messages.api_versions import ApiVersion
@@ -32,12 +32,16 @@ def main(arguments: Sequence[str]) -> int:
 
 def print_brokers(cluster: Cluster) -> None:
     """Every broker with every API that clients may use."""
-    for broker in describe_cluster(cluster).brokers:
+    for broker in describe_cluster(cluster, with_fenced=False).brokers:
         rack = broker.rack or "null"
         fenced = str(broker.is_fenced).lower()
         print(f"{broker.host}:{broker.port} (id: {broker.broker_id} rack: {rack} isFenced: {fenced}) -> (")
-        print(",\n".join(f"\t{line}" for line in _lines(api_versions(cluster, broker.broker_id))))
+        print(",\n".join(f"\t{line}" for line in _lines(_offered(cluster, broker.broker_id))))
         print(")")
+
+
+def _offered(cluster: Cluster, node_id: int) -> dict[int, ApiVersion]:
+    return cluster.retry(lambda deadline: cluster.node(node_id, deadline).versions)
 
 
 def _lines(offered: dict[int, ApiVersion]) -> list[str]:

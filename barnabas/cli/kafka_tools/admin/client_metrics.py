@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect
+from barnabas.cli.kafka_tools.errors import text_of
 from barnabas.client.admin.configs import (
     DELETE,
     SET,
@@ -59,8 +60,6 @@ def main(arguments: Sequence[str]) -> int:
         with connect(options) as cluster:
             _run(cluster, options)
     except KafkaError as error:
-        from barnabas.cli.kafka_tools.errors import text_of
-
         print(f"Error while executing client metrics command : {text_of(error)}")
         return 1
     return 0

@@ -6,9 +6,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from barnabas.cli.kafka_tools.admin.broker_api_versions import print_brokers
 from barnabas.cli.kafka_tools.subcommands import ToolParser, add_server, connect
+from barnabas.client.admin.cluster import describe_cluster, unregister_broker
 from barnabas.client.cluster import Cluster
-from barnabas.client.tools.brokers import describe_cluster, unregister_broker
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 NAME = "kafka-cluster"
@@ -34,14 +35,10 @@ def main(arguments: Sequence[str]) -> int:
     args = make_parser().parse_args(list(arguments))
     with connect(args) as cluster:
         if args.command == "cluster-id":
-            from barnabas.client.tools.brokers import describe_cluster
-
-            print(f"Cluster ID: {describe_cluster(cluster).cluster_id}")
+            print(f"Cluster ID: {describe_cluster(cluster, with_fenced=False).cluster_id}")
         elif args.command == "list-endpoints":
             _list_endpoints(cluster, with_fenced=args.include_fenced_brokers)
         elif args.command == "api-versions":
-            from barnabas.cli.kafka_tools.admin.broker_api_versions import print_brokers
-
             print_brokers(cluster)
         else:
             return _unregister(cluster, args.id)

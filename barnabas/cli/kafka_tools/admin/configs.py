@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from barnabas.cli.kafka_tools.admin import client_configs
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect, read_properties
+from barnabas.cli.kafka_tools.errors import exception_of
+from barnabas.client.admin.cluster import describe_cluster
 from barnabas.client.admin.configs import (
     DELETE,
     SET,
@@ -20,10 +22,9 @@ from barnabas.client.admin.configs import (
     describe_config,
     list_config_resources,
 )
+from barnabas.client.admin.topics import all_topics
 from barnabas.client.cluster import Cluster
 from barnabas.client.groups.consumer_groups import list_groups
-from barnabas.client.tools.brokers import describe_cluster
-from barnabas.client.tools.topics import all_topics
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.configs import DescribeConfigsResourceResult
 
@@ -105,8 +106,6 @@ def main(arguments: Sequence[str]) -> int:
             else:
                 _alter(cluster, options, kind, name)
     except KafkaError as error:
-        from barnabas.cli.kafka_tools.errors import exception_of
-
         words = re.sub(r"(?<=password=)[^],]+", "(hidden)", " ".join(arguments))  # Kafka's tool shows it
         print(f"Error while executing config command with args '{words}'", file=sys.stderr)
         print(exception_of(error), file=sys.stderr)
@@ -195,7 +194,7 @@ def _all_names(cluster: Cluster, kind: str) -> list[str]:
     if kind == "topics":
         return [topic.name or "" for topic in all_topics(cluster)]
     if kind == "brokers":
-        return [*(str(broker.broker_id) for broker in describe_cluster(cluster).brokers), ""]
+        return [*(str(broker.broker_id) for broker in describe_cluster(cluster, with_fenced=False).brokers), ""]
     return list_config_resources(cluster, _singular(kind))
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect, padded
+from barnabas.cli.kafka_tools.errors import exception_of
 from barnabas.client.admin.tokens import Token, create_token, expire_token, list_tokens, renew_token
 from barnabas.client.cluster import Cluster
 from barnabas.wire.errors import KafkaError
@@ -64,8 +65,6 @@ def main(arguments: Sequence[str]) -> int:
         with connect(options) as cluster:
             {"create": _create, "renew": _renew, "expire": _expire, "describe": _describe}[action](cluster, options)
     except (KafkaError, ValueError) as error:
-        from barnabas.cli.kafka_tools.errors import exception_of
-
         print(exception_of(error) if isinstance(error, KafkaError) else error, file=sys.stderr)
         return 1
     return 0

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from barnabas.cli.kafka_tools.common import Failed
 from barnabas.cli.kafka_tools.errors import text_of
 from barnabas.cli.kafka_tools.subcommands import ToolParser, add_server, connect
+from barnabas.client.admin.cluster import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, api_versions, update_features
 from barnabas.client.cluster import Cluster
-from barnabas.client.tools.brokers import features, update_feature
+from barnabas.client.errors import refusal
 
 NAME = "kafka-features"
 METADATA_VERSION = "metadata.version"
@@ -22,7 +23,6 @@ RELEASES = (
 )
 FIRST_LEVEL = 7
 """The levels of metadata.version by their names: RELEASES[0] is level 7 (Kafka's MetadataVersion)."""
-UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _describe(cluster: Cluster) -> None:
-    response = features(cluster)
+    response = api_versions(cluster)
     levels = {feature.name: feature.max_version_level for feature in response.finalized_features}
     for supported in sorted(response.supported_features, key=lambda feature: feature.name):
         cells = {
@@ -95,7 +95,7 @@ def _update(cluster: Cluster, args: argparse.Namespace) -> None:
     past = {"upgrade": "upgraded", "downgrade": "downgraded", "disable": "disabled"}[args.command]
     for feature, level in levels.items():
         to = "" if args.command == "disable" else f" to {level}"
-        error = update_feature(cluster, feature, level, upgrade_type=kind, validate_only=args.dry_run)
+        error = refusal(update_features, cluster, {feature: level}, kind, validate_only=args.dry_run)
         if error is not None:
             failed += 1
             what = "Can not" if args.dry_run else "Could not"

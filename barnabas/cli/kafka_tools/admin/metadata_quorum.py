@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 from barnabas.cli.kafka_tools.common import Failed
 from barnabas.cli.kafka_tools.subcommands import ToolParser, add_server, connect, print_table
+from barnabas.client.admin.cluster import describe_cluster, describe_quorum
 from barnabas.client.cluster import Cluster
-from barnabas.client.tools.brokers import describe_cluster, describe_quorum
 from barnabas.wire.messages.raft import DescribeQuorumResponse, DescribeQuorumResponseReplicaState
 from barnabas.wire.types import ZERO_UUID, uuid_to_text
 
@@ -68,7 +68,7 @@ def _print_status(cluster: Cluster, response: DescribeQuorumResponse) -> None:
         lag_ms = leader.last_caught_up_timestamp - caught_up if known else UNKNOWN
     endpoints = {node.node_id: [f"{e.name}://{e.host}:{e.port}" for e in node.listeners] for node in response.nodes}
     lines = {
-        "ClusterId": describe_cluster(cluster).cluster_id,
+        "ClusterId": describe_cluster(cluster, with_fenced=False).cluster_id,
         "LeaderId": quorum.leader_id,
         "LeaderEpoch": quorum.leader_epoch,
         "HighWatermark": quorum.high_watermark,

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import randrange
 from typing import Any
 
-from barnabas.cli.kafka_tools.admin.replication_throttles import clear_throttles
+from barnabas.cli.kafka_tools.admin.replication_throttles import clear_throttles, set_throttles
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import Failed, connect
 from barnabas.client.admin.cluster import describe_cluster
@@ -100,8 +100,6 @@ def _execute(cluster: Cluster, options: Options) -> None:
     print(f"Current partition replica assignment\n\n{_json(current)}\n")
     print("Save this to use as the --reassignment-json-file option during rollback")
     if options.has("throttle"):
-        from barnabas.cli.kafka_tools.admin.replication_throttles import set_throttles
-
         print(
             "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is "
             "removed."

@@ -8,10 +8,17 @@ from collections.abc import Sequence
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, BadArgument, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import INTERNAL_TOPICS, connect
-from barnabas.client.admin.topics import add_partitions, create_topic
+from barnabas.cli.kafka_tools.failure import sentence
+from barnabas.client.admin.configs import topic_configs
+from barnabas.client.admin.topics import (
+    add_partitions,
+    all_topics,
+    create_topic,
+    delete_topics,
+    describe_topic_partitions,
+    partition_counts,
+)
 from barnabas.client.cluster import Cluster
-from barnabas.client.tools import topics
-from barnabas.client.tools.topics import partition_counts
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import DescribeConfigsResourceResult
 from barnabas.wire.messages.metadata import (
@@ -74,8 +81,6 @@ def main(arguments: Sequence[str]) -> int:
     except Usage:
         raise
     except Exception as error:
-        from barnabas.cli.kafka_tools.failure import sentence
-
         text = sentence(error)
         if text is None:
             raise
@@ -98,8 +103,6 @@ def _run(cluster: Cluster, options: Options) -> None:
     elif options.has("describe"):
         _describe(cluster, options)
     else:
-        from barnabas.client.admin.topics import delete_topics
-
         names = _existing(cluster, options)
         if names:
             delete_topics(cluster, names)
@@ -161,7 +164,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 def _names(cluster: Cluster, options: Options) -> list[str]:
     """The topics of `--topic`, sorted; all without it."""
     pattern = _pattern(options.get("topic")) if options.has("topic") else None
-    names = [topic.name or "" for topic in topics.all_topics(cluster)]
+    names = [topic.name or "" for topic in all_topics(cluster)]
     if options.has("exclude-internal"):
         names = [name for name in names if name not in INTERNAL_TOPICS]
     return names if pattern is None else [name for name in names if pattern.fullmatch(name)]
@@ -257,9 +260,9 @@ def _describe(cluster: Cluster, options: Options) -> None:
     if not names:
         return
     limit = options.get("partition-size-limit-per-response") or 2000
-    configs = topics.topic_configs(cluster, names)
+    configs = topic_configs(cluster, names)
     reports = [name for name in REPORTS if options.has(name)]
-    for topic in topics.describe(cluster, names, limit):
+    for topic in describe_topic_partitions(cluster, names, limit):
         config = configs[topic.name or ""]
         own = [f"{entry.name}={entry.value}" for entry in config if entry.config_source != DEFAULT_CONFIG]
         if not reports and (own or not options.has("topics-with-overrides")):
@@ -275,7 +278,7 @@ def _described(cluster: Cluster, options: Options) -> list[str]:
     if text is not None:
         topic_id = uuid_from_text(text)
         if topic_id != ZERO_UUID:
-            names = [topic.name or "" for topic in topics.all_topics(cluster) if topic.topic_id == topic_id]
+            names = [topic.name or "" for topic in all_topics(cluster) if topic.topic_id == topic_id]
             if not names and not options.has("if-exists"):
                 raise ValueError(f"TopicId '{text}' does not exist as expected")
             return names

@@ -10,6 +10,7 @@ from time import time_ns
 
 from barnabas.cli.kafka_tools.common import Failed
 from barnabas.cli.kafka_tools.subcommands import ToolParser, add_server, connect, print_table
+from barnabas.client.admin.topics import all_topics
 from barnabas.client.admin.transactions import (
     OpenTransaction,
     abort_in_partition,
@@ -22,7 +23,6 @@ from barnabas.client.admin.transactions import (
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import NotFound
 from barnabas.client.offsets import TopicPartition
-from barnabas.client.tools.topics import all_topics
 from barnabas.wire.messages.transactions import ProducerState
 
 NAME = "kafka-transactions"

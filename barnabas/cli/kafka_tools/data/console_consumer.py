@@ -20,12 +20,13 @@ from barnabas.cli.kafka_tools.arguments import (
 )
 from barnabas.cli.kafka_tools.common import ACTED_ON, connect_to, key_values, read_properties, warn_of_unused
 from barnabas.cli.kafka_tools.data.formatters import PREFIX, Formatter, Message, formatter
+from barnabas.client.admin.configs import topic_configs
+from barnabas.client.admin.topics import all_topics
 from barnabas.client.cluster import Cluster
 from barnabas.client.groups.consumer import GroupConsumer
 from barnabas.client.groups.member import GroupMember
 from barnabas.client.offsets import TopicPartition, end_offsets, start_offsets
 from barnabas.client.reader import Reader
-from barnabas.client.tools.topics import all_topics, topic_configs
 from barnabas.wire.batches.records import Record
 
 CONFIG = {"auto.offset.reset", "group.id", "group.instance.id", "isolation.level", "enable.auto.commit"}
@@ -305,8 +306,6 @@ def records_of(
     A record is committed when the next one was asked for, so the caller takes them to the end.
     """
     if "group.id" not in config:
-        from barnabas.client.reader import Reader
-
         partitions = [
             (name, index) for name in topics(cluster) for index in range(len(cluster.find_topic(name).leaders))
         ]

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import INTERNAL_TOPICS, Failed, connect
+from barnabas.client.admin.topics import all_topics
 from barnabas.client.cluster import Cluster
 from barnabas.client.offsets import TopicPartition, list_offsets
-from barnabas.client.tools.topics import all_topics
 
 TIMES = {
     "latest": -1,

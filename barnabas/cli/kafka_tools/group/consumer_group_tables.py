@@ -11,9 +11,8 @@ from barnabas.cli.kafka_tools.errors import exception_of
 from barnabas.client.cluster import Cluster
 from barnabas.client.groups import consumer_groups as groups
 from barnabas.client.groups.consumer_groups import Committed
+from barnabas.client.groups.views import GroupView, MemberView, consumer_group_for_tools
 from barnabas.client.offsets import TopicPartition, end_offsets
-from barnabas.client.tools import groups as client
-from barnabas.client.tools.groups import Description, Member
 from barnabas.wire.errors import KafkaError
 
 REBALANCING = {"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"}
@@ -23,15 +22,15 @@ Row = tuple[str, ...]
 def describe(cluster: Cluster, options: Options, groups: Sequence[str]) -> None:
     """Print one table per group, in the order of their names."""
     try:
-        descriptions = {group: client.describe(cluster, group) for group in sorted(groups)}
+        descriptions = {group: consumer_group_for_tools(cluster, group) for group in sorted(groups)}
     except KafkaError as error:
         raise Failed(exception_of(error)) from None
     is_verbose = options.has("verbose")
-    for group, description in descriptions.items():
+    for group, (description, coordinator) in descriptions.items():
         if options.has("members"):
             _members(group, description, is_verbose)
         elif options.has("state"):
-            _state(group, description, is_verbose)
+            _state(group, description, coordinator, is_verbose)
         else:
             _offsets(group, description, _offset_rows(cluster, group, description), is_verbose)
 
@@ -53,15 +52,15 @@ def _print_note(group: str, state: str) -> None:
 # --- offsets
 
 
-def _offset_rows(cluster: Cluster, group: str, description: Description) -> list[Row]:
+def _offset_rows(cluster: Cluster, group: str, description: GroupView) -> list[Row]:
     """Rows of group, topic, partition, leader epoch, offset, end, lag, member, host, client."""
     committed = groups.committed(cluster, group)
-    owned = {partition for member in description.members for partition in member.assignment}
+    owned = {partition for member in description.members for partition in member.partitions}
     ends = end_offsets(cluster, sorted({*owned, *committed}))
     rows: list[Row] = []
-    for member in sorted(description.members, key=lambda each: -len(each.assignment)):
-        whose = (member.member_id, member.host, member.client_id)
-        rows += _rows(group, sorted(member.assignment), committed, ends, whose)
+    for member in sorted(description.members, key=lambda each: -len(each.partitions)):
+        whose = (member.member_id, member.client_host, member.client_id)
+        rows += _rows(group, sorted(member.partitions), committed, ends, whose)
     rows += _rows(group, sorted(set(committed) - owned), committed, ends, ("-", "-", "-"))
     return rows
 
@@ -84,7 +83,7 @@ def _rows(
     return rows
 
 
-def _offsets(group: str, description: Description, rows: Sequence[Row], is_verbose: bool) -> None:
+def _offsets(group: str, description: GroupView, rows: Sequence[Row], is_verbose: bool) -> None:
     _print_note(group, description.state)
     if not rows or description.state == "Dead":
         return
@@ -109,7 +108,7 @@ def _assignment(partitions: Iterable[TopicPartition]) -> str:
     return ";".join(sorted(texts))
 
 
-def _members(group: str, description: Description, is_verbose: bool) -> None:
+def _members(group: str, description: GroupView, is_verbose: bool) -> None:
     _print_note(group, description.state)
     members = description.members
     has_instances = any(member.instance_id for member in members)
@@ -130,27 +129,34 @@ def _members(group: str, description: Description, is_verbose: bool) -> None:
         print(text if is_verbose else f"{text} ")
 
 
-def _member_row(group: str, member: Member, description: Description, is_verbose: bool) -> list[str]:
-    row = [group, member.member_id, member.instance_id, member.host, member.client_id, str(len(member.assignment))]
+def _member_row(group: str, member: MemberView, description: GroupView, is_verbose: bool) -> list[str]:
+    row = [
+        group,
+        member.member_id,
+        member.instance_id or "",
+        member.client_host,
+        member.client_id,
+        str(len(member.partitions)),
+    ]
     if is_verbose:
-        row += [_text(member.epoch), _text(_assignment(member.assignment))]
-        row += [_text(description.target_epoch), _text(_assignment(member.target))]
+        row += [_text(member.epoch), _text(_assignment(member.partitions))]
+        row += [_text(description.assignment_epoch), _text(_assignment(member.target))]
     return row
 
 
 # --- state
 
 
-def _state(group: str, description: Description, is_verbose: bool) -> None:
+def _state(group: str, description: GroupView, coordinator: str, is_verbose: bool) -> None:
     _print_note(group, description.state)
     if description.state == "Dead":
         return
     head = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"]
-    row = [group, description.coordinator, _text(description.assignor), description.state]
+    row = [group, coordinator, _text(description.assignor), description.state]
     row.append(str(len(description.members)))
-    widths = [max(15, len(group)), max(25, len(description.coordinator)), 20, 20]
+    widths = [max(15, len(group)), max(25, len(coordinator)), 20, 20]
     if is_verbose:
         head[4:4] = ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"]
-        row[4:4] = [_text(description.epoch), _text(description.target_epoch)]
+        row[4:4] = [_text(description.epoch), _text(description.assignment_epoch)]
         widths += [15, 25]
     print(f"\n{padded(head, widths)}\n{padded(row, widths)}")

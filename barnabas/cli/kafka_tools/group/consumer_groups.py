@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, BadArgument, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import Failed, chosen, connect, padded
 from barnabas.cli.kafka_tools.errors import exception_of, text_of
+from barnabas.cli.kafka_tools.failure import sentence
 from barnabas.cli.kafka_tools.group import offset_resets
+from barnabas.cli.kafka_tools.group.consumer_group_tables import describe
+from barnabas.client.admin.topics import partition_counts
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import refusal
 from barnabas.client.groups.consumer_groups import commit_offsets, committed, delete_group, delete_offsets, list_groups
+from barnabas.client.groups.views import consumer_group_for_tools
 from barnabas.client.offsets import TopicPartition, end_offsets
-from barnabas.client.tools.groups import describe
-from barnabas.client.tools.topics import partition_counts
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.groups import ListedGroup
 
@@ -102,8 +104,6 @@ def main(arguments: Sequence[str]) -> int:
                 return _failed(str(error))
             raise Usage(str(error)) from None
         except Exception as error:
-            from barnabas.cli.kafka_tools.failure import sentence
-
             text = str(error) if isinstance(error, Failed) else sentence(error)
             if text is None:
                 raise
@@ -120,8 +120,6 @@ def _run(cluster: Cluster, options: Options) -> None:
     if options.has("list"):
         _list(cluster, options)
     elif options.has("describe"):
-        from barnabas.cli.kafka_tools.group.consumer_group_tables import describe
-
         describe(cluster, options, _groups(cluster, options))
     elif options.has("delete"):
         _delete(cluster, _groups(cluster, options))
@@ -255,7 +253,7 @@ def _reset(cluster: Cluster, options: Options) -> None:
     plan: offset_resets.Plan = {}
     for group in _groups(cluster, options):
         try:
-            state = describe(cluster, group).state
+            state = consumer_group_for_tools(cluster, group)[0].state
         except KafkaError as error:
             if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
                 raise

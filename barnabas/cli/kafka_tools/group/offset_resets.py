@@ -13,9 +13,9 @@ from time import time_ns
 
 from barnabas.cli.kafka_tools.arguments import Option, Options, Usage
 from barnabas.cli.kafka_tools.common import padded
+from barnabas.client.admin.topics import partition_counts
 from barnabas.client.cluster import Cluster
 from barnabas.client.offsets import TopicPartition, end_offsets, list_offsets, start_offsets
-from barnabas.client.tools.topics import partition_counts
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 Offsets = dict["TopicPartition", int]

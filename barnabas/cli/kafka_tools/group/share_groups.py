@@ -13,7 +13,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.errors import refusal
 from barnabas.client.groups.consumer_groups import delete_group, list_groups
 from barnabas.client.groups.share_groups import forget_share_topics, move_share_group, share_offsets
-from barnabas.client.tools.groups import ShareGroup, describe_share_group
+from barnabas.client.groups.views import GroupView, share_group_for_tools
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 PURPOSE = "This tool helps to list, describe, reset and delete share groups."
@@ -65,8 +65,6 @@ def main(arguments: Sequence[str]) -> int:
         except ValueError as error:
             raise Usage(str(error)) from None
         except (Failed, KafkaError) as error:
-            from barnabas.cli.kafka_tools.errors import text_of
-
             text = text_of(error) if isinstance(error, KafkaError) else str(error)
             print(f"\nError: Executing share group command failed due to {text}")
     return 0
@@ -141,20 +139,20 @@ def _list(cluster: Cluster, options: Options) -> None:
 
 def _describe(cluster: Cluster, options: Options) -> None:
     try:
-        groups = {name: describe_share_group(cluster, name) for name in sorted(_groups(cluster, options))}
+        groups = {name: share_group_for_tools(cluster, name) for name in sorted(_groups(cluster, options))}
     except KafkaError as error:
         raise Failed(exception_of(error)) from None
     is_verbose = options.has("verbose")
-    for name, group in groups.items():
+    for name, (group, coordinator) in groups.items():
         if options.has("members"):
             _print_members(name, group, is_verbose)
         elif options.has("state"):
-            _print_state(name, group, is_verbose)
+            _print_state(name, group, coordinator, is_verbose)
         else:
             _print_offsets(cluster, name, is_verbose)
 
 
-def _note_empty(name: str, group: ShareGroup) -> None:
+def _note_empty(name: str, group: GroupView) -> None:
     if group.state == "Empty":
         print(f"\nShare group '{name}' has no active members.", file=sys.stderr)
 
@@ -180,14 +178,21 @@ def _print_offsets(cluster: Cluster, name: str, is_verbose: bool) -> None:
     print("".join(f"\n{padded([row[column] for column in columns], widths)}" for row in (head, *rows)))
 
 
-def _print_members(name: str, group: ShareGroup, is_verbose: bool) -> None:
+def _print_members(name: str, group: GroupView, is_verbose: bool) -> None:
     _note_empty(name, group)
     if not group.members:
         return
     rows = [["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "MEMBER-EPOCH", "ASSIGNMENT"]]
     for member in group.members:
-        row = [name, member.member_id, member.host, member.client_id, str(len(member.assignment)), str(member.epoch)]
-        rows.append([*row, _assignment(member.assignment)])
+        row = [
+            name,
+            member.member_id,
+            member.client_host,
+            member.client_id,
+            str(len(member.partitions)),
+            str(member.epoch),
+        ]
+        rows.append([*row, _assignment(member.partitions)])
     widths = [max(15, *(len(row[column]) for row in rows)) for column in range(4)] + [12, 13]
     columns = [column for column in range(7) if is_verbose or column != 5]
     widths = widths if is_verbose else widths[:5]
@@ -201,11 +206,11 @@ def _assignment(partitions: Sequence[tuple[str, int]]) -> str:
     return ";".join(f"{topic}:{','.join(map(str, indexes))}" for topic, indexes in by_topic.items()) or "-"
 
 
-def _print_state(name: str, group: ShareGroup, is_verbose: bool) -> None:
+def _print_state(name: str, group: GroupView, coordinator: str, is_verbose: bool) -> None:
     _note_empty(name, group)
     head = ["GROUP", "COORDINATOR (ID)", "STATE", "#MEMBERS"]
-    row = [name, group.coordinator, group.state, str(len(group.members))]
-    widths = [max(15, len(name)), max(25, len(group.coordinator)), 15]
+    row = [name, coordinator, group.state, str(len(group.members))]
+    widths = [max(15, len(name)), max(25, len(coordinator)), 15]
     if is_verbose:
         head[3:3] = ["GROUP-EPOCH", "ASSIGNMENT-EPOCH"]
         row[3:3] = [str(group.epoch), str(group.assignment_epoch)]
@@ -260,7 +265,7 @@ def _delete_offsets(cluster: Cluster, options: Options) -> None:
 def _reset(cluster: Cluster, options: Options) -> None:
     name = options.only("group")
     try:
-        state = describe_share_group(cluster, name).state
+        state = share_group_for_tools(cluster, name)[0].state
     except KafkaError as error:
         if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
             raise
