@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_CONSUME = "tests/cli/test_consume.py::"
-_GROUP = "tests/cli/test_consume_group.py::"
-_CAT = "tests/cli/test_cat.py::"
-_PRODUCE = "tests/cli/test_produce.py::"
+_CONSUME = "tests/cli/records/test_consume.py::"
+_GROUP = "tests/cli/records/test_consume_group.py::"
+_CAT = "tests/cli/records/test_cat.py::"
+_PRODUCE = "tests/cli/records/test_produce.py::"
 
 DATA_COMMANDS = (
     Mutant(
@@ -92,6 +92,6 @@ DATA_COMMANDS = (
         "barnabas/cli/perf/produce.py",
         "            self._started = self._recent_since = self._ended = now\n            return\n",
         "            self._started = self._recent_since = self._ended = now\n",
-        "tests/cli/test_perf.py::test_produce_and_consume",
+        "tests/cli/records/test_perf.py::test_produce_and_consume",
     ),
 )

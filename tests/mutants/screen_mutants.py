@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _SCREENS = "tests/cli/screens/test_screens.py"
-_PROFILES = "tests/cli/test_profiles.py"
-_COMPLETION = "tests/cli/test_completion.py"
+_PROFILES = "tests/cli/general/test_profiles.py"
+_COMPLETION = "tests/cli/general/test_completion.py"
 
 SCREENS = (
     Mutant(

@@ -8,7 +8,7 @@ before its help.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 INT_RANGES = {"int": 2**31, "long": 2**63}
@@ -194,7 +194,3 @@ def _refuse(option: Option, text: str) -> NoReturn:
 
 class BadArgument(Usage):
     """An argument that is no number. Some of Kafka's tools report it in another way than other mistakes."""
-
-
-Main = Callable[[Sequence[str]], int]
-"""A tool: takes its arguments and returns its exit code."""

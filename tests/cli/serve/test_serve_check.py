@@ -19,7 +19,7 @@ from barnabas.wire.schema import Message
 from tests.support.archives import unpack
 from tests.support.processes.commands import Ran
 
-ARCHIVE = Path(__file__).resolve().parent.parent / "data" / "kafka-4.4.0-directory.tar.gz"
+ARCHIVE = Path(__file__).resolve().parents[2] / "data" / "kafka-4.4.0-directory.tar.gz"
 CLUSTER = "BegkxYnFSEaLKWuAzg3rEA"
 
 

@@ -145,7 +145,7 @@ def test_files(call, topic, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_options(call, topic, arguments: list[str], said: str, monkeypatch) -> None:
-    monkeypatch.chdir(Path(__file__).parents[2])
+    monkeypatch.chdir(Path(__file__).parents[3])
     ran = call("produce", topic, *arguments)
     assert ran.code == 2
     assert said in ran.stderr

@@ -19,7 +19,7 @@ from barnabas.broker.config.load import load
 from barnabas.broker.ready import announce, entrances
 from barnabas.cli.connect.configured_address import configured_address
 from barnabas.client.cluster import Cluster
-from tests.cli.image import ROOT, Image
+from tests.cli.serve.image import ROOT, Image
 from tests.support.cases import for_each
 from tests.support.processes.commands import run_command
 from tests.support.processes.forwarder import Forwarder

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.serving import Serving
+from tests.cli.serve.serving import Serving
 from tests.support.processes.commands import COMMAND, clean_environment, run_command
 
 

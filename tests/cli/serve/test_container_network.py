@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.image import Image
+from tests.cli.serve.image import Image
 from tests.support.processes.commands import COMMAND, clean_environment
 from tests.support.processes.server import ROOT
 

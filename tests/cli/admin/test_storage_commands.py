@@ -349,7 +349,7 @@ def test_the_directory_of_a_cluster_is_one_sentence(data: Data, run: Run) -> Non
 
 def test_directory_that_kafka_has_left_is_found_whole(tmp_path: Path, run: Run) -> None:
     """Its indexes, snapshots and checkpoints, transactions and a compacted topic among them."""
-    archive = Path(__file__).parents[1] / "data" / "kafka-4.4.0-directory.tar.gz"
+    archive = Path(__file__).parents[2] / "data" / "kafka-4.4.0-directory.tar.gz"
     unpack(archive, tmp_path / "kafka")
     code, out, _ = run("check", tmp_path / "kafka")
     assert code == 0

@@ -18,7 +18,7 @@ from tests.support.cases import for_each
 from tests.support.processes.commands import run_command
 from tests.support.processes.ports import free_port
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_version_is_declared_once() -> None:
