@@ -44,7 +44,10 @@ COMMANDS: Table = {
     "doctor": ("barnabas.cli.admin.doctor:doctor", "Find out why clients cannot use a broker."),
     "clock": ("barnabas.cli.testkit.clock:clock", "Freeze and advance the clock of a broker with --control."),
     "fault": ("barnabas.cli.testkit.fault:fault", "Make clients' requests fail, at a broker with --control."),
-    "record": ("barnabas.cli.testkit.record:record", "Record what clients and a broker say, for tests."),
+    "record": (
+        "barnabas.cli.testkit.record:record",
+        "Record the requests of clients and the responses of a broker, for tests.",
+    ),
     "replay": ("barnabas.cli.testkit.record:replay", "Answer clients from a recording, without a broker."),
     "dump-log": ("barnabas.cli.files.dump_log:dump_log", "Print the contents of segment files."),
     "pipeline": ("barnabas.cli.pipeline:pipeline", "Run Spark jobs: etl, analytics, logs, events, archive, copy."),

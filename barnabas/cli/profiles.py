@@ -65,7 +65,7 @@ def list_(output: str) -> None:
 @click.argument("name", required=False)
 @output_option
 def show(name: str | None, output: str) -> None:
-    """Show the settings of a profile; without NAME those that commands use now, and what set them."""
+    """Show the settings of a profile; without NAME the settings that commands use now, and where they come from."""
     if name is None:
         current = profile_settings()  # the profile in use must exist
         rows: list[dict[str, object]] = []

@@ -75,7 +75,7 @@ def test_the_decision_is_that_of_the_broker(admin, secured, alice, topic_name) -
     admin("acl", "remove", "topic", name[:7]).ok()
     super_user = admin("acl", "test", "topic", name, "--user", "admin", "--operation", "write", "-o", "json")
     if secured.kind == "kafka":
-        assert "the broker does not tell super.users" in super_user.stderr
+        assert "the broker does not return super.users" in super_user.stderr
     else:
         assert super_user.json["because"] == "User:admin is a super user"
 

@@ -53,4 +53,4 @@ def test_a_token_is_created_used_renewed_and_ended(secured, alice, tmp_path) -> 
 
 def test_a_client_without_a_log_in_is_refused(secured) -> None:
     ran = run_command("token", "create", bootstrap=secured.address("PLAINTEXT"))
-    assert (ran.code, "only who has logged in" in ran.stderr) == (1, True), ran.stderr
+    assert (ran.code, "it needs a login over TLS or SASL" in ran.stderr) == (1, True), ran.stderr

@@ -25,7 +25,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @click.group(cls=Group)
 def cert() -> None:
-    """Show certificates; make those of a broker with --secure and of its clients."""
+    """Show certificates; make certificates for a broker with --secure and for its clients."""
 
 
 def _data_dir_option(*, required: bool) -> Callable[[Function], Function]:

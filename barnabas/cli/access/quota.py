@@ -80,7 +80,7 @@ def list_(
     cluster: Cluster,
     output: str,
 ) -> None:
-    """List quotas: all, or those of an entity."""
+    """List all quotas, or the quotas of an entity."""
     entity = _entity(user, client, ip, defaults)
     if strict:
         _required(entity)
@@ -159,7 +159,7 @@ def remove(
     yes: bool,
     cluster: Cluster,
 ) -> None:
-    """Remove quotas of an entity: those that are named, or all of them. Asks on a terminal."""
+    """Remove the named quotas of an entity, or all its quotas. Asks on a terminal."""
     entity = _required(_entity(user, client, ip, defaults))
     named = [_known(key) for key in dict.fromkeys(keys)]
     has = {key for entry in list_quotas(cluster, entity, strict=True) for key in entry.values}

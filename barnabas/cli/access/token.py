@@ -38,8 +38,10 @@ def _principal(user: str) -> str:
 
 
 @token.command()
-@click.option("--owner", metavar="USER", help="The user of the token.  [default: who asks]")
-@click.option("--renewer", "renewers", multiple=True, metavar="USER", help="Who else may renew it; may be repeated.")
+@click.option("--owner", metavar="USER", help="The user of the token.  [default: the user of this command]")
+@click.option(
+    "--renewer", "renewers", multiple=True, metavar="USER", help="Another user who may renew it; may be repeated."
+)
 @click.option(
     "--max-lifetime", "max_lifetime_s", type=Duration(), metavar="TIME", help="Until then it can be renewed (7d)."
 )
@@ -48,7 +50,7 @@ def _principal(user: str) -> str:
 def create(
     owner: str | None, renewers: tuple[str, ...], max_lifetime_s: float | None, cluster: Cluster, output: str
 ) -> None:
-    """Create a token and show it, with its HMAC: whoever knows that may act as the owner."""
+    """Create a token and show it with its HMAC, with which anyone can act as the owner."""
     created = create_token(
         cluster,
         owner=None if owner is None else _principal(owner),

@@ -52,7 +52,7 @@ def list_(patterns: tuple[str, ...], regex: bool, cluster: Cluster, output: str)
 @cluster_options
 @output_option
 def describe(names: tuple[str, ...], cluster: Cluster, output: str) -> None:
-    """Show the credentials of users: mechanism and iterations. Nobody can see passwords."""
+    """Show the credentials of users: mechanism and iterations. Passwords cannot be shown."""
     show_rows(_rows(list_credentials(cluster, names)), output)
 
 
@@ -131,7 +131,7 @@ def _first_line(file: Path) -> str:
 @yes_option
 @cluster_options
 def delete(names: tuple[str, ...], mechanisms: tuple[str, ...], yes: bool, cluster: Cluster) -> None:
-    """Delete the credentials of users, who cannot log in with SCRAM then. Their ACLs and quotas stay.
+    """Delete the credentials of users, so that they cannot log in with SCRAM. Their ACLs and quotas stay.
 
     Asks on a terminal.
     """

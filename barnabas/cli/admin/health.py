@@ -33,7 +33,7 @@ PAUSE_S = 0.1
     "--config",
     "file",
     metavar="FILE",
-    help="A server.properties file: without -b, the broker listens where it says, or where KAFKA_LISTENERS does.",
+    help="A server.properties file: without -b, the address is taken from its listeners, or from KAFKA_LISTENERS.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit code.")
 @click.pass_context

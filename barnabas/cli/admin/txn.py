@@ -37,7 +37,7 @@ MAX_TIMEOUT_S = 15 * 60.0
 
 @click.group(cls=Group)
 def txn() -> None:
-    """List, describe and abort transactions, and find those that hang."""
+    """List, describe and abort transactions, and find hanging ones."""
 
 
 @txn.command("list")
@@ -111,7 +111,7 @@ def _described(coordinator: int, state: DescribeTransactionsResponseTransactionS
 @yes_option
 @cluster_options
 def abort(name: str | None, partition: str | None, start_offset: int | None, yes: bool, cluster: Cluster) -> None:
-    """Abort the open transaction of a transactional id, whose producer is fenced; or one that hangs.
+    """Abort the open transaction of a transactional id and fence its producer, or abort a hanging transaction.
 
     \b
     barnabas txn abort billing

@@ -45,7 +45,7 @@ EPILOG = (
     "if stdin is no terminal, otherwise -C. Format verbs of -f: %s value, %k key, %S and %K their lengths, %R the "
     "length as binary int32, %T timestamp, %h headers, %t topic, %p partition, %o offset. Not served: "
     f"{', '.join(NOT_SERVED)}, offsets stored without a group, and most properties (-X list). Exit codes and errors "
-    "are those of all commands here."
+    "are the same as of other commands."
 )
 
 
@@ -93,7 +93,7 @@ EPILOG = (
 @click.version_option(None, "-V", package_name="barnabas", message="barnabas cat %(version)s, as kcat 1.7")
 @address_option
 def cat(bootstrap: str, file: Path | None, properties: tuple[str, ...], **flags: object) -> None:
-    """What kcat does, with kcat's options: consume, produce, list metadata, query offsets."""
+    """Work as kcat does, with its options: consume, produce, list metadata, query offsets."""
     options = Options(bootstrap, read_properties(file, properties), flags)
     mode = _mode(flags, options)
     if mode == "metadata":

@@ -27,7 +27,7 @@ COMMANDS = {
         "barnabas.cli.cluster.nodes:stop",
         "Stop a node as SIGTERM does: a broker hands its leaderships over first.",
     ),
-    "kill": ("barnabas.cli.cluster.nodes:kill", "Kill a node with SIGKILL, to see what a crash does."),
+    "kill": ("barnabas.cli.cluster.nodes:kill", "Kill a node with SIGKILL, as a crash does."),
     "add": ("barnabas.cli.cluster.nodes:add", "Start another broker with the next id, and wait until it serves."),
     "pid": ("barnabas.cli.cluster.nodes:pid", "Print a node's process id; exit 3 if it does not run."),
     "drain": (

@@ -40,7 +40,7 @@ WAIT = "How long to wait until the partitions have moved."
 @click.argument("broker", metavar="NODE", type=int)
 @cluster_dir_option
 @click.option("--replicas", is_flag=True, help="Move its replicas too, so that it can be removed.")
-@click.option("--undo", is_flag=True, help="Give back what was moved away.")
+@click.option("--undo", is_flag=True, help="Move the drained partitions back.")
 @own_timeout_option(600.0, WAIT)
 def drain(broker: int, data_dir: str, replicas: bool, undo: bool, timeout_s: float) -> int:
     """Move the leaders, and with --replicas the replicas, of a broker to the others, and show the progress.

@@ -22,7 +22,9 @@ def cluster_dir_option(command: Function) -> Function:
 
 def optional_cluster_dir_option(command: Function) -> Function:
     """`--data-dir`, instead of `-b`."""
-    return click.option("--data-dir", metavar="DIR", help=f"{HELP} Without it -b says where the cluster is.")(command)
+    return click.option("--data-dir", metavar="DIR", help=f"{HELP} Without it, -b is the address of the cluster.")(
+        command
+    )
 
 
 def known_cluster(data_dir: str | None) -> ClusterState | None:

@@ -68,7 +68,7 @@ def health(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) 
     """Exit 0 if every partition has a leader and all its replicas, and 1 if not; the problems are listed.
 
     Problems are partitions that are offline (without a leader) or under-replicated, log directories that are offline,
-    and brokers that are fenced. With the directory of the cluster, also nodes that do not run. 'barnabas health' says
+    and brokers that are fenced. With the directory of the cluster, also nodes that do not run. 'barnabas health' checks
     only whether a broker answers.
     """
     known = known_cluster(data_dir)

@@ -46,7 +46,7 @@ def stop(node: int, data_dir: str) -> None:
 @click.argument("node", metavar="NODE", type=int)
 @cluster_dir_option
 def kill(node: int, data_dir: str) -> None:
-    """Kill a node with SIGKILL, to see what a crash does."""
+    """Kill a node with SIGKILL, as a crash does."""
     result = _ask(data_dir, "kill", node=node)
     say(f"{result['role']} {node} (pid {result['pid']}) is killed")
 

@@ -32,9 +32,9 @@ COLUMNS = ("broker", "state", "address", "leaders", "replicas", "lag", "cpu", "m
 def status(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) -> int:
     """Show each broker: whether it is online, draining, fenced or offline, its partitions, lag and load.
 
-    The lag is by how many offsets the broker's followers are behind. CPU, memory and disk are parts of the machine,
-    told by the broker itself, as are the bytes and messages that are appended per second. Exit 1 if a partition is
-    offline, or a broker or a controller is not online.
+    The lag is the number of offsets by which the broker's followers are behind. The broker itself reports CPU, memory
+    and disk, and the bytes and messages that are appended per second. Exit 1 if a partition is offline, or a broker or
+    a controller is not online.
     """
     known = known_cluster(data_dir)
     rows: list[Row] = []

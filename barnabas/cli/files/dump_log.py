@@ -67,7 +67,7 @@ def decoder_options(command: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="text is that of Kafka's tool; json has one object per line.",
+    help="text is the format of Kafka's tool; json has one object per line.",
 )
 def dump_log(
     paths: tuple[Path, ...],

@@ -161,10 +161,10 @@ def _directory_fields(report: DirectoryReport) -> Row:
 @data_dirs
 @click.option("--topic", help="Only this topic, even if it is not damaged.")
 @click.option("--partition", type=click.IntRange(min=0), help="Only this partition of the topic.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be lost.")
+@click.option("--dry-run", is_flag=True, help="Only show which records would be lost.")
 @click.option("-y", "--yes", is_flag=True, help="Repair without asking.")
 def recover(data_dirs: tuple[str, ...], topic: str | None, partition: int | None, dry_run: bool, yes: bool) -> int:
-    """Show what is lost, then repair the damaged partitions in DATA_DIR.
+    """Show which records are lost, then repair the damaged partitions in DATA_DIR.
 
     Every whole record batch stays at its offset. Corrupt bytes are moved to a file `.damaged`, and an empty batch
     replaces lost records. Indexes, producer state and leader epochs are rebuilt.

@@ -23,7 +23,7 @@ from barnabas.client.groups.views import group_types, is_share_group
 def delete(names: tuple[str, ...], regex: bool, yes: bool, cluster: Cluster) -> None:
     """Delete groups without members, with their offsets.
 
-    On a terminal it asks first; -y does not. Patterns need -y where nobody can be asked.
+    On a terminal it asks first; -y does not. Patterns need -y without a terminal.
     """
     existing = existing_groups(cluster, names, regex=regex)
     group_types(cluster, existing)  # a name that is wrong is reported before anything is deleted

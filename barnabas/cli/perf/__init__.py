@@ -26,6 +26,6 @@ COMMANDS = {
 def perf() -> None:
     """Measure a broker with this client.
 
-    It is written in Python and uses one core: what is measured is limited by it, to some hundred thousand records a
-    second. Compare its numbers with each other, and not with those of clients in C or Java.
+    It is written in Python and uses one core, which limits it to some hundred thousand records a second. Compare its
+    numbers with each other, and not with those of clients in C or Java.
     """

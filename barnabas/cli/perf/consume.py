@@ -57,7 +57,7 @@ def consume(
 ) -> None:
     """Measure how fast the records of TOPICs are read, as kafka-consumer-perf-test does.
 
-    The percentiles are those of fetches, from the request until its answer is taken from the socket.
+    The percentiles are of fetches, from the request until its answer is taken from the socket.
     """
     if from_latest and num_records is None:
         raise click.UsageError("--from-latest needs -n N")

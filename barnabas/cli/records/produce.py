@@ -49,8 +49,8 @@ BATCH_BYTES = 128 * 1024
     "--partitioner",
     type=click.Choice(PARTITIONERS),
     help="murmur2: by key, random without a key; round-robin; sticky: by key, one batch per partition without a key; "
-    "load-aware: sticky, prefers partitions with a short queue (KIP-794; Kafka's default) and, "
-    "where several brokers lead, those of brokers with little load (0.4 CPU, 0.2 memory, 0.2 disk, 0.2 message rate). "
+    "load-aware: sticky, prefers partitions with a short queue (KIP-794; Kafka's default) and, where several brokers "
+    "lead, partitions of brokers with little load (0.4 CPU, 0.2 memory, 0.2 disk, 0.2 message rate). "
     "[default: load-aware; with --json the partition of the object, if it has one]",
 )
 @click.option("-z", "--compression", type=click.Choice(CODECS), default="none", show_default=True)

@@ -68,7 +68,7 @@ def serve(arguments: Sequence[str]) -> int:
             raise UsageError("--control is for one broker; it opens clusters itself")
         if args.brokers is not None and not args.secure:
             if args.check:
-                raise UsageError("--check is for one broker, whose --config it reads; it cannot be used with --brokers")
+                raise UsageError("--check reads the --config of one broker; it cannot be used with --brokers")
             return _serve_cluster(args)
         if args.secure or args.user:
             from barnabas.cli.serve.secure import check_secure
@@ -178,8 +178,8 @@ def parser() -> _Parser:
         action="append",
         default=[],
         help="With --secure, a user and the password to set at this start (SCRAM-SHA-512); may be repeated. Others on "
-        "this machine can see it in the list of processes. Without a password it is that of the variable "
-        "BARNABAS_USER_PASSWORD, or asked for.",
+        "this machine can see it in the list of processes. Without a password, the variable "
+        "BARNABAS_USER_PASSWORD is used, or the password is asked for.",
     )
     option(
         "--profile",
@@ -199,8 +199,8 @@ def parser() -> _Parser:
     option(
         "--controllers",
         None,
-        "In a cluster, whose controllers: ours is one of Barnabas; kafka are three of Apache Kafka's, which need Java. "
-        "[ours]",
+        "In a cluster: ours is one controller of Barnabas; kafka is three controllers of Apache Kafka, which need "
+        "Java. [ours]",
         ("ours", "kafka"),
     )
     parser.add_argument(

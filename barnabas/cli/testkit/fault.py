@@ -19,12 +19,12 @@ COLUMNS = ("rule", "requests", "action", "hits", "seen")
 def fault() -> None:
     """Make requests of clients fail, wait or be lost, at a broker that runs with --control.
 
-    A rule says which requests, which of those, and what happens to them. The first rule that fires decides.
+    A rule selects requests, and says what happens to them. The first rule that fires decides.
     """
 
 
 @fault.command()
-@click.option("--api", metavar="API", help="As Kafka calls it: Produce, Fetch, JoinGroup.")
+@click.option("--api", metavar="API", help="The name of the API: Produce, Fetch, JoinGroup.")
 @click.option("--topic", metavar="TOPIC", help="Only requests, and in their answers the items, of this topic.")
 @click.option("--partition", type=click.IntRange(0), metavar="NUMBER", help="Only of this partition.")
 @click.option("--group", metavar="GROUP", help="Only of this group.")
@@ -34,16 +34,16 @@ def fault() -> None:
 @click.option("--nth", type=click.IntRange(1), metavar="NUMBER", help="Only the nth of these requests.")
 @click.option("--count", type=click.IntRange(1), metavar="NUMBER", help="Only so many, from the first or nth on.")
 @click.option("--probability", type=click.FloatRange(0, 1, min_open=True), metavar="NUMBER", help="Only this share.")
-@click.option("--seed", type=int, metavar="NUMBER", help="Of the choices of --probability, which it repeats.")
+@click.option("--seed", type=int, metavar="NUMBER", help="Seed of --probability, which repeats its choices.")
 @click.option("--error", metavar="ERROR", help="Answer with this error: NOT_LEADER_OR_FOLLOWER.")
-@click.option("--commit-then-error", metavar="ERROR", help="Do what is asked, and answer with this error.")
+@click.option("--commit-then-error", metavar="ERROR", help="Execute the request, and answer with this error.")
 @click.option("--delay", "delay_s", type=Duration(), metavar="TIME", help="Wait before (500ms).")
 @click.option(
     "--drop", type=click.Choice(["before", "after"]), help="Close the connection, before or after the request is done."
 )
 @click.option("--half", is_flag=True, help="Send half an answer, and close the connection.")
 @click.option("--corrupt", is_flag=True, help="Turn a bit in a batch that is fetched.")
-@click.option("--throttle", "throttle_s", type=Duration(), metavar="TIME", help="Tell the client to wait.")
+@click.option("--throttle", "throttle_s", type=Duration(), metavar="TIME", help="Answer with this throttle time.")
 @control_options
 @output_option
 def add(file: str | None, url: str | None, number: int, output: str, **fields: Any) -> None:

@@ -64,7 +64,7 @@ def record(upstream: str, listen: str, file: str) -> None:
 def replay(file: str, listen: str, timing: str) -> None:
     """Answer clients from a cassette, without a broker, until Ctrl-C.
 
-    The exit code is 1 if something was asked that the cassette does not have.
+    The exit code is 1 if a request came that the cassette does not have.
 
     \b
     barnabas replay orders.cassette --listen 127.0.0.1:9092

@@ -20,7 +20,7 @@ COMMANDS = {
     ),
     "reassign": (
         "barnabas.cli.topic.replicas:reassign",
-        "Move partitions to other brokers, cancel that, or show what is going on.",
+        "Move partitions to other brokers, cancel reassignments, or show them.",
     ),
     "elect-leaders": (
         "barnabas.cli.topic.replicas:elect_leaders",

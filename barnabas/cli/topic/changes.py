@@ -126,7 +126,7 @@ def add_partitions(
 def delete(names: tuple[str, ...], regex: bool, yes: bool, cluster: Cluster) -> None:
     """Delete topics with all their records.
 
-    On a terminal it asks first; -y does not. Patterns and internal topics need -y where nobody can be asked.
+    On a terminal it asks first; -y does not. Patterns and internal topics need -y without a terminal.
     """
     existing = _existing(cluster, names, regex=regex)
     topics = describe_topics(cluster, existing)  # reports a wrong name before anything is deleted

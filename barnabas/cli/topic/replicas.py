@@ -32,7 +32,7 @@ POLL_S = 0.2
 @click.command()
 @click.argument("which", nargs=-1, metavar="[TOPIC[:PARTITION,...]]...")
 @click.option("-r", "--replicas", metavar="NODE,...", help="The brokers that shall have the partitions, leader first.")
-@click.option("--cancel", is_flag=True, help="Cancel what is going on: the replicas stay where they were.")
+@click.option("--cancel", is_flag=True, help="Cancel reassignments: the replicas stay where they were.")
 @click.option("--wait", is_flag=True, help="Return when the new replicas have the records.")
 @bootstrap_option
 @timeout_option
@@ -46,7 +46,7 @@ def reassign(
     timeout_s: float,
     output: str,
 ) -> None:
-    """Move partitions to other brokers, cancel that, or show what is going on.
+    """Move partitions to other brokers, cancel reassignments, or show them.
 
     New replicas get the records first; then the old ones are removed.
     'barnabas cluster rebalance' makes a plan for all partitions.

@@ -41,7 +41,7 @@ class Trim(NamedTuple):
 @click.option(
     "--from-file", "path", type=click.Path(exists=True, dir_okay=False, allow_dash=True), help="Offsets of partitions."
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be deleted without deleting it.")
+@click.option("--dry-run", is_flag=True, help="Show the records that would be deleted, without deleting them.")
 @yes_option
 @cluster_options
 @output_option
@@ -51,7 +51,7 @@ def trim(
     """Delete the records of partitions before a position.
 
     \b
-    barnabas topic trim orders --to @-7d         # what is older than a week
+    barnabas topic trim orders --to @-7d         # records older than a week
     barnabas topic trim orders:0,2 --to 1500     # before offset 1500 in two partitions
     barnabas topic trim orders --to end -y       # everything, without asking
 

@@ -31,7 +31,7 @@ NOW: Final = -1
 """A period of `expire_token`."""
 HINTS: Final = {
     ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "the broker has no delegation.token.secret.key",
-    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "only who has logged in otherwise may ask for tokens",
+    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "it needs a login over TLS or SASL, without a token",
     ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH: "only the owner and the renewers may do that",
     ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: "an ACL for DELEGATION_TOKEN or USER is missing",
     ErrorCode.DELEGATION_TOKEN_EXPIRED: "it has expired",

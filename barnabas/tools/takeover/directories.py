@@ -71,7 +71,7 @@ def _check_identities(config: ServerConfig, files: ReadOnlyFiles, paths: Sequenc
 
 def _check_new(files: ReadOnlyFiles, path: str, verdict: Verdict) -> None:
     if partition_in(files, path) is not None:
-        verdict.refuse(f"{path} has partitions but no {layout.META_PROPERTIES}, which says whose they are")
+        verdict.refuse(f"{path} has partitions but no {layout.META_PROPERTIES}, which names their cluster and node")
     else:
         verdict.note(f"{path} is empty: the start formats it")
 
@@ -85,7 +85,7 @@ def _check_together(known: dict[str, MetaProperties], cluster_id: str | None, ve
     elif cluster_id is not None and clusters and cluster_id not in clusters:
         verdict.refuse(f"CLUSTER_ID is {cluster_id}, but the log directories belong to {next(iter(clusters))}")
     elif not clusters and cluster_id is None:
-        verdict.refuse("No log directory says to which cluster it belongs, and CLUSTER_ID is not set")
+        verdict.refuse("No log directory has a cluster id, and CLUSTER_ID is not set")
     seen: dict[str, str] = {}
     for path, identity in known.items():
         if identity.directory_id and seen.setdefault(identity.directory_id, path) != path:

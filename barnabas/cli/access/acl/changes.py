@@ -28,7 +28,7 @@ from barnabas.terminal.question import ask
 
 @click.command()
 @kind_argument(required=True)
-@users_option("Who; '*' is everyone. May be repeated.")
+@users_option("The user; '*' means all users. May be repeated.")
 @click.option(
     "--operation",
     "operations",
@@ -36,7 +36,7 @@ from barnabas.terminal.question import ask
     required=True,
     type=OperationType(),
     metavar="OPERATION",
-    help="What: all, read, write, describe ...; may be repeated.",
+    help="The operation: all, read, write, describe ...; may be repeated.",
 )
 @click.option("--deny", is_flag=True, help="Deny the operations, which comes before every ACL that allows them.")
 @click.option("--prefixed", is_flag=True, help="NAME is the beginning of names.")
@@ -89,7 +89,7 @@ def add(
 
 @click.command()
 @filter_options
-@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Only show the ACLs that would be removed.")
 @yes_option
 @cluster_options
 def remove(dry_run: bool, yes: bool, cluster: Cluster, **options: Any) -> None:

@@ -30,8 +30,8 @@ SUPER_USERS, ALLOW_IF_NO_ACL = "super.users", "allow.everyone.if.no.acl.found"
 
 @click.command()
 @kind_argument(required=True)
-@users_option("Who.")
-@click.option("--operation", required=True, type=OperationType(), metavar="OPERATION", help="What.")
+@users_option("The user.")
+@click.option("--operation", required=True, type=OperationType(), metavar="OPERATION", help="The operation.")
 @click.option("--host", metavar="HOST", default="127.0.0.1", show_default=True, help="The IP address of the client.")
 @cluster_options
 @output_option
@@ -91,6 +91,6 @@ def _settings(cluster: Cluster) -> tuple[list[str], bool]:
         pass  # who may ask for ACLs may not always ask for configs
     hidden = [key for key in (SUPER_USERS, ALLOW_IF_NO_ACL) if settings.get(key) is None]
     if hidden:
-        note(f"the broker does not tell {' and '.join(hidden)}: taken as not set")
+        note(f"the broker does not return {' and '.join(hidden)}: taken as not set")
     principals = [principal.strip() for principal in (settings.get(SUPER_USERS) or "").split(";")]
     return principals, (settings.get(ALLOW_IF_NO_ACL) or "").lower() == "true"

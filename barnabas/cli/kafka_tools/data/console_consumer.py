@@ -40,8 +40,8 @@ PARSER = Parser(
         BOOTSTRAP,
         COMMAND_CONFIG,
         Option("topic", "The topic.", "TOPIC"),
-        Option("include", "A regular expression of topics; those that exist at the start are read.", "REGEX"),
-        Option("partition", "Only this partition, from its end unless --offset says otherwise.", "NUMBER", "int"),
+        Option("include", "A regular expression of topics; the topics that exist at the start are read.", "REGEX"),
+        Option("partition", "Only this partition; from its end without --offset.", "NUMBER", "int"),
         Option("offset", "earliest, latest or a number; with --partition.", "OFFSET", default="latest"),
         Option("from-beginning", "Begin with the earliest record where the group has no offset."),
         Option("max-messages", "Stop after this number of records.", "COUNT", "int"),
@@ -49,7 +49,7 @@ PARSER = Parser(
         Option("group", "Read as a member of this group, and commit.", "GROUP"),
         Option("isolation-level", "read_uncommitted or read_committed.", "LEVEL", default="read_uncommitted"),
         Option("formatter", "DefaultMessageFormatter, LoggingMessageFormatter or NoOpMessageFormatter.", "CLASS"),
-        Option("formatter-property", "What is printed, see below; may be repeated.", "KEY=VALUE"),
+        Option("formatter-property", "A property of the formatter, see below; may be repeated.", "KEY=VALUE"),
         Option("formatter-config", "File with such properties.", "FILE"),
         Option("property", "Old name of --formatter-property.", "KEY=VALUE"),
         Option("key-deserializer", "Class of Kafka for keys, as ...LongDeserializer.", "CLASS"),
@@ -283,7 +283,9 @@ def _reset(cluster: Cluster, where: str, partitions: Sequence[TopicPartition]) -
 
 def _read_as_member(cluster: Cluster, options: Options, config: dict[str, str], printer: Printer) -> None:
     if config.get("enable.auto.commit", "true").lower() == "false":
-        raise Usage("enable.auto.commit=false is not possible with a group: what was printed is committed")
+        raise Usage(
+            "enable.auto.commit=false is not possible with a group: records are committed when they are printed"
+        )
 
     def topics(client: Cluster) -> Sequence[str]:
         return [options.only("topic")] if options.has("topic") else matching(client, options.only("include"))
