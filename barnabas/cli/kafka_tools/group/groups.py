@@ -48,7 +48,7 @@ def _check(options: Options) -> None:
     if not options.has("bootstrap-server"):
         raise Usage("Missing required option(s) [bootstrap-server]")
     if not options.has("list"):
-        raise Usage("Command must include exactly listed action: --list.")
+        raise Usage("Command must include exactly one action: --list.")
     options.refuse_with("consumer", ("share", "streams", "group-type", "protocol"))
     options.refuse_with("share", ("consumer", "streams", "group-type", "protocol"))
     options.refuse_with("streams", ("consumer", "share", "group-type", "protocol"))
