@@ -6,12 +6,12 @@ import datetime as dt
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from barnabas.cli.command_groups import Group
-from barnabas.cli.options.parameters import output_option
+from barnabas.cli.options.parameters import Function, output_option
 from barnabas.terminal.tables import show_rows
 from barnabas.tools.secure.authority import certificates_in, hosts_of
 from barnabas.tools.secure.errors import SecureError
@@ -19,8 +19,6 @@ from barnabas.tools.secure.folder import SecureFolder, read_file
 
 if TYPE_CHECKING:
     from cryptography import x509
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @click.group(cls=Group)

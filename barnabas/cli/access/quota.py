@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import click
 
 from barnabas.cli.command_groups import Group
-from barnabas.cli.options.parameters import cluster_options, key_values, output_option, yes_option
+from barnabas.cli.options.parameters import Function, cluster_options, key_values, output_option, yes_option
 from barnabas.client.admin.quotas import KEYS, Quotas, alter_quotas, entity_name, list_quotas
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import NotFound
@@ -16,7 +15,6 @@ from barnabas.terminal.question import ask
 from barnabas.terminal.suggestion import suggestion
 from barnabas.terminal.tables import show_rows
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 KINDS: Final = ("user", "client", "ip")
 DEFAULT_NAME: Final = "<default>"
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
 from barnabas.cli.command_groups import Group
-from barnabas.cli.options.parameters import cluster_options, listing_options, output_option, yes_option
+from barnabas.cli.options.parameters import Function, cluster_options, listing_options, output_option, yes_option
 from barnabas.cli.options.patterns import matching
 from barnabas.client.admin.users import UserCredential, delete_credentials, list_credentials, set_credential
 from barnabas.client.cluster import Cluster
@@ -20,7 +19,6 @@ from barnabas.terminal.question import ask, ask_secret
 from barnabas.terminal.screen import is_terminal
 from barnabas.terminal.tables import show_rows
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
 import click
 
-from barnabas.cli.options.parameters import key_values
+from barnabas.cli.options.parameters import Function, key_values
 from barnabas.client.admin.configs import APPEND, DELETE, SET, SUBTRACT, ConfigChange, alter_config, describe_config
 from barnabas.client.cluster import Cluster
 from barnabas.terminal.notes import note
@@ -15,8 +14,6 @@ from barnabas.terminal.suggestion import suggestion
 from barnabas.wire.configdef import NOT_ACTED_ON
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.configs import DescribeConfigsResourceResult
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def change_options(command: Function) -> Function:

@@ -20,7 +20,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError, NotFound
 from barnabas.client.groups.consumer import GroupConsumer
 from barnabas.client.groups.member import GroupMember
-from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, list_offsets
+from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, TopicPartition, list_offsets
 from barnabas.client.reader import Position, Reader
 from barnabas.wire.batches.records import Record
 
@@ -79,7 +79,6 @@ def parse_serdes(texts: tuple[str, ...]) -> tuple[Unpacker | None, Unpacker | No
 
 # --- messages
 
-TopicPartition = tuple[str, int]
 Render = Callable[[TopicPartition, Record], bytes]
 NULL = b"NULL"
 RESET = {

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import click
 
+from barnabas.cli.options.parameters import Function
 from barnabas.supervise.control import look
 from barnabas.supervise.state import ClusterState
 from barnabas.terminal.notes import note
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 HELP = "The directory of the cluster: --data-dir of 'barnabas serve --brokers', or the one that it has printed."
 
 

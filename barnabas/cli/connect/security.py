@@ -34,7 +34,7 @@ def override_security(ctx: click.Context, word: str, value: str) -> None:
 def security(properties: Mapping[str, str] | None = None) -> Security | None:
     """What secures the connections of this command; None if nothing does. `SettingsError` for a mistake.
 
-    `given` are keys of the command's own options.
+    `properties` are keys of the command's own options.
     """
     try:
         merged = _properties() | dict(properties or {})

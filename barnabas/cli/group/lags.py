@@ -8,9 +8,8 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.groups.consumer_groups import committed_offsets
 from barnabas.client.groups.share_groups import share_offsets
 from barnabas.client.groups.views import GroupView, MemberView
-from barnabas.client.offsets import end_offsets
+from barnabas.client.offsets import TopicPartition, end_offsets
 
-TopicPartition = tuple[str, int]
 SHARE = "share"
 
 

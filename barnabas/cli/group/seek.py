@@ -13,11 +13,10 @@ from barnabas.client.errors import ClientError
 from barnabas.client.groups.consumer_groups import commit_offsets, committed_offsets
 from barnabas.client.groups.share_groups import move_share_group, share_offsets
 from barnabas.client.groups.views import has_members, is_share_group
+from barnabas.client.offsets import TopicPartition
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_rows
 from barnabas.wire.errors import ErrorCode, KafkaError
-
-TopicPartition = tuple[str, int]
 
 
 @click.command()

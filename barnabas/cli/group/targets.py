@@ -13,10 +13,9 @@ from barnabas.cli.options.partitions import named_partitions, partition_count, r
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError, NotFound
 from barnabas.client.groups.consumer_groups import committed_offsets, list_groups
+from barnabas.client.offsets import TopicPartition
 from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion
-
-TopicPartition = tuple[str, int]
 
 
 class Goal(NamedTuple):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from barnabas import __version__
 from barnabas.cli.connect.properties_file import read_properties as read_properties
 from barnabas.cli.kafka_tools.arguments import Options, Usage
-from barnabas.cli.kafka_tools.tool_cluster import ToolCluster
 from barnabas.client.cluster import Cluster
+from barnabas.client.errors import NotFound
 from barnabas.client.security.settings import Security, security_from
 
 TIMEOUT_S = 60.0
@@ -22,6 +23,20 @@ INTERNAL_TOPICS = {"__consumer_offsets", "__transaction_state", "__share_group_s
 
 class Failed(Exception):  # noqa: N818 (a condition, named as such)
     """The command failed, for a reason that its text says in the tool's own form."""
+
+
+T = TypeVar("T")
+
+
+class ToolCluster(Cluster):
+    """A cluster that raises the error that a broker answered, where `Cluster` raises `NotFound`."""
+
+    def retry(self, attempt: Callable[[float], T]) -> T:
+        """As in `Cluster`."""
+        try:
+            return super().retry(attempt)
+        except NotFound as error:
+            raise error.answer or error from None
 
 
 def connect(options: Options, *, timeout_s: float | None = None) -> Cluster:

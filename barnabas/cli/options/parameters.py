@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,7 @@ from barnabas import __version__
 from barnabas.cli.connect.client_config import is_security_key
 from barnabas.cli.connect.security import override_security, security
 from barnabas.cli.connect.settings import PROFILE_VARIABLE, apply_colour, override, setting
+from barnabas.cli.options.patterns import Function as Function
 from barnabas.cli.options.patterns import regex_option
 from barnabas.terminal.tables import OUTPUTS
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from barnabas.client.cluster import Cluster
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def bootstrap_option(command: Function) -> Function:

@@ -13,9 +13,10 @@ from time import monotonic
 
 import click
 
-from barnabas.cli.records.consume_source import Source, TopicPartition
+from barnabas.cli.records.consume_source import Source
 from barnabas.cli.records.record_filter import Filter, Matches
 from barnabas.client.errors import TimedOut
+from barnabas.client.offsets import TopicPartition
 from barnabas.terminal.progress import Show, progress
 from barnabas.wire.batches.records import Record
 

@@ -19,11 +19,10 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.errors import NotFound
 from barnabas.client.groups.consumer import GroupConsumer, Resolve
 from barnabas.client.groups.member import GroupMember
-from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, TopicPartition
 from barnabas.client.reader import Reader
 from barnabas.wire.batches.records import Record
 
-TopicPartition = tuple[str, int]
 NAMED = 3
 """Partitions that a note names; of more it says how many."""
 

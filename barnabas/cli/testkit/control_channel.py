@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from barnabas.cli.options.parameters import Function
 from barnabas.client.errors import ClientError, Unreachable
 from barnabas.testing.channel import Channel
 from barnabas.testing.errors import BrokerError, RefusedError
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 VARIABLE = "BARNABAS_CONTROL"
 

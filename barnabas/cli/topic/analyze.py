@@ -16,12 +16,12 @@ from barnabas.cli.options.parameters import listing_options
 from barnabas.cli.options.patterns import select
 from barnabas.client.admin.topics import describe_topics, list_topics
 from barnabas.client.cluster import Cluster
+from barnabas.client.offsets import TopicPartition
 from barnabas.client.reader import Reader
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import is_document, show, show_rows
 from barnabas.wire.batches.records import BatchView, Codec
 
-TopicPartition = tuple[str, int]
 SIZES = ("p25", "p50", "p75", "p99", "max")
 
 

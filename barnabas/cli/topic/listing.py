@@ -11,13 +11,12 @@ from barnabas.client.admin.configs import describe_config
 from barnabas.client.admin.log_dirs import partition_sizes
 from barnabas.client.admin.topics import describe_topic_partitions, describe_topics, list_topics
 from barnabas.client.cluster import Cluster
-from barnabas.client.offsets import end_offsets, stable_offsets, start_offsets
+from barnabas.client.offsets import TopicPartition, end_offsets, stable_offsets, start_offsets
 from barnabas.terminal.tables import is_document, show, show_rows, spaced
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from barnabas.wire.types import uuid_to_text
 
-TopicPartition = tuple[str, int]
 Row = dict[str, object]
 
 

@@ -12,12 +12,10 @@ from barnabas.cli.options.partitions import named_partitions, partition_count, r
 from barnabas.client.admin.topics import delete_records
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError, raise_first
-from barnabas.client.offsets import end_offsets, start_offsets
+from barnabas.client.offsets import TopicPartition, end_offsets, start_offsets
 from barnabas.terminal.notes import note
 from barnabas.terminal.question import ask
 from barnabas.terminal.tables import show_rows
-
-TopicPartition = tuple[str, int]
 
 
 class Trim(NamedTuple):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
+from barnabas.cli.options.parameters import Function
 from barnabas.client.admin.acls import ANY, Acl, AclFilter
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 KINDS: Final = {
     "topic": "TOPIC",

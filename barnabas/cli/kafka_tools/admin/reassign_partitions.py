@@ -9,10 +9,10 @@ from pathlib import Path
 from random import randrange
 from typing import Any
 
-from barnabas.cli.kafka_tools.admin.replication_throttles import clear_throttles, set_throttles
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import Failed, connect
 from barnabas.client.admin.cluster import describe_cluster
+from barnabas.client.admin.configs import DELETE, SET, ConfigChange, alter_config
 from barnabas.client.admin.reassignments import Partition, ongoing, reassign
 from barnabas.client.admin.topics import describe_topics
 from barnabas.client.cluster import Cluster
@@ -20,6 +20,8 @@ from barnabas.coord.cluster.changes.placement import ReplicaPlacer, UsableBroker
 
 Plan = dict["Partition", list[int]]
 ACTIONS = ("cancel", "execute", "generate", "list", "verify")
+RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+LEADERS, FOLLOWERS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
 EXAMPLE = '{"partitions": [{"topic": "foo", "partition": 1, "replicas": [1, 2, 3]}], "version": 1}'
 
 PARSER = Parser(
@@ -104,7 +106,7 @@ def _execute(cluster: Cluster, options: Options) -> None:
             "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is "
             "removed."
         )
-        set_throttles(cluster, current, plan, int(options.only("throttle")))
+        _set_throttles(cluster, current, plan, int(options.only("throttle")))
         print(f"The inter-broker throttle limit was set to {options.only('throttle')} B/s")
     reassign(cluster, plan)
     print(f"Successfully started partition reassignment{_s(plan)} for {_listed(plan, ',')}")
@@ -146,7 +148,7 @@ def _cancel(cluster: Cluster, options: Options) -> None:
 
 def _clear_throttles(cluster: Cluster, plan: Plan) -> None:
     topics = sorted({topic for topic, _ in plan})
-    brokers = clear_throttles(cluster, topics)
+    brokers = _remove_throttles(cluster, topics)
     print(f"Clearing broker-level throttles on broker{_s(brokers)} {_ids(brokers)}")
     print(f"Clearing topic-level throttles on topic{_s(topics)} {','.join(topics)}")
 
@@ -254,3 +256,48 @@ def _listed(partitions: Iterable[Partition], separator: str) -> str:
 
 def _s(items: Sequence[object] | Mapping[Any, object]) -> str:
     return "" if len(items) == 1 else "s"
+
+
+# --- throttles (KIP-73)
+#
+# The rate is for what a broker sends as a leader and what it receives as a follower. The leaders' replicas from which
+# partitions are copied are throttled, and the followers' replicas that are new.
+
+
+def _set_throttles(
+    cluster: Cluster,
+    current: Mapping[Partition, Sequence[int]],
+    plan: Mapping[Partition, Sequence[int]],
+    bytes_per_second: int,
+) -> None:
+    """Throttle what moves between `current` and `plan`."""
+    replicas: dict[str, dict[str, list[str]]] = {}
+    brokers: set[int] = set()
+    for (topic, index), planned in plan.items():
+        old = current[topic, index]
+        new = [broker for broker in planned if broker not in old]
+        if not new:
+            continue
+        brokers.update(old, new)
+        keys = replicas.setdefault(topic, {LEADERS: [], FOLLOWERS: []})
+        keys[LEADERS] += [f"{index}:{broker}" for broker in old]
+        keys[FOLLOWERS] += [f"{index}:{broker}" for broker in new]
+    for topic, keys in replicas.items():
+        _alter(cluster, "topic", topic, {key: ",".join(listed) for key, listed in keys.items()})
+    for broker in sorted(brokers):
+        _alter(cluster, "broker", str(broker), dict.fromkeys(RATES, str(bytes_per_second)))
+
+
+def _remove_throttles(cluster: Cluster, topics: Iterable[str]) -> list[int]:
+    """Remove the throttles of all brokers and of these topics; returns the brokers."""
+    brokers = [broker.broker_id for broker in describe_cluster(cluster).brokers]
+    for broker in brokers:
+        _alter(cluster, "broker", str(broker), dict.fromkeys(RATES))
+    for topic in topics:
+        _alter(cluster, "topic", topic, dict.fromkeys((LEADERS, FOLLOWERS)))
+    return brokers
+
+
+def _alter(cluster: Cluster, kind: str, name: str, values: Mapping[str, str | None]) -> None:
+    changes = [ConfigChange(key, DELETE if value is None else SET, value) for key, value in values.items()]
+    alter_config(cluster, kind, name, changes)

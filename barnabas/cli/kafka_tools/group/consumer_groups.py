@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, BadArgument, Option, Options, Parser, Usage
+from barnabas.cli.kafka_tools.arguments import BadArgument, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import Failed, chosen, connect, padded
 from barnabas.cli.kafka_tools.errors import exception_of, text_of
 from barnabas.cli.kafka_tools.failure import sentence
@@ -41,28 +41,14 @@ PARSER = Parser(
     "kafka-consumer-groups",
     PURPOSE,
     [
-        BOOTSTRAP,
-        COMMAND_CONFIG,
         Option("list", "List the groups."),
         Option("describe", "Show groups with their offsets and lag, members or state."),
         Option("delete", "Delete groups with their offsets."),
-        Option("delete-offsets", "Delete the offsets of topics."),
         Option("validate-regex", "Check a regular expression of the consumer protocol.", "REGEX"),
-        Option("group", "The group; may be repeated.", "GROUP"),
         Option("all-groups", "All consumer groups."),
         Option("topic", "The topic, or topic:0,1 for partitions; may be repeated.", "TOPIC"),
         Option("all-topics", "All topics of which the group has committed offsets."),
-        Option("timeout", "Time for the requests, in milliseconds.", "MS", "long", default=5000),
-        Option("members", "With --describe: the members.", needs=("describe",)),
         Option("offsets", "With --describe: offsets and lag, which is the default.", needs=("describe",)),
-        Option("verbose", "With --describe: more columns.", needs=("describe",)),
-        Option(
-            "state",
-            "With --describe: the state. With --list: also the states, or only groups in these.",
-            "STATES",
-            is_optional=True,
-            needs=("describe", "list"),
-        ),
         Option(
             "type",
             "With --list: also the types, or only groups of these: classic, consumer.",
@@ -139,14 +125,10 @@ def _check(options: Options) -> None:
         if options.has(action) and not has_group:
             raise Usage(f"Option [{action}] takes one of these options: [group], [all-groups]")
     if options.has("describe"):
-        if sum(options.has(name) for name in ("members", "offsets", "state")) > 1:
-            raise Usage("Option [describe] takes at most one of these options: [members], [offsets], [state]")
-        if options.get("state"):
-            raise Usage("Option [describe] does not take a value for [state]")
+        offset_resets.check_describe(options)
     if options.has("delete") and options.has("topic"):
         raise Usage("The consumer does not support topic-specific offset deletion from a consumer group.")
-    if options.has("delete-offsets") and not (options.has("group") and options.has("topic")):
-        raise Usage("Option [delete-offsets] takes the following options: [group], [topic]")
+    offset_resets.check_delete_offsets(options)
     if options.has("reset-offsets"):
         offset_resets.only_one_way(options)
         offset_resets.missing_execute_warning(options)
@@ -207,16 +189,8 @@ def _listed(listed: Sequence[object]) -> list[tuple[str, str, str]]:
 
 def _delete(cluster: Cluster, groups: Sequence[str]) -> None:
     outcome = {group: refusal(delete_group, cluster, group) for group in groups}
-    deleted = ", ".join(f"'{group}'" for group, error in outcome.items() if error is None)
-    failed = {group: error for group, error in outcome.items() if error is not None}
-    if not failed:
-        print(f"Deletion of requested consumer groups ({deleted}) was successful.")
-        return
-    print("\nError: Deletion of some consumer groups failed:")
-    for group, error in failed.items():
-        print(f"* Group '{group}' could not be deleted due to: {exception_of(error)}")
-    if deleted:
-        print(f"\nThese consumer groups were deleted successfully: {deleted}")
+    problems = {group: None if error is None else exception_of(error) for group, error in outcome.items()}
+    offset_resets.print_deletions("consumer groups", problems)
 
 
 def _delete_offsets(cluster: Cluster, options: Options) -> None:

@@ -1,4 +1,4 @@
-"""New offsets of a group: the scenarios of `--reset-offsets`, shared by the tools of consumer and share groups."""
+"""What the tools of consumer and share groups share: options, the scenarios of `--reset-offsets`, tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import time_ns
 
-from barnabas.cli.kafka_tools.arguments import Option, Options, Usage
+from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Usage
 from barnabas.cli.kafka_tools.common import padded
 from barnabas.client.admin.topics import partition_counts
 from barnabas.client.cluster import Cluster
@@ -27,6 +27,20 @@ DURATION = re.compile(
 )
 UNKNOWN_OFFSET = -1
 OPTIONS = (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    Option("delete-offsets", "Delete the offsets of topics."),
+    Option("group", "The group; may be repeated.", "GROUP"),
+    Option("timeout", "Time for the requests, in milliseconds.", "MS", "long", default=5000),
+    Option("members", "With --describe: the members.", needs=("describe",)),
+    Option("verbose", "With --describe: more columns.", needs=("describe",)),
+    Option(
+        "state",
+        "With --describe: the state. With --list: also the states, or only groups in these.",
+        "STATES",
+        is_optional=True,
+        needs=("describe", "list"),
+    ),
     Option("reset-offsets", "Change the offsets of a group without members."),
     Option("dry-run", "Only show the new offsets."),
     Option("execute", "Change the offsets."),
@@ -34,7 +48,7 @@ OPTIONS = (
     Option("to-earliest", "To the earliest offset."),
     Option("to-latest", "To the end of the partition."),
 )
-"""The options of every tool that resets offsets."""
+"""The options that the tools of consumer and share groups have in common."""
 
 
 def missing_execute_warning(options: Options) -> None:
@@ -46,6 +60,23 @@ def missing_execute_warning(options: Options) -> None:
             "you are scripting this command and want to keep the current default behavior without prompting.",
             file=sys.stderr,
         )
+
+
+# --- options
+
+
+def check_describe(options: Options) -> None:
+    """A usage error if `--describe` shows several things, or has a value of `--state`."""
+    if sum(options.has(name) for name in ("members", "offsets", "state")) > 1:
+        raise Usage("Option [describe] takes at most one of these options: [members], [offsets], [state]")
+    if options.get("state"):
+        raise Usage("Option [describe] does not take a value for [state]")
+
+
+def check_delete_offsets(options: Options) -> None:
+    """A usage error if `--delete-offsets` has no group or no topic."""
+    if options.has("delete-offsets") and not (options.has("group") and options.has("topic")):
+        raise Usage("Option [delete-offsets] takes the following options: [group], [topic]")
 
 
 # --- partitions
@@ -197,3 +228,17 @@ def only_one_way(options: Options) -> None:
     """A usage error if both `--execute` and `--dry-run` were given."""
     if options.has("dry-run") and options.has("execute"):
         raise Usage("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
+
+
+def print_deletions(what: str, problems: Mapping[str, str | None]) -> None:
+    """Say which groups were deleted; the others have a problem."""
+    deleted = ", ".join(f"'{group}'" for group, problem in problems.items() if problem is None)
+    if not any(problems.values()):
+        print(f"Deletion of requested {what} ({deleted}) was successful.")
+        return
+    print(f"\nError: Deletion of some {what} failed:")
+    for group, problem in problems.items():
+        if problem is not None:
+            print(f"* Group '{group}' could not be deleted due to: {problem}")
+    if deleted:
+        print(f"\nThese {what} were deleted successfully: {deleted}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
+from barnabas.cli.kafka_tools.arguments import Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import Failed, chosen, connect, padded
 from barnabas.cli.kafka_tools.errors import exception_of, text_of
 from barnabas.cli.kafka_tools.group import offset_resets
@@ -25,27 +25,13 @@ PARSER = Parser(
     "kafka-share-groups",
     PURPOSE,
     [
-        BOOTSTRAP,
-        COMMAND_CONFIG,
         Option("list", "List the share groups."),
         Option("describe", "Show groups with their offsets, members or state."),
         Option("delete", "Delete groups."),
-        Option("delete-offsets", "Delete the offsets of topics."),
-        Option("group", "The group; may be repeated.", "GROUP"),
         Option("all-groups", "All share groups."),
         Option("topic", "The topic; may be repeated. With --reset-offsets also topic:0,1.", "TOPIC"),
         Option("all-topics", "All topics of which the group has offsets."),
-        Option("timeout", "Time for the requests, in milliseconds.", "MS", "long", default=5000),
-        Option("members", "With --describe: the members.", needs=("describe",)),
         Option("offsets", "With --describe: the offsets, which is the default.", needs=("describe",)),
-        Option("verbose", "With --describe: more columns.", needs=("describe",)),
-        Option(
-            "state",
-            "With --describe: the state. With --list: also the states, or only groups in these.",
-            "STATES",
-            is_optional=True,
-            needs=("describe", "list"),
-        ),
         *offset_resets.OPTIONS,
     ],
 )
@@ -88,14 +74,10 @@ def _check(options: Options) -> None:
     if options.has("describe"):
         if not options.has("group", "all-groups"):
             raise Usage("Option [describe] takes one of these options: [all-groups], [group]")
-        if sum(options.has(name) for name in ("members", "offsets", "state")) > 1:
-            raise Usage("Option [describe] takes at most one of these options: [members], [offsets], [state]")
-        if options.get("state"):
-            raise Usage("Option [describe] does not take a value for [state]")
+        offset_resets.check_describe(options)
     if options.has("delete") and options.has("group") == options.has("all-groups"):
         raise Usage("Option [delete] takes the options [group] or [all-groups]")
-    if options.has("delete-offsets") and not (options.has("group") and options.has("topic")):
-        raise Usage("Option [delete-offsets] takes the following options: [group], [topic]")
+    offset_resets.check_delete_offsets(options)
     if options.has("reset-offsets"):
         _check_reset(options)
 
@@ -223,24 +205,17 @@ def _print_state(name: str, group: GroupView, coordinator: str, is_verbose: bool
 
 def _delete(cluster: Cluster, groups: Sequence[str]) -> None:
     known = dict(_share_groups(cluster))
-    failed: dict[str, str] = {}
+    problems: dict[str, str | None] = {}
     for name in groups:
         if name not in known:
-            failed[name] = f"java.lang.IllegalArgumentException: Group '{name}' is not a share group."
+            problems[name] = f"java.lang.IllegalArgumentException: Group '{name}' is not a share group."
         elif known[name] != "Empty":
             problem = f"Share group '{name}' is not EMPTY."
-            failed[name] = f"org.apache.kafka.common.errors.GroupNotEmptyException: {problem}"
-    outcome = {name: refusal(delete_group, cluster, name) for name in groups if name not in failed}
-    failed |= {name: exception_of(error) for name, error in outcome.items() if error is not None}
-    deleted = ", ".join(f"'{name}'" for name in outcome if name not in failed)
-    if not failed:
-        print(f"Deletion of requested share groups ({deleted}) was successful.")
-        return
-    print("\nError: Deletion of some share groups failed:")
-    for name, text in failed.items():
-        print(f"* Group '{name}' could not be deleted due to: {text}")
-    if deleted:
-        print(f"\nThese share groups were deleted successfully: {deleted}")
+            problems[name] = f"org.apache.kafka.common.errors.GroupNotEmptyException: {problem}"
+    for name in [name for name in groups if name not in problems]:
+        error = refusal(delete_group, cluster, name)
+        problems[name] = None if error is None else exception_of(error)
+    offset_resets.print_deletions("share groups", problems)
 
 
 def _delete_offsets(cluster: Cluster, options: Options) -> None:
