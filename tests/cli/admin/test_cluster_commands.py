@@ -29,13 +29,13 @@ from tests.cli.scripted_broker import ScriptedBroker
 
 def test_info_of_the_cluster(call, topic) -> None:
     call("topic", "create", topic, "-p", "3").ok()
-    told = call("cluster", "info", "-o", "json").ok().json
-    (broker,) = told["brokers"]
-    assert (told["controller"], broker["broker"], broker["controller"], broker["fenced"]) == (1, 1, True, False)
-    assert told["cluster_id"] in call("health").ok().stdout
-    assert told["partitions"] == told["replicas"] >= 3
-    assert told["topics"] == len(call("topic", "list", "-o", "json").ok().json)
-    assert told["features"]["metadata.version"] > 0
+    info = call("cluster", "info", "-o", "json").ok().json
+    (broker,) = info["brokers"]
+    assert (info["controller"], broker["broker"], broker["controller"], broker["fenced"]) == (1, 1, True, False)
+    assert info["cluster_id"] in call("health").ok().stdout
+    assert info["partitions"] == info["replicas"] >= 3
+    assert info["topics"] == len(call("topic", "list", "-o", "json").ok().json)
+    assert info["features"]["metadata.version"] > 0
     lines = call("cluster", "info").ok().lines
     assert [line.split()[0] for line in lines[:3]] == ["CLUSTER-ID", "CONTROLLER", "BROKERS"]
     assert lines[-1].split() == ["1", broker["host"], str(broker["port"]), "-", "yes"]
@@ -61,8 +61,8 @@ class UnhealthyBroker(ScriptedBroker):
             )
             return ApiVersionsResponse(
                 api_keys=[
-                    ApiVersion(api_key=one.api_key, min_version=one.min_version, max_version=one.max_version)
-                    for one in spoken
+                    ApiVersion(api_key=kind.api_key, min_version=kind.min_version, max_version=kind.max_version)
+                    for kind in spoken
                 ]
             )
         if isinstance(request, DescribeClusterRequest):
@@ -79,9 +79,9 @@ class UnhealthyBroker(ScriptedBroker):
                 ]
             )
         if isinstance(request, ListOffsetsRequest):
-            asked = [partition.partition_index for partition in request.topics[0].partitions]
-            assert 2 not in asked, "it has no leader"
-            answers = [ListOffsetsPartitionResponse(partition_index=index, offset=7) for index in asked]
+            indexes = [partition.partition_index for partition in request.topics[0].partitions]
+            assert 2 not in indexes, "it has no leader"
+            answers = [ListOffsetsPartitionResponse(partition_index=index, offset=7) for index in indexes]
             return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="orders", partitions=answers)])
         assert isinstance(request, MetadataRequest)
         partitions = [
@@ -100,7 +100,7 @@ def test_problems_are_listed_and_exit_code_1(call) -> None:
     with UnhealthyBroker() as broker:
         ran = call("cluster", "health", "-b", broker.bootstrap, "-o", "json")
         assert ran.code == 1
-        assert [(one["problem"], one["what"]) for one in ran.json["problems"]] == [
+        assert [(problem["problem"], problem["what"]) for problem in ran.json["problems"]] == [
             ("offline", "orders-2"),
             ("under-replicated", "orders-1"),
             ("fenced", "broker 2"),
@@ -122,8 +122,8 @@ def test_problems_are_listed_and_exit_code_1(call) -> None:
 def test_a_topic_with_an_offline_partition_is_described(call) -> None:
     """What has a leader is shown, at once; what needs the leader of the partition names it."""
     with UnhealthyBroker() as broker:
-        (one,) = call("topic", "describe", "orders", "-b", broker.bootstrap, "-o", "json").ok().json
-        assert [(row["leader"], row["end_offset"]) for row in one["partitions"]] == [(1, 7), (1, 7), (None, None)]
+        (described,) = call("topic", "describe", "orders", "-b", broker.bootstrap, "-o", "json").ok().json
+        assert [(row["leader"], row["end_offset"]) for row in described["partitions"]] == [(1, 7), (1, 7), (None, None)]
     with UnhealthyBroker() as broker:
         ran = call("topic", "trim", "orders:2", "--to", "end", "-b", broker.bootstrap, "--timeout", "0.3")
         assert (ran.code, "orders-2: LEADER_NOT_AVAILABLE: no broker leads the partition" in ran.stderr) == (4, True)

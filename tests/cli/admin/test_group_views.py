@@ -42,15 +42,17 @@ def test_lag_in_one_line_for_each_group(call, topic, groups) -> None:
 
 
 def test_partitions_that_lag(call, topic, groups) -> None:
-    (one,) = call("group", "describe", groups[0], "--lag-over", "3", "-o", "json").ok().json
-    assert [(row["partition"], row["lag"]) for row in one["partitions"]] == [(0, 4)]
+    (described,) = call("group", "describe", groups[0], "--lag-over", "3", "-o", "json").ok().json
+    assert [(row["partition"], row["lag"]) for row in described["partitions"]] == [(0, 4)]
     none = call("group", "describe", groups[0], "--lag-over", "4").ok()
     assert (len(none.lines), none.stderr) == (1, "no partition has a lag of more than 4\n")
 
 
 def test_lists_and_deletion_take_patterns(call, topic, groups) -> None:
     assert [row["group"] for row in call("group", "list", f"{topic}-*", "-o", "json").ok().json] == groups
-    assert [one["group"] for one in call("group", "describe", "-r", f"{topic}-[ab]", "-o", "json").ok().json] == groups
+    assert [
+        described["group"] for described in call("group", "describe", "-r", f"{topic}-[ab]", "-o", "json").ok().json
+    ] == groups
     assert call("group", "list", "--state", "Stabel").code == 2
     nothing = call("group", "list", f"{topic}-x*").ok()
     assert nothing.stderr == f"no group matches {topic}-x*\n"
@@ -139,12 +141,12 @@ def test_group_deletion_asks_on_a_terminal(broker, call, groups) -> None:
         [*COMMAND, "group", "delete", groups[0]], stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, env=environment
     )
     os.close(theirs)
-    asked = b""
-    while b"[y/N]" not in asked:
-        asked += os.read(ours, 4096)
+    shown = b""
+    while b"[y/N]" not in shown:
+        shown += os.read(ours, 4096)
     os.write(ours, b"n\n")
     stdout, _ = process.communicate(timeout=60)
     os.close(ours)
     assert (process.returncode, stdout) == (1, b"")
-    assert f"Delete group {groups[0]} with all offsets?" in " ".join(asked.decode().split())
+    assert f"Delete group {groups[0]} with all offsets?" in " ".join(shown.decode().split())
     assert call("group", "describe", groups[0]).code == 0

@@ -121,11 +121,11 @@ def test_whole_directory_is_found_whole_and_left_alone(data: Data, run: Run) -> 
 def test_json_says_the_same(data: Data, run: Run) -> None:
     data.flip(data.segment(1), 70)
     code, out, _ = run("check", data.path, "-o", "json")
-    (found,) = json.loads(out)
+    (report,) = json.loads(out)
     assert code == DAMAGED
-    assert (found["path"], found["clean_stop"], found["damaged"]) == (str(data.path), True, True)
-    assert [partition["state"] for partition in found["partitions"]] == ["damaged", "ok"]
-    finding = found["partitions"][0]["findings"][0]
+    assert (report["path"], report["clean_stop"], report["damaged"]) == (str(data.path), True, True)
+    assert [partition["state"] for partition in report["partitions"]] == ["damaged", "ok"]
+    finding = report["partitions"][0]["findings"][0]
     assert (finding["kind"], finding["path"]) == ("damage", str(data.segment(1)))
 
 
@@ -217,9 +217,9 @@ def test_each_kind_of_damage_is_found_where_it_is_and_can_be_repaired(
     assert (code, [line for line in out.splitlines() if line.startswith("damage")]) == (0, [])
     log = opened(data)
     assert log.log_end_offset == 26, "no offset is given out twice"
-    kept = values_from(log, log.log_start_offset)
-    assert set(kept) <= set(data.values)
-    lost = {offset for offset, _ in data.values} - {offset for offset, _ in kept}
+    remaining = values_from(log, log.log_start_offset)
+    assert set(remaining) <= set(data.values)
+    lost = {offset for offset, _ in data.values} - {offset for offset, _ in remaining}
     assert all(f"from offset {first}" in said for first in lost if first - 1 not in lost), said
     assert bool(lost) == (damage in (cut_off_a_byte, change_a_record, lose_a_segment, lose_the_partition))
 

@@ -56,8 +56,8 @@ def test_patterns_describe_alter_and_delete(call, topics) -> None:
     stem = topics[0][:-2]
     assert _names(call("topic", "describe", f"{stem}-*", "-o", "json")) == topics
     call("topic", "alter", f"{stem}-*", "--set", "retention.ms=1234").ok()
-    for one in call("topic", "describe", f"{stem}-*", "--configs", "-o", "json").ok().json:
-        assert ("retention.ms", "1234") in [(row["key"], row["value"]) for row in one["configs"]]
+    for described in call("topic", "describe", f"{stem}-*", "--configs", "-o", "json").ok().json:
+        assert ("retention.ms", "1234") in [(row["key"], row["value"]) for row in described["configs"]]
     refused = call("topic", "delete", f"{stem}-[ab]")
     assert (refused.code, "confirm it with -y" in refused.stderr, topics[1] in refused.stderr) == (2, True, True)
     assert call("topic", "delete", f"{stem}-[ab]", "-y").ok().lines == [f"deleted topic {name}" for name in topics[:2]]
@@ -80,10 +80,10 @@ def test_deletion_asks_on_a_terminal(broker, call, topic, answer: str, code: int
         [*COMMAND, "topic", "delete", topic], stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, env=environment
     )
     os.close(theirs)
-    asked = b""
-    while b"[y/N]" not in asked:
-        asked += os.read(ours, 4096)
-    assert f"Delete topic {topic} with all records?" in asked.decode()
+    shown = b""
+    while b"[y/N]" not in shown:
+        shown += os.read(ours, 4096)
+    assert f"Delete topic {topic} with all records?" in shown.decode()
     os.write(ours, answer.encode())
     stdout, _ = process.communicate(timeout=60)
     os.close(ours)
@@ -155,8 +155,8 @@ def test_partitions_are_added(call, topic) -> None:
 
 
 def _starts(call, topic: str) -> list[int]:
-    (one,) = call("topic", "describe", topic, "-o", "json").ok().json
-    return [partition["start_offset"] for partition in one["partitions"]]
+    (described,) = call("topic", "describe", topic, "-o", "json").ok().json
+    return [partition["start_offset"] for partition in described["partitions"]]
 
 
 @for_each(("where", "start"), [("3", 3), ("-2", 8), ("end", 10), ("@-1h", 0), ("beginning", 0)])
@@ -236,17 +236,17 @@ def test_mistakes_of_trim(call, topic, tmp_path: Path) -> None:
 
 def test_analyze_counts_batches_and_records(call, ten_records) -> None:
     call("produce", ten_records, "-p", "0", "-z", "zstd", stdin="y" * 400 + "\n").ok()
-    (one,) = call("topic", "analyze", ten_records, "-o", "json").ok().json
-    first, second = one["by_partition"]
-    assert (one["records"], first["records"], second["records"]) == (11, 11, 0)
-    assert one["batches"] == first["batches"] >= 2
-    assert one["compression"] == ["none", "zstd"]
-    assert first["p25"] <= first["p50"] <= first["p99"] <= first["max"] < one["bytes"]
-    assert one["record_bytes"] == round(one["bytes"] / 11, 1)
+    (analyzed,) = call("topic", "analyze", ten_records, "-o", "json").ok().json
+    first, second = analyzed["by_partition"]
+    assert (analyzed["records"], first["records"], second["records"]) == (11, 11, 0)
+    assert analyzed["batches"] == first["batches"] >= 2
+    assert analyzed["compression"] == ["none", "zstd"]
+    assert first["p25"] <= first["p50"] <= first["p99"] <= first["max"] < analyzed["bytes"]
+    assert analyzed["record_bytes"] == round(analyzed["bytes"] / 11, 1)
     assert (first["leader"], second["batches_per_s"]) == (1, None)
 
     described = call("topic", "describe", ten_records, "--sizes", "--offsets", "-o", "json").ok().json[0]["partitions"]
-    assert [row["bytes"] for row in described] == [one["bytes"], 0]
+    assert [row["bytes"] for row in described] == [analyzed["bytes"], 0]
     assert [(row["stable_offset"], row["offsets"]) for row in described] == [(11, 11), (0, 0)]
 
 

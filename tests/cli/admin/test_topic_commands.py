@@ -32,7 +32,7 @@ def test_table_is_plain_and_aligned_off_a_terminal(call, topic) -> None:
 def test_several_topics_at_once(call, topic_name) -> None:
     names = [topic_name("a"), topic_name("b")]
     call("topic", "create", *names).ok()
-    assert [one["topic"] for one in call("topic", "describe", *names, "-o", "json").ok().json] == names
+    assert [described["topic"] for described in call("topic", "describe", *names, "-o", "json").ok().json] == names
     assert call("topic", "delete", *names).ok().lines == [f"deleted topic {name}" for name in names]
 
 

@@ -62,15 +62,15 @@ def test_a_hanging_transaction_is_found_and_aborted(call, broker, topic) -> None
     try:
         client = RawClient(broker.bootstrap)
         data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])
-        answer = client(ProduceRequest(transactional_id="gone", acks=-1, timeout_ms=10_000, topic_data=[data]), 9)
-        assert answer.responses[0].partition_responses[0].error_code == 0
+        response = client(ProduceRequest(transactional_id="gone", acks=-1, timeout_ms=10_000, topic_data=[data]), 9)
+        assert response.responses[0].partition_responses[0].error_code == 0
         client.close()
     finally:
         call("config", "unset", "broker", "default", "transaction.partition.verification.enable").ok()
 
-    found = call("txn", "find-hanging", topic, "-o", "json")
-    assert found.code == 1
-    (row,) = found.json
+    ran = call("txn", "find-hanging", topic, "-o", "json")
+    assert ran.code == 1
+    (row,) = ran.json
     assert (row["partition"], row["producer_id"], row["start_offset"], row["transactional_id"]) == (
         0,
         987_654_321,

@@ -32,7 +32,7 @@ def test_a_command_of_barnabas_exists_with_its_options(line):
     depth = max(count for count in range(1, len(words) + 1) if " ".join(words[:count]) in COMMANDS)
     command = COMMANDS[" ".join(words[:depth])]
     assert not isinstance(command, click.Group), line
-    known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
+    known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
     assert options_of(words[depth:]) <= known, line
 
 

@@ -32,7 +32,7 @@ def after(line: str, bootstrap: str = UNREACHABLE, patience: str = "60", **envir
         **environment,
     )
     assert ran.stderr == ""
-    return [one.partition(",")[2] for one in ran.stdout.splitlines() if one]
+    return [line.partition(",")[2] for line in ran.stdout.splitlines() if line]
 
 
 def test_names_that_need_no_broker() -> None:
@@ -92,12 +92,12 @@ def test_a_silent_broker_is_given_up() -> None:
 def commands(command: click.Command, context: click.Context) -> list[click.Context]:
     if not isinstance(command, click.Group):
         return [context]
-    found = []
+    shown = []
     for name in command.list_commands(context):
         inner = command.get_command(context, name)
         assert inner is not None
-        found += commands(inner, click.Context(inner, context, name, resilient_parsing=True))
-    return found
+        shown += commands(inner, click.Context(inner, context, name, resilient_parsing=True))
+    return shown
 
 
 FREE = {

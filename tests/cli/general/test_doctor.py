@@ -93,12 +93,12 @@ class Broker:
             while isinstance(event := protocol.next_event(), RequestReceived):
                 if self.sasl and not isinstance(event.request, ApiVersionsRequest):
                     return
-                answer = self._answer(event.request)
-                connection.sendall(b"".join(bytes(chunk) for chunk in protocol.send_response(answer, event)))
+                response = self._answer(event.request)
+                connection.sendall(b"".join(bytes(chunk) for chunk in protocol.send_response(response, event)))
 
     def _answer(self, request: Message) -> Message:
         if isinstance(request, ApiVersionsRequest):
-            offered = [(one.api_key, one.max_version) for one in (ApiVersionsRequest, MetadataRequest)]
+            offered = [(kind.api_key, kind.max_version) for kind in (ApiVersionsRequest, MetadataRequest)]
             offered += [(FetchRequest.api_key, self.newest_fetch), (DescribeConfigsRequest.api_key, 4)]
             return ApiVersionsResponse(
                 api_keys=[ApiVersion(api_key=key, min_version=0, max_version=newest) for key, newest in offered]

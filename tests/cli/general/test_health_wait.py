@@ -16,10 +16,10 @@ def test_it_waits_for_a_broker_that_starts_later_and_says_so(tmp_path: Path) -> 
     command = [sys.executable, "-m", "barnabas", "health", "-b", f"127.0.0.1:{port}", "--wait", "100"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
         assert waiting.stderr is not None
-        said = waiting.stderr.readline()
+        note = waiting.stderr.readline()
         with BarnabasServer(tmp_path / "data", port=port):
             output, rest = waiting.communicate(timeout=100)
-    assert said == f"waiting up to 100 s: no broker answers at 127.0.0.1:{port} (connection refused)\n"
+    assert note == f"waiting up to 100 s: no broker answers at 127.0.0.1:{port} (connection refused)\n"
     assert (waiting.returncode, rest) == (0, "")
     assert output.startswith("ready: cluster ")
 

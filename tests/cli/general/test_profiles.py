@@ -185,5 +185,5 @@ def test_home_has_the_file_without_xdg_config_home(tmp_path: Path) -> None:
 
 
 def test_variables_of_the_command_line_are_no_keys_of_a_broker() -> None:
-    variables = {one.variable for one in SETTINGS.values()} | {PROFILE_VARIABLE, PATIENCE_VARIABLE}
+    variables = {setting.variable for setting in SETTINGS.values()} | {PROFILE_VARIABLE, PATIENCE_VARIABLE}
     assert variables <= NOT_SETTINGS

@@ -116,23 +116,30 @@ def test_same_messages_as_kcat(call, broker, topic_name, tmp_path: Path, options
     """Keys, values, headers and, for messages with a key or -p, partitions."""
     content = b"a:1\nb:2\n\nc:\n:d\nlast\r\nx:y:z"
     (tmp_path / "file").write_bytes(content)
-    found = []
+    outputs = []
     programs = [lambda *one: call("cat", *one, stdin=content), lambda *one: _kcat(broker, *one, stdin=content)]
     for number, produce in enumerate(programs):
         name = topic_name(f"same-{number}")
         call("topic", "create", name, "-p", "4").ok()
-        arguments = [str(tmp_path / "file") if one == "FILE" else one.replace("=ID", f"={name}") for one in options]
+        arguments = [
+            str(tmp_path / "file") if option == "FILE" else option.replace("=ID", f"={name}") for option in options
+        ]
         done = produce("-P", "-t", name, *arguments)
         assert getattr(done, "code", 0) == getattr(done, "returncode", 0) == 0, done.stderr
         records = map(json.loads, call("consume", name, "-e", "--json").ok().lines)
         keyed = "-p" in options
         messages = [
-            (one.get("key"), one.get("value"), one.get("headers"), one["partition"] if keyed or one["key"] else None)
-            for one in records
+            (
+                record.get("key"),
+                record.get("value"),
+                record.get("headers"),
+                record["partition"] if keyed or record["key"] else None,
+            )
+            for record in records
         ]
-        found.append((sorted(map(str, messages)), getattr(done, "stdout_bytes", done.stdout)))
-    assert found[0][0] == found[1][0]
-    assert (found[0][1] or b"") == (found[1][1] or b""), "what -T prints"
+        outputs.append((sorted(map(str, messages)), getattr(done, "stdout_bytes", done.stdout)))
+    assert outputs[0][0] == outputs[1][0]
+    assert (outputs[0][1] or b"") == (outputs[1][1] or b""), "what -T prints"
 
 
 @for_each(

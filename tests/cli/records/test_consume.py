@@ -127,9 +127,9 @@ def test_offset_outside_is_moved_and_said(call, orders) -> None:
 
 
 def test_grep(call, orders) -> None:
-    found = call("consume", orders, "-e", "--grep", "amount.: 1[0-9]*,", "-f", r"%o\n").ok()
-    assert found.lines == ["5", "6", "7", "8", "9"]
-    assert "5 of 12 records matched" in found.stderr
+    ran = call("consume", orders, "-e", "--grep", "amount.: 1[0-9]*,", "-f", r"%o\n").ok()
+    assert ran.lines == ["5", "6", "7", "8", "9"]
+    assert "5 of 12 records matched" in ran.stderr
     assert call("consume", orders, "-e", "--grep", "amount", "-v", "-f", r"%o\n").ok().lines == ["10", "11"]
     assert call("consume", orders, "-e", "--grep", "^b$", "-f", r"%o\n").ok().lines == ["1", "3", "5", "7", "9"]
 
@@ -142,10 +142,10 @@ def test_wrong_regex_is_one_sentence(call, empty) -> None:
 
 
 def test_filter(call, orders) -> None:
-    found = call("consume", orders, "-e", "--filter", "value.amount > 100 and key == 'a'", "-f", r"%o\n").ok()
-    assert found.lines == ["6", "8"]
-    assert "2 of 12 records matched" in found.stderr
-    assert "2 without a field" in found.stderr
+    ran = call("consume", orders, "-e", "--filter", "value.amount > 100 and key == 'a'", "-f", r"%o\n").ok()
+    assert ran.lines == ["6", "8"]
+    assert "2 of 12 records matched" in ran.stderr
+    assert "2 without a field" in ran.stderr
 
 
 @for_each(
@@ -196,15 +196,15 @@ RECORD = Record(7, 1000, b'{"id": 5}', b'{"amount": 3, "items": [1, 2], "name": 
     ],
 )
 def test_expressions(expression: str, matches: bool, unusable: int) -> None:
-    found = Filter(expression)
-    assert found(("t", 2), RECORD) is matches
-    assert found.unusable == unusable
+    record_filter = Filter(expression)
+    assert record_filter(("t", 2), RECORD) is matches
+    assert record_filter.unusable == unusable
 
 
 def test_deep_json_does_not_match_and_does_not_fail() -> None:
-    found = Filter("value.a == 1")
-    assert not found(("t", 0), Record(0, 0, None, b"[" * 100_000, [], -1))
-    assert found.unusable == 1
+    record_filter = Filter("value.a == 1")
+    assert not record_filter(("t", 0), Record(0, 0, None, b"[" * 100_000, [], -1))
+    assert record_filter.unusable == 1
 
 
 def test_patterns_of_topics(call, orders, empty) -> None:

@@ -72,9 +72,9 @@ def member(broker, tmp_path: Path) -> Iterator:
         return running[-1]
 
     yield start
-    for one in running:
-        one.process.kill()
-        one.process.wait()
+    for process in running:
+        process.process.kill()
+        process.process.wait()
 
 
 def _lags(call, group: str) -> dict[int, int]:
@@ -131,17 +131,17 @@ def test_it_shares_with_librdkafka_and_takes_over(call, broker, filled, member) 
             assert other.poll(0.1) is None, "what was printed is committed before the partitions are given up"
             assert time.monotonic() < end, ours.err.read_text()
         ours.wait_for(" revoked")
-        theirs = {one.partition for one in other.assignment()}
+        theirs = {partition.partition for partition in other.assignment()}
         lines = "".join(f"{n}\n" for n in range(100, 140))
         call("produce", filled, "--partitioner", "round-robin", stdin=lines).ok()
         read = [line.split() for line in ours.wait_for_lines(60)[40:]]
         assert {int(partition) for partition, _ in read} == set(range(4)) - theirs
-        found = []
-        while len(found) < 20:
+        values = []
+        while len(values) < 20:
             assert time.monotonic() < end
             message = other.poll(0.1)
             if message is not None and message.error() is None:
-                found.append(message.value())
+                values.append(message.value())
     finally:
         other.close()
     ours.wait_for("generation 3)")

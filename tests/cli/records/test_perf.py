@@ -82,11 +82,11 @@ def test_values_of_a_file_in_transactions(call, topic, tmp_path: Path) -> None:
 
 
 def test_latency(call, topic) -> None:
-    found = call("perf", "latency", topic, "-n", "50", "--warm-up", "5", "-o", "json").ok().json
-    assert found["records"] == 50
-    _in_order(found, "acknowledged_")
-    _in_order(found, "end_to_end_")
-    assert found["end_to_end_p50_ms"] >= found["acknowledged_p50_ms"]
+    result = call("perf", "latency", topic, "-n", "50", "--warm-up", "5", "-o", "json").ok().json
+    assert result["records"] == 50
+    _in_order(result, "acknowledged_")
+    _in_order(result, "end_to_end_")
+    assert result["end_to_end_p50_ms"] >= result["acknowledged_p50_ms"]
 
 
 def test_too_few_records_are_a_timeout(call, topic) -> None:

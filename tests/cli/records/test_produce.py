@@ -30,7 +30,7 @@ def _values(call, topic: str, *options: str) -> list[str]:
 def _without_place(text: str) -> list[dict[str, object]]:
     """Records of `consume --json` without topic and offset."""
     records = [json.loads(line) for line in text.splitlines()]
-    return [{name: value for name, value in one.items() if name not in ("topic", "offset")} for one in records]
+    return [{name: value for name, value in record.items() if name not in ("topic", "offset")} for record in records]
 
 
 def test_json_lines_are_copied_exactly(call, topic_name) -> None:
@@ -46,8 +46,8 @@ def test_json_lines_are_copied_exactly(call, topic_name) -> None:
     ]  # fmt: skip
     call("produce", source, "--json", stdin="\n\n".join(json.dumps(line) for line in lines)).ok()
     first = call("consume", source, "-e", "--json").ok().stdout
-    assert [one["partition"] for one in _without_place(first) if one["timestamp"] == 1_700_000_000_001] == [2]
-    assert any(one["value"] == '{"amount":5}' for one in _without_place(first) if "value" in one)
+    assert [record["partition"] for record in _without_place(first) if record["timestamp"] == 1_700_000_000_001] == [2]
+    assert any(record["value"] == '{"amount":5}' for record in _without_place(first) if "value" in record)
     call("produce", copy, "--json", stdin=first).ok()
     second = call("consume", copy, "-e", "--json").ok().stdout
     assert sorted(map(str, _without_place(second))) == sorted(map(str, _without_place(first)))
@@ -107,8 +107,8 @@ def test_partition_of_json_that_does_not_exist(call, topic) -> None:
 
 def test_delimiter(call, topic) -> None:
     call("produce", topic, "-D", r"\0", stdin="one\0two\r\nthree\0\0last").ok()
-    found = call("consume", topic, "-e", "-f", r"[%v]").ok().stdout
-    assert found == "[one][two\r\nthree][][last]"
+    shown = call("consume", topic, "-e", "-f", r"[%v]").ok().stdout
+    assert shown == "[one][two\r\nthree][][last]"
 
 
 def test_lines_of_a_file(call, topic, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_files(call, topic, tmp_path: Path) -> None:
     paths = [str(tmp_path / "0"), str(tmp_path / "1")]
     call("produce", topic, "--file-per-record", "-k", "key", *paths).ok()
     records = [json.loads(line) for line in _values(call, topic, "--json")]
-    assert [one["key"] for one in records] == ["key", "key"]
+    assert [record["key"] for record in records] == ["key", "key"]
     assert parse_record(json.dumps(records[0]).encode()).value == contents[0]
     assert records[1]["value"] == "a\nb\n"
 
@@ -164,7 +164,12 @@ def test_refused_record_says_what_is_stored_and_how_to_go_on(call, topic) -> Non
     call("topic", "create", topic, "-c", "max.message.bytes=1000").ok()
     lines = ["1", "2", "3", "x" * 2000, "5"]
     ran = call(
-        "produce", topic, "--batch-size", "1", "--json", stdin="\n".join(json.dumps({"value": one}) for one in lines)
+        "produce",
+        topic,
+        "--batch-size",
+        "1",
+        "--json",
+        stdin="\n".join(json.dumps({"value": value}) for value in lines),
     )
     assert ran.code == 1
     assert "MESSAGE_TOO_LARGE" in ran.stderr

@@ -91,8 +91,8 @@ def test_keys_go_where_every_kafka_client_sends_them(call, topic, partitioner: s
     call("topic", "create", topic, "-p", "5").ok()
     keys = [f"key-{number}" for number in range(40)]
     call("produce", topic, "-K", ":", "--partitioner", partitioner, stdin="".join(f"{key}:v\n" for key in keys)).ok()
-    found = dict(line.split() for line in _read(call, topic, "-f", r"%k %p\n"))
-    assert found == {key: str(partition_for_key(key.encode(), 5)) for key in keys}
+    partitions = dict(line.split() for line in _read(call, topic, "-f", r"%k %p\n"))
+    assert partitions == {key: str(partition_for_key(key.encode(), 5)) for key in keys}
 
 
 def test_round_robin_gives_every_partition_its_turn(call, topic) -> None:

@@ -89,7 +89,7 @@ def _exchange(bootstrap: str) -> None:
 def test_listeners_of_the_image(tmp_path: Path) -> None:
     """One listener for the host, one for other containers; `listeners` replaces both, with all that belongs to them."""
     config = load({}, {}, None, in_container=True)
-    assert [str(one) for one in config.listeners] == ["PLAINTEXT://0.0.0.0:9092", "INTERNAL://0.0.0.0:19092"]
+    assert [str(listener) for listener in config.listeners] == ["PLAINTEXT://0.0.0.0:9092", "INTERNAL://0.0.0.0:19092"]
     host, other = entrances(config.listeners, config.advertised_listeners, in_container=True)
     assert (host.dial, host.local) == ("localhost:9092", "127.0.0.1:9092")
     assert other.dial == f"{os.uname().nodename}:19092"
@@ -101,7 +101,7 @@ def test_listeners_of_the_image(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("listeners=OWN://0.0.0.0:29092\nlistener.security.protocol.map=OWN:PLAINTEXT\n")
     own = load({}, {}, str(file), in_container=True)
-    assert [str(one) for one in own.listeners] == ["OWN://0.0.0.0:29092"]
+    assert [str(listener) for listener in own.listeners] == ["OWN://0.0.0.0:29092"]
     assert own.advertised_listeners == {}
 
 
@@ -131,8 +131,8 @@ def test_health_check_finds_the_configured_listener(
 
 def test_address_that_is_given_goes_before_the_configured_one() -> None:
     listeners = {"KAFKA_LISTENERS": "PLAINTEXT://127.0.0.1:1"}
-    for given in (("-b", "127.0.0.1:2"), ("-X", "brokers=127.0.0.1:2")):
-        assert "127.0.0.1:2 " in run_command("health", *given, **listeners).stderr
+    for options in (("-b", "127.0.0.1:2"), ("-X", "brokers=127.0.0.1:2")):
+        assert "127.0.0.1:2 " in run_command("health", *options, **listeners).stderr
     assert "127.0.0.1:1 " in run_command("health", **listeners).stderr
     wrong = run_command("health", KAFKA_LISTENERS="nonsense")
     assert (wrong.code, wrong.stderr.count("\n")) == (2, 1)

@@ -108,9 +108,9 @@ class Network:
 
 @pytest.fixture
 def network() -> Iterator[Network]:
-    made = Network()
-    yield made
-    made.close()
+    network = Network()
+    yield network
+    network.close()
 
 
 def test_docker_run_with_a_published_port(network: Network, tmp_path: Path) -> None:

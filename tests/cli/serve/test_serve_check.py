@@ -65,7 +65,7 @@ class CheckedNode:
 
 def state(directory: Path) -> dict[str, tuple[int, bytes]]:
     """Every file with its time and content."""
-    return {str(one): (one.stat().st_mtime_ns, one.read_bytes()) for one in directory.rglob("*") if one.is_file()}
+    return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in directory.rglob("*") if path.is_file()}
 
 
 @pytest.fixture
@@ -118,10 +118,10 @@ def test_controllers_that_do_not_answer(node: CheckedNode) -> None:
 def test_everything_that_is_found_is_told_at_once(node: CheckedNode) -> None:
     (node.directory / "recovery-point-offset-checkpoint").write_text("x")
     (node.directory / "orders-0" / "leader-epoch-checkpoint").write_text("7\n1\n0 0\n")
-    told = node.refused(config_providers="file").splitlines()
-    assert len(told) == 3
-    assert "recovery-point-offset-checkpoint" in told[1]
-    assert "orders-0/leader-epoch-checkpoint" in told[2]
+    lines = node.refused(config_providers="file").splitlines()
+    assert len(lines) == 3
+    assert "recovery-point-offset-checkpoint" in lines[1]
+    assert "orders-0/leader-epoch-checkpoint" in lines[2]
 
 
 @pytest.mark.parametrize(
@@ -158,10 +158,10 @@ def test_features_and_topics_that_cannot_be_served(node: CheckedNode) -> None:
         FeatureLevelRecord(name="warp.version", feature_level=1),
         ConfigRecord(resource_type=2, resource_name="orders", name="remote.storage.enable", value="true"),
     )
-    told = node.refused()
-    assert "share.version at level 9; this version of Barnabas supports 0 to 2" in told
-    assert "the feature warp.version, which this version of Barnabas does not know" in told
-    assert "tiered storage (remote.storage.enable), which cannot be read: orders" in told
+    refusal = node.refused()
+    assert "share.version at level 9; this version of Barnabas supports 0 to 2" in refusal
+    assert "the feature warp.version, which this version of Barnabas does not know" in refusal
+    assert "tiered storage (remote.storage.enable), which cannot be read: orders" in refusal
 
 
 def test_record_batches_of_an_old_format(node: CheckedNode) -> None:

@@ -30,7 +30,9 @@ def test_a_controller_says_where_it_serves_and_goes_on_after_a_restart(tmp_path:
             client.close()
             clusters.append(described.cluster_id)
             host, _, port = address.rpartition(":")
-            assert [(one.broker_id, one.host, one.port) for one in described.brokers] == [(3000, host, int(port))]
+            assert [(broker.broker_id, broker.host, broker.port) for broker in described.brokers] == [
+                (3000, host, int(port))
+            ]
             code, _, _ = serving.stop(number)
             assert code == (-9 if number == signal.SIGKILL else 0)
     assert len(set(clusters)) == 1
@@ -60,7 +62,7 @@ def test_a_controller_says_where_it_serves_and_goes_on_after_a_restart(tmp_path:
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(tmp_path: Path, sets: list[str], sentence: str) -> None:
-    words = [word for one in sets for word in ("--set", one)]
+    words = [word for text in sets for word in ("--set", text)]
     ran = run_command("serve", "--data-dir", str(tmp_path / "data"), *words)
     assert ran.code == 2
     (line,) = ran.stderr.strip().splitlines()
@@ -94,6 +96,10 @@ def test_a_node_with_both_roles_serves_clients_and_brokers_after_a_kill(tmp_path
         client = RawClient(ready.read_text().strip())
         (topic,) = client(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12).topics
         client.close()
-        assert [(one.partition_index, one.leader_id) for one in topic.partitions] == [(0, 1), (1, 1), (2, 1)]
-        assert all(one.leader_epoch > 0 for one in topic.partitions)
+        assert [(partition.partition_index, partition.leader_id) for partition in topic.partitions] == [
+            (0, 1),
+            (1, 1),
+            (2, 1),
+        ]
+        assert all(partition.leader_epoch > 0 for partition in topic.partitions)
         assert serving.stop(signal.SIGTERM)[0] == 0
