@@ -94,6 +94,11 @@ def _ask(ctx: click.Context, question: Callable[[Cluster], list[Item]]) -> list[
     return list(items)
 
 
+def _from_broker(question: Callable[[Cluster], list[Item]]) -> Callable[[click.Context, str], list[Item]]:
+    """A source that asks the broker one question, whatever was typed."""
+    return lambda ctx, _: _ask(ctx, question)
+
+
 def _topics(ctx: click.Context, incomplete: str) -> list[Item]:
     def question(cluster: Cluster) -> list[Item]:
         from barnabas.client.admin.topics import list_topics
@@ -127,39 +132,31 @@ def _indexes(cluster: Cluster, name: str) -> range:
     return range(len(cluster.find_topic(name).leaders))
 
 
-def _groups(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
-    def question(cluster: Cluster) -> list[Item]:
-        from barnabas.client.groups.consumer_groups import list_groups
+@_from_broker
+def _groups(cluster: Cluster) -> list[Item]:
+    from barnabas.client.groups.consumer_groups import list_groups
 
-        return [
-            Item(group.group_id, help=" ".join(filter(None, (group.group_state, group.group_type))) or None)
-            for group in list_groups(cluster)
-        ]
-
-    return _ask(ctx, question)
+    return [
+        Item(group.group_id, help=" ".join(filter(None, (group.group_state, group.group_type))) or None)
+        for group in list_groups(cluster)
+    ]
 
 
 def _patterns(ctx: click.Context, incomplete: str) -> list[Item]:
     return _groups(ctx, incomplete) if " group " in ctx.command_path else _topics(ctx, incomplete)
 
 
-def _nodes(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
-    def question(cluster: Cluster) -> list[Item]:
-        brokers = cluster.retry(lambda deadline: cluster.metadata([], deadline)).brokers
-        return [Item(str(node.node_id), help=f"{node.host}:{node.port}") for node in brokers]
-
-    return _ask(ctx, question)
+@_from_broker
+def _nodes(cluster: Cluster) -> list[Item]:
+    brokers = cluster.retry(lambda deadline: cluster.metadata([], deadline)).brokers
+    return [Item(str(node.node_id), help=f"{node.host}:{node.port}") for node in brokers]
 
 
-def _transactional_ids(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
-    def question(cluster: Cluster) -> list[Item]:
-        from barnabas.client.admin.transactions import list_transactions
+@_from_broker
+def _transactional_ids(cluster: Cluster) -> list[Item]:
+    from barnabas.client.admin.transactions import list_transactions
 
-        return [
-            Item(transaction.transactional_id, help=transaction.state) for transaction in list_transactions(cluster)
-        ]
-
-    return _ask(ctx, question)
+    return [Item(transaction.transactional_id, help=transaction.state) for transaction in list_transactions(cluster)]
 
 
 def _features(ctx: click.Context, incomplete: str) -> list[Item]:
@@ -182,24 +179,19 @@ def _features(ctx: click.Context, incomplete: str) -> list[Item]:
     return _ask(ctx, question)
 
 
-def _users(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
+@_from_broker
+def _users(cluster: Cluster) -> list[Item]:
     """Users with SCRAM credentials."""
+    from barnabas.client.admin.users import list_credentials
 
-    def question(cluster: Cluster) -> list[Item]:
-        from barnabas.client.admin.users import list_credentials
-
-        return [Item(name) for name in dict.fromkeys(credential.user for credential in list_credentials(cluster))]
-
-    return _ask(ctx, question)
+    return [Item(name) for name in dict.fromkeys(credential.user for credential in list_credentials(cluster))]
 
 
-def _tokens(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
-    def question(cluster: Cluster) -> list[Item]:
-        from barnabas.client.admin.tokens import list_tokens
+@_from_broker
+def _tokens(cluster: Cluster) -> list[Item]:
+    from barnabas.client.admin.tokens import list_tokens
 
-        return [Item(token.token_id, help=token.owner) for token in list_tokens(cluster)]
-
-    return _ask(ctx, question)
+    return [Item(token.token_id, help=token.owner) for token in list_tokens(cluster)]
 
 
 def _quotas(ctx: click.Context, incomplete: str) -> Iterator[Item]:
@@ -297,13 +289,8 @@ def _positions(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: 
     yield Item("@-1h", help="the first record of the last hour")
 
 
-def _codecs(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG001
-    yield from (Item(name) for name in ("none", "gzip", "snappy", "lz4", "zstd"))
-
-
-def _states(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG001
-    for word in ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead"):
-        yield Item(word)
+def _words(*words: str) -> Source:
+    return lambda _ctx, _incomplete: [Item(word) for word in words]
 
 
 def _jobs(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG001
@@ -328,14 +315,6 @@ def _errors(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG
     from barnabas.wire.errors import ErrorCode
 
     yield from (Item(code.name) for code in ErrorCode if code)
-
-
-def _file(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG001
-    yield Item(incomplete, type="file")
-
-
-def _directory(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG001
-    yield Item(incomplete, type="dir")
 
 
 def _count(number: int, what: str) -> str:
@@ -363,13 +342,13 @@ SOURCES: dict[str, Source] = {
     "QUOTA": _quotas,
     "QUOTA=VALUE": _quotas,
     "TOKEN-ID": _tokens,
-    "CODEC": _codecs,
-    "STATE": _states,
+    "CODEC": _words("none", "gzip", "snappy", "lz4", "zstd"),
+    "STATE": _words("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead"),
     "JOB": _jobs,
     "MESSAGE": _messages,
     "API": _apis,
     "ERROR": _errors,
-    "FILE": _file,
-    "DIR": _directory,
+    "FILE": lambda _, incomplete: [Item(incomplete, type="file")],
+    "DIR": lambda _, incomplete: [Item(incomplete, type="dir")],
 }
 """What the first word of a metavar stands for."""

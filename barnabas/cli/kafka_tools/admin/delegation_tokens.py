@@ -72,13 +72,13 @@ def main(arguments: Sequence[str]) -> int:
 
 def _joined(arguments: Sequence[str]) -> list[str]:
     """An optional argument may be a negative number, which joptsimple does not take for an option."""
-    principals: list[str] = []
+    words: list[str] = []
     for word in arguments:
-        if word[:1] == "-" and word[1:].isdigit() and principals and principals[-1].endswith("-period"):
-            principals[-1] = f"{principals[-1]}={word}"
+        if word[:1] == "-" and word[1:].isdigit() and words and words[-1].endswith("-period"):
+            words[-1] = f"{words[-1]}={word}"
         else:
-            principals.append(word)
-    return principals
+            words.append(word)
+    return words
 
 
 def _principals(options: Options, name: str) -> list[str]:
