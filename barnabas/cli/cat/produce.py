@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from random import randrange
@@ -66,13 +67,13 @@ MAKERS: dict[str, MakePartitioner] = {
 }
 
 
+@dataclass(eq=False)
 class Messages:
     """The messages of stdin, of the lines of one file (-l), or each file as one; at most `count`."""
 
-    def __init__(self, options: Options, fields: Fields) -> None:
-        self.options = options
-        self.fields = fields
-        self.number = 0
+    options: Options
+    fields: Fields
+    number: int = field(default=0, init=False)
 
     def blocks(self, waiting: Waiting) -> Iterator[Iterable[ParsedRecord | None]]:
         """Records as they become available."""

@@ -7,6 +7,7 @@ done by calls: `join` waits until the group is balanced, `tick` has to be called
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import cycle
 from select import select
 from time import monotonic
@@ -101,28 +102,26 @@ _LOST = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.RE
 _MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
+@dataclass(eq=False)
 class GroupMember:
     """One membership. `find_topics` returns the names of the topics to subscribe to.
 
     Errors of all calls: KafkaError, NotFound, TimedOut, Unreachable.
     """
 
-    def __init__(
-        self, cluster: Cluster, group: str, find_topics: Callable[[Cluster], Sequence[str]], instance_id: str | None
-    ) -> None:
-        self.cluster = cluster
-        self.group = group
-        self.find_topics = find_topics
-        self.instance_id = instance_id
-        self.member_id = ""
-        self.generation = -1
-        self.must_join = True
-        self._sizes: dict[str, int] = {}
-        self._node: NodeConnection | None = None
-        self._heartbeat_at = 0.0
-        self._heartbeat_waits = False
-        self._refresh_at = 0.0
-        self._failure: Exception | None = None
+    cluster: Cluster
+    group: str
+    find_topics: Callable[[Cluster], Sequence[str]]
+    instance_id: str | None
+    member_id: str = field(default="", init=False)
+    generation: int = field(default=-1, init=False)
+    must_join: bool = field(default=True, init=False)
+    _sizes: dict[str, int] = field(default_factory=dict, init=False)
+    _node: NodeConnection | None = field(default=None, init=False)
+    _heartbeat_at: float = field(default=0.0, init=False)
+    _heartbeat_waits: bool = field(default=False, init=False)
+    _refresh_at: float = field(default=0.0, init=False)
+    _failure: Exception | None = field(default=None, init=False)
 
     # --- joining
 
