@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 import click
+import trio
 
 from barnabas.cli.serve import UsageError as WrongOption
 from barnabas.cli.serve import host_and_port
@@ -45,8 +46,6 @@ def record(upstream: str, listen: str, file: str) -> None:
     \b
     barnabas record --upstream 127.0.0.1:9092 --file orders.cassette
     """
-    import trio
-
     count = trio.run(_record, _address(upstream, "--upstream"), _address(listen, "--listen"), file)
     note(f"{count} requests in {file}")
 
@@ -69,8 +68,6 @@ def replay(file: str, listen: str, timing: str) -> None:
     \b
     barnabas replay orders.cassette --listen 127.0.0.1:9092
     """
-    import trio
-
     replay = partial(_replay, as_recorded=timing == "recorded")
     missing = trio.run(replay, file, _address(listen, "--listen"))
     if missing:
@@ -79,8 +76,6 @@ def replay(file: str, listen: str, timing: str) -> None:
 
 async def _record(upstream: Address, listen: Address, file: str) -> int:
     """Record until a signal to stop; how many requests there were."""
-    import trio
-
     count = 0
     failures: list[OSError] = []
 
@@ -127,8 +122,6 @@ async def _replay(file: str, listen: Address, *, as_recorded: bool) -> list[str]
 
 
 async def _look_for_broker(upstream: Address) -> None:
-    import trio
-
     try:
         stream = await trio.open_tcp_stream(*upstream)
     except OSError:
@@ -145,8 +138,6 @@ def _listening(listen: Address, make: Callable[[Address], Made]) -> Made:
 
 async def _serve(serve: Callable[[], Awaitable[None]], address: Address) -> None:
     """Print the address, and serve until Ctrl-C."""
-    import trio
-
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         click.echo(f"{address[0]}:{address[1]}")
         async with trio.open_nursery() as nursery:
