@@ -313,7 +313,7 @@ def _format(options: Options) -> Render:
             if options.show_offset:
                 text = f"%o{_literal(key_delimiter)}{text}"
         text += _literal(delimiter)
-    compiled = compile_format(text, "-f", shown, "ks")
+    compiled = compile_format(text, shown, "ks")
     if key_serdes is None and value_serdes is None:
         return compiled
 

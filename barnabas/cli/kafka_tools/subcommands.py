@@ -33,14 +33,14 @@ class ToolParser(argparse.ArgumentParser):
         raise Leave(status)
 
 
-def add_server(parser: argparse.ArgumentParser, *, is_required: bool = True) -> None:
+def add_server(parser: argparse.ArgumentParser) -> None:
     """Add `--bootstrap-server` and `--command-config`."""
     default = os.environ.get("BARNABAS_BOOTSTRAP_SERVERS")
     parser.add_argument(
         "--bootstrap-server",
         metavar="HOST:PORT",
         default=default,
-        required=is_required and default is None,
+        required=default is None,
         help="The brokers to connect to.",
     )
     parser.add_argument("--command-config", metavar="FILE", help="File with configuration of the client.")

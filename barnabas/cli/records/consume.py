@@ -113,7 +113,7 @@ def _render(as_json: bool, format_: str | None) -> Render:
             return lambda partition, record: shown_json(json_line(partition, record))
         return json_line
     show = printable if sys.stdout.isatty() else None
-    return compile_format(DEFAULT_FORMAT if format_ is None else format_, "-f", show)
+    return compile_format(DEFAULT_FORMAT if format_ is None else format_, show)
 
 
 def _matches(pattern: str | None, invert: bool, expression: str | None) -> tuple[list[Matches], Filter | None]:

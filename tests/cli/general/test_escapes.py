@@ -28,17 +28,17 @@ PLACE = ("orders", 2)
     ],
 )
 def test_format(text: str, printed: bytes) -> None:
-    assert compile_format(text, "-f")(PLACE, RECORD) == printed
+    assert compile_format(text)(PLACE, RECORD) == printed
 
 
 def test_null_prints_nothing_and_has_length_minus_one() -> None:
-    assert compile_format("[%v] %S %K", "-f")(PLACE, TOMBSTONE) == b"[] -1 1"
+    assert compile_format("[%v] %S %K")(PLACE, TOMBSTONE) == b"[] -1 1"
 
 
 @for_each("text", ["%x", "%", "50%", "%%%", r"\q", "\\", r"\x4"])
 def test_unknown_verb_or_escape_is_a_usage_error(text: str) -> None:
     with pytest.raises(click.BadParameter, match="knows no"):
-        compile_format(text, "-f")
+        compile_format(text)
 
 
 def test_unescape() -> None:
