@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from barnabas.cli.app import app
+from barnabas.cli.app import CONTEXT, app
 from barnabas.cli.completion.values import PATIENCE_S, items_for
 from barnabas.storage.topic_keys import TOPIC_KEYS
 from tests.support.cases import for_each
@@ -123,7 +123,7 @@ FREE = {
 def test_every_text_is_completed_or_known_to_be_free() -> None:
     """A new parameter needs a metavar that `values` knows, or one of FREE."""
     missing = []
-    for context in commands(app, click.Context(app, None, "barnabas", resilient_parsing=True)):
+    for context in commands(app, click.Context(app, None, "barnabas", resilient_parsing=True, **CONTEXT)):
         for param in context.command.get_params(context):
             if not isinstance(param.type, type(click.STRING)) or getattr(param, "is_flag", False):
                 continue
