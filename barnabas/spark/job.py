@@ -79,5 +79,5 @@ class Job:
 
     def source(self, config: JobConfig) -> Source | None:
         """The topics that it reads; None if it reads no topic."""
-        found = getattr(config, "source", None)
-        return found if isinstance(found, Source) else None
+        source = getattr(config, "source", None)
+        return source if isinstance(source, Source) else None

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.replicas.partition import Partition
-    from barnabas.kit.clusters.opening import Opening
+    from barnabas.kit.clusters.options import Options
     from barnabas.kit.clusters.snapshots import Snapshot
     from barnabas.wire.schema import Message
     from barnabas.wire.types import Uuid
@@ -103,17 +103,17 @@ class Nodes(VirtualCluster):
     """A virtual cluster of several brokers."""
 
     def __init__(
-        self, number: int, opening: Opening, config_of: Callable[[Mapping[str, str]], ServerConfig], descriptors: int
+        self, number: int, options: Options, config_of: Callable[[Mapping[str, str]], ServerConfig], descriptors: int
     ) -> None:
         """`config_of` gives the configuration of a node with these keys. ControlError for too many brokers."""
-        brokers = opening.brokers or 0
+        brokers = options.brokers or 0
         if not 1 <= brokers <= MAX_BROKERS:
             raise ControlError(f"brokers must be 1 to {MAX_BROKERS}, not {brokers}")
-        super().__init__(number, None, opening.release())
-        self.opening = opening
+        super().__init__(number, None, options.release())
+        self.options = options
         self._config_of = config_of
         self._descriptors = descriptors
-        self._user = {**FAST, **replication_defaults(brokers), **opening.keys}
+        self._user = {**FAST, **replication_defaults(brokers), **options.keys}
         self._nodes = {node_id: Node(node_id) for node_id in range(1, brokers + 1)}
         self._controllers: list[Controller] = []
         self._controller: Server
@@ -363,7 +363,7 @@ class Nodes(VirtualCluster):
         running = tuple(node.id for node in self._nodes.values() if node.server is not None)
         directories = {node_id: self._directory(node_id) for node_id in ids}
         state = NodesState(self._cluster_id, directories, running, self.leaders.now())
-        return await self.snapshots.take(self.opening, self.clock.state(), self._copy, state)
+        return await self.snapshots.take(self.options, self.clock.state(), self._copy, state)
 
     def _copy(self, target: Path, empty: EmptyLogs) -> None:
         servers = {OUR_CONTROLLER: self._controller} | {server.config.node_id: server for server in self.running()}

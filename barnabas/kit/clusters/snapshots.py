@@ -20,7 +20,7 @@ from barnabas.kit.errors import NotFoundError
 
 if TYPE_CHECKING:
     from barnabas.kit.clusters.clock import ClockState
-    from barnabas.kit.clusters.opening import Opening
+    from barnabas.kit.clusters.options import Options
 
 
 class Led(NamedTuple):
@@ -46,9 +46,9 @@ class NodesState(NamedTuple):
 class Snapshot:
     """The state of a cluster at one moment."""
 
-    def __init__(self, folder: Path, opening: Opening, clock: ClockState, nodes: NodesState | None) -> None:
+    def __init__(self, folder: Path, options: Options, clock: ClockState, nodes: NodesState | None) -> None:
         self.folder = folder
-        self.opening = opening
+        self.options = options
         """The options that a fork is opened with."""
         self.clock = clock
         self.nodes = nodes
@@ -99,7 +99,7 @@ class Snapshots:
 
     async def take(
         self,
-        opening: Opening,
+        options: Options,
         clock: ClockState,
         copy: Callable[[Path, EmptyLogs], None],
         nodes: NodesState | None = None,
@@ -115,7 +115,7 @@ class Snapshots:
             copy(folder, empty)
             await trio.to_thread.run_sync(empty.make)
         number = next(self._numbers)
-        self._snapshots[number] = Snapshot(folder, opening, clock, nodes)
+        self._snapshots[number] = Snapshot(folder, options, clock, nodes)
         return number
 
     def remove(self, number: int) -> None:

@@ -56,11 +56,11 @@ class AnalyticsConfig(JobConfig):
 
     @model_validator(mode="after")
     def _names(self) -> AnalyticsConfig:
-        taken = {"window_start", "window_end", CHANGES}
+        used = {"window_start", "window_end", CHANGES}
         for name in (*self.keys, *self.aggregates):
-            if name.lower() in taken:
+            if name.lower() in used:
                 raise ValueError(f"[keys] and [aggregates]: the name {name} is used already")
-            taken.add(name.lower())
+            used.add(name.lower())
         return self
 
 

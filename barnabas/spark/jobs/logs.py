@@ -199,8 +199,8 @@ def flows(spark: SparkSession, broker: Broker, config: LogsConfig) -> list[Flow]
         result_sink.write(as_json_records(batch, name, identity, CHANGES), batch_id, where)
 
     def alert(batch: DataFrame, batch_id: int, where: Broker) -> None:
-        found = alerts(batch, config.alerts)
-        alert_sink.write(as_json_records(found, f"{name}-alert", identity, CHANGES), batch_id, where)
+        raised = alerts(batch, config.alerts)
+        alert_sink.write(as_json_records(raised, f"{name}-alert", identity, CHANGES), batch_id, where)
 
     def print_rows(batch: DataFrame, batch_id: int, where: Broker) -> None:  # noqa: ARG001 - signature of every use
         show(batch.drop(CHANGES), config.console, order=identity)
