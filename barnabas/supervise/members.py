@@ -30,10 +30,10 @@ another process could have taken an ephemeral one meanwhile."""
 LAST = 65_535
 
 
-def free_port(host: str, taken: Collection[int] = ()) -> int:
+def free_port(host: str, used: Collection[int] = ()) -> int:
     """A port that nothing listens on now; any free one if the range is used up."""
     for port in random.sample(RANGE, 200):
-        if port not in taken and is_free(host, port):
+        if port not in used and is_free(host, port):
             return port
     with socket.socket(_family(host)) as probe:
         probe.bind((host, 0))

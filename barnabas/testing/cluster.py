@@ -148,14 +148,14 @@ def _groups(link: Link) -> Iterator[str]:
 class End:
     """The broker's answer when a cluster is closed."""
 
-    def __init__(self, answer: Mapping[str, Any]) -> None:
-        self.findings = [Finding(**finding) for finding in answer.get("findings", ())]
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        self.findings = [Finding(**finding) for finding in told.get("findings", ())]
         """The mistakes of clients."""
-        self.cassette: str | None = answer.get("cassette")
+        self.cassette: str | None = told.get("cassette")
         """The session, if it was recorded."""
-        self.refused: str | None = answer.get("refused")
+        self.refused: str | None = told.get("refused")
         """Why it was recorded and there is no cassette."""
-        self.missing: list[str] = list(answer.get("missing", ()))
+        self.missing: list[str] = list(told.get("missing", ()))
         """The clients' requests that the cassette, which answers them, does not have."""
 
 

@@ -12,8 +12,8 @@ PIPELINE = (
     Mutant(
         "task-not-tried-again",
         "barnabas/spark/session/spark.py",
-        'f"local[{found[1] or 1},{ATTEMPTS}]"',
-        'f"local[{found[1] or 1}]"',
+        'f"local[{local[1] or 1},{ATTEMPTS}]"',
+        'f"local[{local[1] or 1}]"',
         f"{_RETRIES}::test_tasks_of_one_machine_are_tried_again",
     ),
     Mutant(

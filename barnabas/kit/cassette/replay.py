@@ -159,7 +159,9 @@ class Replay:
         if None in topics:
             return None
         known = cast("list[tuple[Exchange, Any]]", topics)
-        last = max([exchange for exchange, _ in known], key=lambda one: one.at, default=self._brokers[version])
+        last = max(
+            [exchange for exchange, _ in known], key=lambda exchange: exchange.at, default=self._brokers[version]
+        )
         message = cast("MetadataResponse", last.response_message())
         message.topics = [topic for _, topic in known]
         return message

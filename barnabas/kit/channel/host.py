@@ -145,15 +145,15 @@ class Host:
         values.only(("lint", "ignore"))
         cluster = self._clusters[number]
         try:
-            answer: dict[str, Any] = {} if cluster.session is None else await cluster.session.end()
+            result: dict[str, Any] = {} if cluster.session is None else await cluster.session.end()
             if values.flag("lint", default=False):
                 from barnabas.kit.operations.recorded import findings_at_close
 
                 ignored = set(map(str, values.list_of("ignore")))
-                answer["findings"] = findings_at_close(cluster, ignored)
+                result["findings"] = findings_at_close(cluster, ignored)
         finally:
             self._clusters.close(number)
-        return answer
+        return result
 
     async def _answer_about_all(self, method: str, values: dict[str, Any]) -> object:
         if method == "GET":
@@ -168,8 +168,8 @@ class Host:
             options = self._secured(options, security, request)
         cluster = await self._clusters.open(options, None if security is None else security.secured)
         bootstrap = await self._with_session(cluster, request) or cluster.bootstrap
-        answer = {"id": cluster.id, "bootstrap": bootstrap}
-        return answer if security is None else answer | {"security": security.to_json()}
+        result = {"id": cluster.id, "bootstrap": bootstrap}
+        return result if security is None else result | {"security": security.to_json()}
 
     async def _with_session(self, cluster: VirtualCluster, request: Values) -> str | None:
         """Have the clients' session recorded (`record`), or answered from a `cassette`: the address to use then."""
@@ -193,8 +193,8 @@ class Host:
         if request.has("cassette") or request.flag("record", default=False):
             raise ControlError("a session of clients that log in or speak TLS is not recorded")
         own = security.keys(self._host)
-        if taken := sorted(own.keys() & options.keys.keys()):
-            raise ControlError(f"auth and tls set {', '.join(taken)}, so config cannot")
+        if conflicting := sorted(own.keys() & options.keys.keys()):
+            raise ControlError(f"auth and tls set {', '.join(conflicting)}, so config cannot")
         return options._replace(keys=own | dict(options.keys))
 
     def _security_of(self, request: Values) -> Security | None:

@@ -88,12 +88,12 @@ class _Connection:
                 body = await self._authorized_body(request)
             if limit.cancelled_caught:
                 return False
-            status, answer = await self._outcome(request, body)
+            status, response = await self._outcome(request, body)
         except h11.RemoteProtocolError as error:
-            status, answer = HTTPStatus(error.error_status_hint), {"error": str(error)}
+            status, response = HTTPStatus(error.error_status_hint), {"error": str(error)}
         except _RefusedError as error:
-            status, answer = error.status, {"error": str(error)}
-        await self._send(status, answer)
+            status, response = error.status, {"error": str(error)}
+        await self._send(status, response)
         return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
 
     async def _authorized_body(self, request: h11.Request) -> bytes:
@@ -154,8 +154,8 @@ class _Connection:
             logger.exception("%s %s failed", method, path)
             return HTTPStatus.INTERNAL_SERVER_ERROR, {"error": f"{type(error).__name__}: {error}"}
 
-    async def _send(self, status: HTTPStatus, answer: object) -> None:
+    async def _send(self, status: HTTPStatus, response: object) -> None:
         headers = [("Content-Type", "application/json")]
         if self._http.their_state is not h11.DONE:
             headers.append(("Connection", "close"))
-        await self._connection.respond(status, headers, json.dumps(answer).encode())
+        await self._connection.respond(status, headers, json.dumps(response).encode())

@@ -1,7 +1,7 @@
 """The virtual clusters of a process: opened and closed on request; unused clusters are started ahead.
 
 A test opens a cluster and closes it at its end. Most tests open one without keys of its own: such clusters are started
-ahead, so that options one only takes it; the next one is started while the test runs.
+ahead, so that opening one only takes it; the next one is started while the test runs.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ named as in `barnabas serve --brokers`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
@@ -17,6 +18,8 @@ import trio
 from barnabas.kit.clusters.data_copy import EmptyLogs, copy_data
 from barnabas.kit.clusters.directories import new_directory, new_path, remove
 from barnabas.kit.errors import NotFoundError
+from barnabas.supervise.options import OURS
+from barnabas.supervise.state import ClusterState, NodeState, write
 
 if TYPE_CHECKING:
     from barnabas.kit.clusters.clock import ClockState
@@ -70,9 +73,7 @@ class Snapshot:
         with new_directory(path):
             self._copy(path, may_link=False)
             if self.nodes is not None:
-                from barnabas.kit.clusters.saved_cluster import write_state
-
-                write_state(path, self.nodes.cluster_id, self.nodes.directories)
+                _write_state(path, self.nodes.cluster_id, self.nodes.directories)
 
     def _copy(self, target: Path, *, may_link: bool) -> None:
         if self.nodes is None:
@@ -81,6 +82,18 @@ class Snapshot:
         for name in self.nodes.directories.values():
             (target / name).mkdir(mode=0o700)
             copy_data(self.folder / name, target / name, may_link=may_link)
+
+
+def _write_state(path: Path, cluster_id: str, directories: Mapping[int, str]) -> None:
+    """Write `cluster.json`: with it the directory is one of `barnabas serve --brokers N --data-dir`. OSError.
+
+    None of the nodes runs.
+    """
+    state = ClusterState(cluster_id, OURS, os.getpid(), control="")
+    for node_id, name in directories.items():
+        role = name.partition("-")[0]
+        state.nodes.append(NodeState(node_id, role, "", str(path / name), str(path / f"{name}.log")))
+    write(str(path), state)
 
 
 class Snapshots:

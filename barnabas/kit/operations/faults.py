@@ -146,7 +146,7 @@ async def fault_release(cluster: VirtualCluster, values: Values) -> object:
 async def fault_questions(cluster: VirtualCluster, values: Values) -> object:
     """The requests that wait for a decision, as soon as there are some, or none when the time is up."""
     faults = cluster.traffic.faults
-    await _until(faults.asked, lambda: bool(faults.questions), values.number("timeout_s", 10.0))
+    await _until(faults.question_waiters, lambda: bool(faults.questions), values.number("timeout_s", 10.0))
     questions = faults.questions.values()
     return {"questions": [{"question": one.number, "rule": one.rule.number, **one.request} for one in questions]}
 

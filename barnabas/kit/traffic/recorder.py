@@ -134,12 +134,12 @@ class Recorder:
 
 
 def _errors(response: Message, broker: Broker) -> Iterator[tuple[str, str]]:
-    found = 0
+    count = 0
     for place in places(response, broker.image):
         code = 0 if place.error is None else getattr(place.struct, place.error)
         if code:
-            found += 1
-            if found > MAX_ERRORS:
+            count += 1
+            if count > MAX_ERRORS:
                 return
             name = place.topic or place.group or place.transactional_id or ""
             where = name if place.partition is None or place.topic is None else f"{name}-{place.partition}"

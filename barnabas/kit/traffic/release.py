@@ -115,7 +115,7 @@ class Release:
             SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
             for name, (lowest, highest) in self._features.items()
         ]
-        finalized = {one.name: one.max_version_level for one in response.finalized_features}
+        finalized = {feature.name: feature.max_version_level for feature in response.finalized_features}
         levels = {
             name: min(level, self._features[name][1]) for name, level in finalized.items() if name in self._features
         }

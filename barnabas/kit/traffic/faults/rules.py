@@ -171,7 +171,7 @@ class Faults:
         self.rules: dict[int, Rule] = {}
         self.questions: dict[int, Question] = {}
         """The open questions, by number."""
-        self.asked: dict[object, Callable[[], None]] = {}
+        self.question_waiters: dict[object, Callable[[], None]] = {}
         """Called when there is a question."""
         self._rule_numbers = count(1)
         self._numbers = count(1)
@@ -226,7 +226,7 @@ class Faults:
         """Ask the test's process whether a rule concerns a request; the number of the question."""
         number = next(self._numbers)
         self.questions[number] = Question(number, rule, request, decide)
-        for wake in list(self.asked.values()):
+        for wake in list(self.question_waiters.values()):
             wake()
         return number
 
