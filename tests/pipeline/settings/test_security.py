@@ -139,7 +139,7 @@ def test_keys_may_be_quoted_or_not(tmp_path):
     quoted = "\n".join(f'"{key}" = {value}' for key, value in (line.split(" = ") for line in bare.splitlines()))
     first, second = table(f"[security]\n{bare}\n", tmp_path), table(f"[security]\n{quoted}\n", tmp_path)
     assert first == second
-    assert first.given()["sasl.mechanism"] == "PLAIN"
+    assert first.keys_set()["sasl.mechanism"] == "PLAIN"
 
 
 def test_values_of_the_environment_and_of_files(tmp_path, monkeypatch):
@@ -246,7 +246,7 @@ def test_the_other_cluster_of_a_copy_has_its_own_table(tmp_path):
 
 def test_the_security_of_any_file_can_be_read(tmp_path):
     (tmp_path / "job.toml").write_text(f'{COPY}[security]\nsecurity.protocol = "SSL"\n')
-    assert read_security(tmp_path / "job.toml").given() == {"security.protocol": "SSL"}
+    assert read_security(tmp_path / "job.toml").keys_set() == {"security.protocol": "SSL"}
 
 
 def test_no_text_of_an_object_has_a_value(tmp_path):

@@ -17,7 +17,7 @@ import trio
 from barnabas.broker.config.load import load
 from barnabas.broker.config.server_config import ServerConfig
 from barnabas.kit.clusters.clusters import Clusters
-from barnabas.kit.clusters.opening import Opening
+from barnabas.kit.clusters.options import Options
 from barnabas.kit.clusters.virtual_cluster import VirtualCluster
 from barnabas.kit.errors import ControlError, NotFoundError
 from barnabas.kit.operations.registry import perform
@@ -38,7 +38,7 @@ async def opened(brokers: int | None) -> AsyncIterator[tuple[Clusters, VirtualCl
     """The clusters of a process, and one with a record."""
     async with trio.open_nursery() as nursery:
         clusters = Clusters(VirtualCluster(0, None), _config_of, 1000, nursery)
-        cluster = await clusters.open(Opening(brokers=brokers, keys={"num.partitions": "1"}))
+        cluster = await clusters.open(Options(brokers=brokers, keys={"num.partitions": "1"}))
         await produce(cluster)
         yield clusters, cluster
         nursery.cancel_scope.cancel()

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, Producer
 from barnabas.testing import Broker, Cluster
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.headers import RequestHeader
-from tests.testkit.inner_pytest import run
+from tests.testkit.plugin.inner_pytest import run
 
 CONFLUENT = """
 import pytest

@@ -19,7 +19,7 @@ skip_without("pandas")
 checks, flights, page, run, steps, topics = (
     lazy(f"barnabas.spark.demo.{name}") for name in ("checks", "flights", "page", "run", "steps", "topics")
 )
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FLIGHTS = 5000
 PATIENCE_S = 290
 

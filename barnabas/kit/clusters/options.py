@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from barnabas.kit.values import Values
 
 
-class Opening(NamedTuple):
+class Options(NamedTuple):
     """The options that a cluster is opened with."""
 
     keys: Mapping[str, str] = {}
@@ -25,18 +25,18 @@ class Opening(NamedTuple):
     """How many brokers it has, beside a controller; None: one, which is its own controller."""
 
     @classmethod
-    def of(cls, values: Values, others: tuple[str, ...] = ()) -> Opening:
+    def of(cls, values: Values, others: tuple[str, ...] = ()) -> Options:
         """The options in a request, beside the values that `others` names. ControlError for an invalid value."""
         values.only(("config", *cls._fields[1:], *others))
-        opening = cls(
+        options = cls(
             {key: str(value) for key, value in values.mapping("config").items()},
             values.integer("seed", None),
             values.text("as_version", None),
             values.integer("brokers", None),
         )
-        if opening.seed is not None and opening.brokers is not None:
+        if options.seed is not None and options.brokers is not None:
             raise ControlError("seed is for clusters of one broker: what several do at the same time has no order")
-        return opening
+        return options
 
     def release(self) -> Release | None:
         """The Kafka version that it answers as. ControlError for an unknown one."""
@@ -47,4 +47,4 @@ class Opening(NamedTuple):
         return release_named(self.as_version)
 
 
-USUAL: Final = Opening()
+USUAL: Final = Options()

@@ -6,7 +6,6 @@ sees the same as one whose session has expired, a producer that is initialized f
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -66,8 +65,8 @@ async def rebalance(cluster: VirtualCluster, values: Values) -> object:
     In a classic group that is a rebalance; in a group of another protocol the members are removed, and join anew.
     """
     name = values.text("group")
-    found = await _group(cluster, name)
-    if found["type"] == "classic":
+    group = await _group(cluster, name)
+    if group["type"] == "classic":
         broker = (await cluster.coordinator(name)).broker
         try:
             broker.group_coordinators.handle(name, lambda coordinator, at: coordinator.rebalance(name, at))
@@ -75,33 +74,33 @@ async def rebalance(cluster: VirtualCluster, values: Values) -> object:
             raise ControlError(f"Group {name!r}: {error}") from error
         broker.loop.end_turn()
     else:
-        for member in found["members"]:
-            await _remove(cluster, found, member)
-    return {"members": len(found["members"])}
+        for member in group["members"]:
+            await _remove(cluster, group, member)
+    return {"members": len(group["members"])}
 
 
 @operation("expire_member", "group", "member")
 async def expire(cluster: VirtualCluster, values: Values) -> object:
     """End the session of a member, or of all if none is given: they are removed, and their next request fails."""
     name, member_id = values.text("group"), values.text("member", None)
-    found = await _group(cluster, name)
-    chosen = [one for one in found["members"] if member_id in {None, one["id"], one["instance_id"]}]
-    if not chosen:
+    group = await _group(cluster, name)
+    members = [member for member in group["members"] if member_id in {None, member["id"], member["instance_id"]}]
+    if not members:
         raise NotFoundError(f"Group {name!r} has no member {member_id!r}")
-    for member in chosen:
-        await _remove(cluster, found, member)
-    return {"members": [member["id"] for member in chosen]}
+    for member in members:
+        await _remove(cluster, group, member)
+    return {"members": [member["id"] for member in members]}
 
 
 @operation("fence_instance", "group", "instance")
 async def fence_instance(cluster: VirtualCluster, values: Values) -> object:
     """Give the instance id of a static member to another member, which then does nothing until its session ends."""
     name, instance = values.text("group"), values.text("instance")
-    found = await _group(cluster, name)
-    member = next((one for one in found["members"] if one["instance_id"] == instance), None)
+    group = await _group(cluster, name)
+    member = next((member for member in group["members"] if member["instance_id"] == instance), None)
     if member is None:
         raise NotFoundError(f"Group {name!r} has no static member {instance!r}")
-    if found["type"] == "classic":
+    if group["type"] == "classic":
         await _replace_classic(cluster, name, instance)
     else:
         await _replace(cluster, name, member)
@@ -115,17 +114,17 @@ async def fence_producer(cluster: VirtualCluster, values: Values) -> object:
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
     finding = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=[transactional_id])
     await cluster.client.ask(finding, FindCoordinatorResponse)  # makes the internal topic if it does not exist
-    answer = InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    response = InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
     with trio.move_on_after(ABORT_S):
         while True:
             client = LocalClient(await cluster.coordinator(transactional_id, of_transactions=True))
-            answer = await client.ask(request, InitProducerIdResponse, INIT_VERSION)
-            if answer.error_code not in _PASSING:
+            response = await client.ask(request, InitProducerIdResponse, INIT_VERSION)
+            if response.error_code not in _PASSING:
                 break
             await trio.sleep(RETRY_S)  # the transaction is being aborted; no event says when that has ended
-    if answer.error_code:
-        raise ControlError(f"{transactional_id}: {ErrorCode(answer.error_code).name}")
-    return {"producer_id": answer.producer_id, "epoch": answer.producer_epoch}
+    if response.error_code:
+        raise ControlError(f"{transactional_id}: {ErrorCode(response.error_code).name}")
+    return {"producer_id": response.producer_id, "epoch": response.producer_epoch}
 
 
 @operation("reload_coordinator", "group", "transactional_id", "seconds")
@@ -134,17 +133,12 @@ async def reload(cluster: VirtualCluster, values: Values) -> object:
 
     Requests that wait for it are answered NOT_COORDINATOR, new ones meanwhile COORDINATOR_LOAD_IN_PROGRESS.
     """
-    runtime: CoordinatorRuntime[Any]
     if values.has("group") == values.has("transactional_id"):
         raise ControlError("Either group or transactional_id says which coordinator")
-    if values.has("group"):
-        key = values.text("group")
-        broker = (await cluster.coordinator(key)).broker
-        runtime = broker.group_coordinators
-    else:
-        key = values.text("transactional_id")
-        broker = (await cluster.coordinator(key, of_transactions=True)).broker
-        runtime = broker.transaction_coordinators
+    of_transactions = values.has("transactional_id")
+    key = values.text("transactional_id" if of_transactions else "group")
+    broker = (await cluster.coordinator(key, of_transactions=of_transactions)).broker
+    runtime: CoordinatorRuntime[Any] = broker.transaction_coordinators if of_transactions else broker.group_coordinators
     seconds = values.number("seconds", 0.0)
     try:
         runtime.reload(key, seconds)
@@ -157,10 +151,10 @@ async def reload(cluster: VirtualCluster, values: Values) -> object:
 
 
 async def _group(cluster: VirtualCluster, name: str) -> dict[str, Any]:
-    found = await described(cluster, name)
-    if not found["type"]:
+    group = await described(cluster, name)
+    if not group["type"]:
         raise NotFoundError(f"There is no group {name!r}")
-    return found
+    return group
 
 
 async def _remove(cluster: VirtualCluster, group: dict[str, Any], member: dict[str, Any]) -> None:
@@ -174,8 +168,10 @@ async def _remove(cluster: VirtualCluster, group: dict[str, Any], member: dict[s
         share = ShareGroupHeartbeatRequest(group_id=name, member_id=member_id, member_epoch=LEAVE)
         await client.ask(share, ShareGroupHeartbeatResponse)
     elif group["type"] == "consumer":
-        asked = partial(ConsumerGroupHeartbeatRequest, group_id=name, member_id=member_id, member_epoch=LEAVE)
-        await client.ask(asked(instance_id=instance), ConsumerGroupHeartbeatResponse)
+        leave = ConsumerGroupHeartbeatRequest(
+            group_id=name, member_id=member_id, member_epoch=LEAVE, instance_id=instance
+        )
+        await client.ask(leave, ConsumerGroupHeartbeatResponse)
     else:
         raise ControlError(f"Members of a group of type {group['type']} cannot be removed")
 
@@ -184,7 +180,7 @@ async def _replace_classic(cluster: VirtualCluster, name: str, instance: str) ->
     """Join a classic group as the successor of a static member, with its protocols."""
     client = LocalClient(await cluster.coordinator(name))
     group = (await client.ask(DescribeGroupsRequest(groups=[name]), DescribeGroupsResponse)).groups[0]
-    member = next(one for one in group.members if one.group_instance_id == instance)
+    member = next(member for member in group.members if member.group_instance_id == instance)
     protocol = JoinGroupRequestProtocol(name=group.protocol_data, metadata=bytes(member.member_metadata))
     request = JoinGroupRequest(
         group_id=name,
@@ -215,6 +211,6 @@ async def _replace(cluster: VirtualCluster, name: str, member: dict[str, Any]) -
         subscribed_topic_names=sorted(member["assignment"]) or ["__consumer_offsets"],
         topic_partitions=[],
     )
-    answer = await client.ask(coming, ConsumerGroupHeartbeatResponse)
-    if answer.error_code:
-        raise ControlError(f"{instance}: {ErrorCode(answer.error_code).name}: {answer.error_message}")
+    response = await client.ask(coming, ConsumerGroupHeartbeatResponse)
+    if response.error_code:
+        raise ControlError(f"{instance}: {ErrorCode(response.error_code).name}: {response.error_message}")

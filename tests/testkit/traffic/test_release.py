@@ -14,7 +14,7 @@ from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.registry import message_for
 from tests.testkit.raw import Raw
 
-TABLE = json.loads((Path(__file__).parents[2] / "barnabas/kit/traffic/releases.json").read_text())
+TABLE = json.loads((Path(__file__).parents[3] / "barnabas/kit/traffic/releases.json").read_text())
 API_VERSIONS, FETCH, PRODUCE, CONSUMER_GROUP_HEARTBEAT = "18", "1", "0", "68"
 
 

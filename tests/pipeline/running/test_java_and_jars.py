@@ -11,9 +11,9 @@ import pytest
 from pyspark import java_gateway
 
 from barnabas.spark.errors import MistakeError
-from barnabas.spark.session.gateway import ended_if_interrupted
 from barnabas.spark.session.jars import NEEDED, PACKAGES, cache_directory, jar_settings
 from barnabas.spark.session.java import find_java, java_version
+from barnabas.spark.session.spark import ended_if_interrupted
 from tests.support.cases import for_each
 
 

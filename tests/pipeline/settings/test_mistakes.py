@@ -22,7 +22,7 @@ import pytest
 from barnabas.spark.checkpoint import Checkpoint, Owner
 from barnabas.spark.topics.cluster import Cluster
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 COPY = """
 checkpoint = "{checkpoint}"
 [source]

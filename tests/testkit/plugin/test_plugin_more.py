@@ -13,7 +13,7 @@ from barnabas.testing import Broker, SeedError
 from barnabas.testing.seed_files import read_seed
 from tests.support.cases import for_each
 from tests.support.processes.commands import run_barnabas
-from tests.testkit.inner_pytest import run
+from tests.testkit.plugin.inner_pytest import run
 
 WITH_A_LOG_IN = """
 import pytest

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.broker.apis.registry import BROKER_APIS, Route, served_versions
 from barnabas.kit.traffic.faults.item_errors import ItemErrors
-from barnabas.kit.traffic.faults.rules import Wanted
+from barnabas.kit.traffic.faults.rules import Condition
 from barnabas.kit.traffic.names import places
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
@@ -44,9 +44,9 @@ class _Image:
         """There is no topic."""
 
 
-def _errors(key: ApiKey, version: int, wanted: Wanted) -> ItemErrors:
+def _errors(key: ApiKey, version: int, condition: Condition) -> ItemErrors:
     context: Any = SimpleNamespace(broker=SimpleNamespace(image=_Image()))
-    return ItemErrors(Route(key, version), context, wanted, CODE)
+    return ItemErrors(Route(key, version), context, condition, CODE)
 
 
 def _answered(coroutine: Coroutine[Any, None, Any]) -> Any:
@@ -73,7 +73,7 @@ def test_every_api_whose_response_has_an_error_code_can_fail(key: ApiKey) -> Non
     first, last = served_versions(key)
     for version in range(first, last + 1):
         route = Route(key, version)
-        errors = _errors(key, version, Wanted(api=key))
+        errors = _errors(key, version, Condition(api=key))
         if not errors._is_whole():
             continue
         response = _answered(errors.instead_of(_handled, None))
@@ -88,12 +88,12 @@ def test_items_that_fail_are_not_committed() -> None:
 
     def handler(ctx: object, request: Any) -> Any:
         handled.append(request)
-        answer = _errors(ApiKey.OFFSET_COMMIT, 8, Wanted())
+        answer = _errors(ApiKey.OFFSET_COMMIT, 8, Condition())
         answer._code = ErrorCode.NONE
         return answer._without_failed(handler, request)
 
     request = OffsetCommitRequest(group_id="g", topics=topics)
-    errors = _errors(ApiKey.OFFSET_COMMIT, 8, Wanted(topic="a", partition=1))
+    errors = _errors(ApiKey.OFFSET_COMMIT, 8, Condition(topic="a", partition=1))
     response = _answered(errors.instead_of(handler, request))
     left = [(one.name, [part.partition_index for part in one.partitions]) for one in handled[0].topics]
     assert left == [("a", [0, 2]), ("b", [0, 1, 2])]
@@ -104,7 +104,7 @@ def test_items_that_fail_are_not_committed() -> None:
 
 
 def test_topics_that_are_named_by_a_text() -> None:
-    errors = _errors(ApiKey.DELETE_TOPICS, 5, Wanted(topic="a"))
+    errors = _errors(ApiKey.DELETE_TOPICS, 5, Condition(topic="a"))
     kept, failed = errors._divided(DeleteTopicsRequest(topic_names=["a", "b"]))
     assert (kept.topic_names, failed.topic_names) == (["b"], ["a"])
 
@@ -116,22 +116,22 @@ def test_partitions_of_a_transaction() -> None:
             AddPartitionsToTxnTransaction(transactional_id="t", producer_id=1, producer_epoch=0, topics=topics)
         ]
     )
-    kept, failed = _errors(ApiKey.ADD_PARTITIONS_TO_TXN, 5, Wanted(topic="a", partition=1))._divided(request)
+    kept, failed = _errors(ApiKey.ADD_PARTITIONS_TO_TXN, 5, Condition(topic="a", partition=1))._divided(request)
     assert kept.transactions[0].topics[0].partitions == [0]
     assert failed.transactions[0].topics[0].partitions == [1]
     old = AddPartitionsToTxnRequest(v3_and_below_topics=topics)
-    response = _answered(_errors(ApiKey.ADD_PARTITIONS_TO_TXN, 3, Wanted(topic="a")).instead_of(_handled, old))
+    response = _answered(_errors(ApiKey.ADD_PARTITIONS_TO_TXN, 3, Condition(topic="a")).instead_of(_handled, old))
     assert {key: code for key, code in _found(response).items() if key[0]} == {("a", 0): CODE, ("a", 1): CODE}
 
 
 def test_elections_of_all_partitions_fail_where_there_would_be_one() -> None:
     """Version 0 has no error of the whole response; Kafka lists all topics, and what needs no election is left out."""
     request = ElectLeadersRequest(topic_partitions=None)
-    response = _answered(_errors(ApiKey.ELECT_LEADERS, 0, Wanted()).instead_of(_handled, request))
+    response = _answered(_errors(ApiKey.ELECT_LEADERS, 0, Condition()).instead_of(_handled, request))
     found = [
         (one.topic, [(part.partition_id, part.error_code) for part in one.partition_result])
         for one in response.replica_election_results
     ]
     assert found == [("a", [(1, CODE), (2, CODE)]), ("b", [])]
-    later = _answered(_errors(ApiKey.ELECT_LEADERS, 2, Wanted()).instead_of(_handled, request))
+    later = _answered(_errors(ApiKey.ELECT_LEADERS, 2, Condition()).instead_of(_handled, request))
     assert (later.error_code, later.replica_election_results) == (CODE, [])

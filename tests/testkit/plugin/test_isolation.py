@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from barnabas.kit.clusters.virtual_cluster import remove_in_thread
 from barnabas.testing import Broker, Cluster, RefusedError
 from tests.support.sockets import is_ended_by_peer
-from tests.testkit.inner_pytest import run
+from tests.testkit.plugin.inner_pytest import run
 
 
 def test_clusters_share_nothing(barnabas_broker: Broker) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.kit.traffic.recorder import api_name
 from barnabas.testing import Cluster
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.codec.json_form import api_name
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.types import uuid_from_text
 from tests.support.cases import for_each

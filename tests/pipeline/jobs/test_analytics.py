@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from pyspark.sql import functions as f
 
 from barnabas.spark.frames.schema import fitting, parsed
-from barnabas.spark.jobs.analytics import CHANGES, AnalyticsConfig, state_of, timed_schema, transform
+from barnabas.spark.jobs.analytics import AnalyticsConfig, state_of, timed_schema, transform
 from barnabas.spark.progress import read_batch
-from barnabas.spark.report.results import as_json_records, show, table_text
+from barnabas.spark.report.results import CHANGES, as_json_records, show, table_text
 from tests.pipeline.records import mistake, records
 from tests.support.spark.session import frame_of
 
@@ -69,7 +69,7 @@ def test_keys_and_numbers_may_have_any_name_and_null_is_a_key(spark):
     job = config(keys={"who.is": "who", "big one": "amount > 2"}, aggregates={"max.amount": "max(amount)"})
     frame = transform(fitting(parsed(records(spark, ['{"at": "2026-01-31T12:00:00Z"}']), timed_schema(job))), job)
     assert frame.columns == ["window_start", "window_end", "who.is", "big one", "max.amount", CHANGES]
-    (row,) = as_json_records(frame, "job", ["window_start", "who.is"], CHANGES).collect()
+    (row,) = as_json_records(frame, "job", ["window_start", "who.is"]).collect()
     assert json.loads(row.key) == {"window_start": "2026-01-31T12:00:00.000Z"}
     assert json.loads(row.value)["window_end"] == "2026-01-31T12:10:00.000Z"
 
@@ -84,7 +84,7 @@ def test_events_without_a_time_are_dead_letters(spark):
 def test_the_id_of_a_result_is_its_windows_its_keys_and_its_state(spark):
     def ids(values, name="job"):
         frame = transform(fitting(parsed(records(spark, values), timed_schema(config()))), config())
-        rows = as_json_records(frame, name, ["window_start", "who"], CHANGES).collect()
+        rows = as_json_records(frame, name, ["window_start", "who"]).collect()
         return [(row.key, row.event_id) for row in rows]
 
     ((key, first),), ((_, again),) = ids([event(0)]), ids([event(0)])
