@@ -7,11 +7,12 @@ window at most: so a client that connects again at once is slowed down. It does 
 
 from __future__ import annotations
 
+import ipaddress
+import socket
 from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.keys.general import QUOTA_WINDOW_NUM, QUOTA_WINDOW_SIZE_SECONDS
-from barnabas.broker.security.addresses import addresses_of, is_address
 from barnabas.coord.security.quota_book import QuotaBook
 from barnabas.coord.security.quota_keys import CONNECTION_CREATION_RATE, IP, Entity
 from barnabas.coord.security.quota_rate import Rate
@@ -89,3 +90,21 @@ def connection_rates_in_steps(
         if count % ENTITIES_PER_STEP == 0:
             yield
     return rates
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an IPv4 or IPv6 address."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def addresses_of(host: str) -> tuple[str, ...]:
+    """The addresses of a host, none if the name does not resolve. May wait for a name service, so not for the loop."""
+    try:
+        infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return ()
+    return tuple(dict.fromkeys(str(info[4][0]) for info in infos))

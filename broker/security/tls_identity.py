@@ -12,8 +12,7 @@ import ssl
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.broker.security.der import parse_certificate
-from barnabas.broker.security.distinguished_name import subject_name
+from barnabas.broker.security.certificate import parse_certificate, subject_name
 from barnabas.broker.security.principal_mapping import NoMatchingRuleError, PrincipalMapping
 from barnabas.broker.security.stores import KeyStore, load_key_store, load_trust_store
 from barnabas.broker.security.tls_contexts import client_context, server_context
