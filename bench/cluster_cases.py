@@ -47,11 +47,11 @@ Served = BarnabasCluster | KafkaCluster
 
 def _made(group: Group, kind: str, folder: Path) -> Served:
     if kind == "barnabas":
-        made: Served = BarnabasCluster(folder / kind, config=dict(group.barnabas))
+        cluster: Served = BarnabasCluster(folder / kind, config=dict(group.barnabas))
     else:
-        made = KafkaCluster(folder / kind, config=dict(group.kafka))
-    made.prepare()
-    return made
+        cluster = KafkaCluster(folder / kind, config=dict(group.kafka))
+    cluster.prepare()
+    return cluster
 
 
 @contextmanager

@@ -193,11 +193,11 @@ def _run(
     steps: Generator[None, None, None], check: RecordCheck, source: Source, budget: Budget | None
 ) -> UnfinishedCheck | None:
     """Do the steps that the budget allows; the rest if there are more."""
-    left = UNLIMITED if budget is None else budget.left - (IN_PLACE_UNITS - OPENED_UNITS)
-    if left <= 0:
+    units = UNLIMITED if budget is None else budget.left - (IN_PLACE_UNITS - OPENED_UNITS)
+    if units <= 0:
         return UnfinishedCheck(source, steps)
     for _ in steps:
-        if budget is not None and check.units > left:
+        if budget is not None and check.units > units:
             budget.left = 0
             return UnfinishedCheck(source, steps)
     if budget is not None:

@@ -45,14 +45,14 @@ class IpRates:
         hosts = [name for name in rates if name is not None and not is_address(name)]
         if not hosts:
             return
-        found: dict[str, tuple[str, ...]] = {}
+        addresses: dict[str, tuple[str, ...]] = {}
 
         def look_up() -> None:
-            found.update((host, addresses_of(host)) for host in hosts)
+            addresses.update((host, addresses_of(host)) for host in hosts)
 
         def looked_up(_: Exception | None) -> None:
             if rates is self._rates:
-                self._apply(found)
+                self._apply(addresses)
 
         self._threads.submit(look_up, looked_up)
 

@@ -98,13 +98,13 @@ def check_handshake(server: TlsIdentity, client: TlsIdentity) -> None:
     assert server.server is not None
     settings = client.settings._replace(identification="")
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    asking = client_context(settings, client.keys, client.trusted).wrap_bio(to_client, to_server)
-    asked = server.server.wrap_bio(to_server, to_client, server_side=True)
+    client_side = client_context(settings, client.keys, client.trusted).wrap_bio(to_client, to_server)
+    server_side = server.server.wrap_bio(to_server, to_client, server_side=True)
     try:
-        waiting = [asking, asked]
+        waiting = [client_side, server_side]
         for _ in range(10):
             waiting = [side for side in waiting if not _go_on(side)]
-        if asking.version() is not None and asked.version() is not None:
+        if client_side.version() is not None and server_side.version() is not None:
             return
         why = "the handshake does not end"
     except ssl.SSLCertVerificationError as error:

@@ -53,9 +53,9 @@ class Instance:
                 for line in self.lines[since:]:
                     if line.startswith(beginning):
                         return line
-                left = deadline - time.monotonic()
-                assert left > 0, f"no line begins with {beginning!r}: {self.lines[-40:]}"
-                self._said.wait(left)
+                remaining_s = deadline - time.monotonic()
+                assert remaining_s > 0, f"no line begins with {beginning!r}: {self.lines[-40:]}"
+                self._said.wait(remaining_s)
 
     def running(self) -> Instance:
         """Wait until the instance is in the state RUNNING."""
@@ -174,18 +174,18 @@ class Application:
         )
         topic = f"{self.name}-counts"
         consumer.assign([TopicPartition(topic, index, 0) for index in range(self.partitions)])
-        found: dict[str, list[int]] = defaultdict(list)
+        counts: dict[str, list[int]] = defaultdict(list)
         ended, deadline = set(), time.monotonic() + DEADLINE_S
         while len(ended) < self.partitions:
             assert time.monotonic() < deadline, "the end of the topic was not reached in time"
             for message in consumer.consume(10_000, 1.0):
                 if message.error() is None:
-                    found[message.key().decode()].append(struct.unpack(">q", message.value())[0])
+                    counts[message.key().decode()].append(struct.unpack(">q", message.value())[0])
                 else:
                     assert message.error().code() == KafkaError._PARTITION_EOF
                     ended.add(message.partition())
         consumer.close()
-        return dict(found)
+        return dict(counts)
 
     def wait_counted(self) -> dict[str, list[int]]:
         """Wait until each word's last count is (at least) the number of times it was written; returns all counts."""
@@ -201,7 +201,7 @@ class Application:
 
     def check_exactly_once(self) -> None:
         """Each word was counted once for each time it was written, in order."""
-        found = self.wait_counted()
+        counts = self.wait_counted()
         for word, count in self.written.items():
-            assert found[word] == list(range(1, count + 1)), word
-        assert found.keys() == self.written.keys()
+            assert counts[word] == list(range(1, count + 1)), word
+        assert counts.keys() == self.written.keys()

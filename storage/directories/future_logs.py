@@ -221,10 +221,10 @@ def common_end(future: Log, current: Log) -> int:
         epoch = future.leader_epochs.epoch_for_offset(end - 1)
         if epoch < 0:
             return end
-        found, current_end = current.end_offset_for_epoch(epoch)
-        if found == epoch:
+        epoch_found, current_end = current.end_offset_for_epoch(epoch)
+        if epoch_found == epoch:
             return min(end, current_end)
-        end = next(start for its_epoch, start in entries if its_epoch > found)
-        if found >= 0:
+        end = next(start for its_epoch, start in entries if its_epoch > epoch_found)
+        if epoch_found >= 0:
             end = min(end, current_end)
     return max(end, future.log_start_offset)

@@ -24,7 +24,7 @@ DURABILITY = (
     crashes(
         "new-data-directory-not-synced",
         "storage/directories/log_dir.py",
-        '            self._files.sync_dir(made.rpartition("/")[0] or "/")\n',
+        '            self._files.sync_dir(directory.rpartition("/")[0] or "/")\n',
         "            pass\n",
     ),
     crashes(

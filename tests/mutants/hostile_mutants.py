@@ -124,7 +124,7 @@ HOSTILE = (
     Mutant(
         "validation-in-one-step",
         "storage/batch_content.py",
-        "        if budget is not None and check.units > left:\n",
+        "        if budget is not None and check.units > units:\n",
         "        if False:\n",
         "tests/broker/produce/test_produce_validation.py::test_a_large_batch_is_validated_between_the_turns",
     ),

@@ -92,12 +92,12 @@ class _Steps:
 
     def send(self, message: bytes) -> bytes:
         request = SaslAuthenticateRequest(auth_bytes=message)
-        answer = self._connection.call(request, SaslAuthenticateResponse, self._deadline)
-        if answer.error_code:
-            why = answer.error_message or f"error {answer.error_code}"
+        response = self._connection.call(request, SaslAuthenticateResponse, self._deadline)
+        if response.error_code:
+            why = response.error_message or f"error {response.error_code}"
             raise AuthenticationFailed(f"the broker at {self.address} does not let this client in: {why}")
-        self.lifetime_ms = answer.session_lifetime_ms
-        return bytes(answer.auth_bytes)
+        self.lifetime_ms = response.session_lifetime_ms
+        return bytes(response.auth_bytes)
 
 
 def _scram(steps: _Steps, sasl: Sasl) -> None:
