@@ -157,13 +157,13 @@ def wait_ms(broker: Broker, count: int) -> float:
 def open_ms(broker: Broker, count: int, *, use: bool) -> float:
     """Milliseconds to open and close a cluster; with `use` also to write to a topic that is not there yet."""
 
-    def one() -> None:
+    def opened() -> None:
         kafka = broker.open()
         if use:
             kafka.topic("orders").produce("x")
         kafka.close()
 
-    return median(_seconds(one) for _ in range(count)) * 1000
+    return median(_seconds(opened) for _ in range(count)) * 1000
 
 
 def of_pytest(count: int, rounds: int = ROUNDS) -> tuple[float, float, float, float]:

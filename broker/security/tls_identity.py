@@ -103,7 +103,7 @@ def check_handshake(server: TlsIdentity, client: TlsIdentity) -> None:
     try:
         waiting = [client_side, server_side]
         for _ in range(10):
-            waiting = [side for side in waiting if not _go_on(side)]
+            waiting = [side for side in waiting if not _handshake_step(side)]
         if client_side.version() is not None and server_side.version() is not None:
             return
         why = "the handshake does not end"
@@ -117,7 +117,7 @@ def check_handshake(server: TlsIdentity, client: TlsIdentity) -> None:
     )
 
 
-def _go_on(side: ssl.SSLObject) -> bool:
+def _handshake_step(side: ssl.SSLObject) -> bool:
     try:
         side.do_handshake()
     except ssl.SSLWantReadError:

@@ -64,10 +64,10 @@ def ours(acl_set: dict[str, Any]) -> str:
     authorizer = StandardAuthorizer(users, allows_without_acls=acl_set["allows"] == "true")
     for acl in acl_set["acls"]:
         authorizer.index.add(Acl(*acl))
-    return "".join(str(int(_answer(authorizer, *question))) for question in acl_set["questions"])
+    return "".join(str(int(_is_allowed(authorizer, *question))) for question in acl_set["questions"])
 
 
-def _answer(
+def _is_allowed(
     authorizer: StandardAuthorizer,
     user: str,
     host: str,

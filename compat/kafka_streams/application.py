@@ -31,7 +31,7 @@ class Instance:
 
     def __init__(self, command: list[str]) -> None:
         self.lines: list[str] = []
-        self._said = Condition()
+        self._line_written = Condition()
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -41,21 +41,21 @@ class Instance:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            with self._said:
+            with self._line_written:
                 self.lines.append(line.rstrip("\n"))
-                self._said.notify_all()
+                self._line_written.notify_all()
 
     def wait_for_line(self, beginning: str, since: int = 0) -> str:
         """Wait for the first line of output with this prefix, and return it."""
         deadline = time.monotonic() + DEADLINE_S
-        with self._said:
+        with self._line_written:
             while True:
                 for line in self.lines[since:]:
                     if line.startswith(beginning):
                         return line
                 remaining_s = deadline - time.monotonic()
                 assert remaining_s > 0, f"no line begins with {beginning!r}: {self.lines[-40:]}"
-                self._said.wait(remaining_s)
+                self._line_written.wait(remaining_s)
 
     def running(self) -> Instance:
         """Wait until the instance is in the state RUNNING."""

@@ -131,7 +131,7 @@ HOSTILE = (
     Mutant(
         "budget-of-each-batch-instead-of-the-request",
         "storage/batch_content.py",
-        "        budget.left -= count // HOPS_PER_UNIT + size // BYTES_PER_UNIT\n",
+        "        budget.units -= count // HOPS_PER_UNIT + size // BYTES_PER_UNIT\n",
         "        pass\n",
         "tests/broker/produce/test_produce_validation.py::test_the_budget_is_that_of_a_request",
     ),
