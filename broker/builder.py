@@ -231,7 +231,7 @@ def load_logs(broker: Broker) -> None:
     broker.partitions.load(broker.image)
     if broker.image.quotas:
         run_in_place(broker.take_quotas())
-    if broker.log_dirs.futures.found:
+    if broker.log_dirs.futures.directories:
         broker.dir_moves.resume()
     broker.group_coordinators.load()
     broker.transaction_coordinators.load()

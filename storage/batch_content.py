@@ -63,10 +63,10 @@ class RecordValidationError(KafkaError):
 class Budget:
     """How much may still be validated in place for a request, in units of `RecordCheck`."""
 
-    __slots__ = ("left",)
+    __slots__ = ("units",)
 
-    def __init__(self, left: int = IN_PLACE_UNITS) -> None:
-        self.left = left
+    def __init__(self, units: int = IN_PLACE_UNITS) -> None:
+        self.units = units
 
 
 class UnfinishedCheck:
@@ -125,9 +125,9 @@ def _lengths_are_valid(records: memoryview, header: BatchHeader, budget: Budget 
     if count > _MOST_HOPS or size > _MOST_BYTES:
         return False
     if budget is not None:
-        if budget.left <= 0:
+        if budget.units <= 0:
             return False
-        budget.left -= count // HOPS_PER_UNIT + size // BYTES_PER_UNIT
+        budget.units -= count // HOPS_PER_UNIT + size // BYTES_PER_UNIT
     data = records[HEADER_SIZE:]
     # Reading single bytes of a view takes longer than of a copy, which costs too much for long records.
     return lengths_fit(data if size >= _LONG_RECORD * count else bytes(data), count)
@@ -183,9 +183,9 @@ def _is_plain(records: memoryview, header: BatchHeader, budget: Budget | None, *
     if count > PLAIN_RECORDS:
         return False
     if budget is not None:
-        if budget.left <= 0:
+        if budget.units <= 0:
             return False
-        budget.left -= count + size // BYTES_PER_UNIT
+        budget.units -= count + size // BYTES_PER_UNIT
     return is_plain(bytes(records[HEADER_SIZE:]), count, needs_keys=needs_keys)
 
 
@@ -193,15 +193,15 @@ def _run(
     steps: Generator[None, None, None], check: RecordCheck, source: Source, budget: Budget | None
 ) -> UnfinishedCheck | None:
     """Do the steps that the budget allows; the rest if there are more."""
-    left = UNLIMITED if budget is None else budget.left - (IN_PLACE_UNITS - OPENED_UNITS)
-    if left <= 0:
+    units = UNLIMITED if budget is None else budget.units - (IN_PLACE_UNITS - OPENED_UNITS)
+    if units <= 0:
         return UnfinishedCheck(source, steps)
     for _ in steps:
-        if budget is not None and check.units > left:
-            budget.left = 0
+        if budget is not None and check.units > units:
+            budget.units = 0
             return UnfinishedCheck(source, steps)
     if budget is not None:
-        budget.left -= check.units
+        budget.units -= check.units
     return None
 
 

@@ -213,7 +213,7 @@ class Partitions:
         self._is_loading = False
         for path in self._log_dirs.leave_foreign():
             logger.warning("%s has a partition's name, but no file of one that can be read: it is left as it is", path)
-        for name, index in self._log_dirs.found():
+        for name, index in self._log_dirs.not_opened():
             self._log_dirs.rename_stray(name, index)
         self._warn_of_strays()
         self._log_dirs.forget_missing()
@@ -351,7 +351,7 @@ class Partitions:
                 now_ms=self._loop.now_ms(),
                 now=self._loop.now(),
                 producer_expiration_ms=self._config[PRODUCER_ID_EXPIRATION_MS],
-                made=directories,
+                new_directories=directories,
             )
         except (DamagedLog, CorruptCheckpoint) as error:
             return self._open_damaged(topic, index, config, str(error))

@@ -13,7 +13,7 @@ import pytest
 from tests.support.cases import for_each
 from tests.support.processes.commands import run_command
 from tests.support.processes.secured import Secured
-from tests.support.security.key_stores import DAY, Authority
+from tests.support.security.certificates import YESTERDAY, Authority
 from tests.support.waiting import wait_for
 
 WAIT_S = 30.0
@@ -76,15 +76,15 @@ def test_log_ins_that_fail(broker: Secured, tmp_path: Path) -> None:
 def test_certificates_that_are_not_accepted(broker: Secured, tmp_path: Path) -> None:
     own = tmp_path / "own.pem"
     shown = broker.properties("SSL", ssl_keystore_location=str(own))
-    Authority("strangers").sign("mallory").pem_file(own)
+    Authority("strangers").sign("mallory").write(own)
     assert "(SSL handshake failed): the certificate of the peer is not valid: it is not signed by a CA" in logged(
         broker, tmp_path, "SSL", shown
     )
-    broker.authority.sign("carol", lasts=-DAY).pem_file(own)
+    broker.authority.sign("carol", end=YESTERDAY).write(own)
     assert "the certificate of the peer is not valid: certificate has expired" in logged(broker, tmp_path, "SSL", shown)
-    other = str(Authority("others").pem_file(tmp_path / "other.pem"))
-    lines = logged(broker, tmp_path, "SSL", {"security.protocol": "SSL", "ssl.truststore.location": other})
-    assert "the peer does not trust the certificate of this node" in lines
+    other = Authority("others").write(tmp_path / "other.pem")
+    told = logged(broker, tmp_path, "SSL", {"security.protocol": "SSL", "ssl.truststore.location": other})
+    assert "the peer does not trust the certificate of this node" in told
 
 
 def test_what_no_acl_allows(broker: Secured, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import pytest
 from tests.support.jvm import kafka_scripts as jvm
 from tests.support.jvm import kafka_tools
 from tests.support.processes.secured import MODULES, Secured
-from tests.support.security.key_stores import Authority
+from tests.support.security.certificates import Authority
 from tests.support.transcript import Output
 from tests.support.waiting import wait_for
 
@@ -151,12 +151,12 @@ def test_console_clients(admin: User, user: MakeUser, made_topic: str, protocol:
 
 def test_console_clients_with_a_certificate(secured: Secured, admin: User, user: MakeUser, made_topic: str) -> None:
     """SSL: the principal is the certificate's subject."""
-    own = secured.authority.sign("carol").pem_file(secured.folder / "carol.pem")
-    carol = user("carol", "", protocol="SSL", ssl_keystore_type="PEM", ssl_keystore_location=str(own))
+    own = secured.authority.sign("carol").write(secured.folder / "carol.pem")
+    carol = user("carol", "", protocol="SSL", ssl_keystore_type="PEM", ssl_keystore_location=own)
     assert "TopicAuthorizationException" in carol.refused(*WRITE, made_topic, stdin="x\n")
-    allowed = ("--allow-principal", "User:CN=carol", "--topic", made_topic)
+    allowed = ("--allow-principal", "User:CN=carol,O=Barnabas", "--topic", made_topic)
     admin("kafka-acls", "--add", *allowed, "--operation", "Read", "--operation", "Write")
-    admin("kafka-acls", "--add", "--allow-principal", "User:CN=carol", "--operation", "Read", "--group", "*")
+    admin("kafka-acls", "--add", "--allow-principal", "User:CN=carol,O=Barnabas", "--operation", "Read", "--group", "*")
     carol.produce(made_topic, "signed")
     assert carol.consume(made_topic, 1) == ["signed"]
 
@@ -167,8 +167,8 @@ def test_a_wrong_password_is_told(user: MakeUser) -> None:
 
 
 def test_a_broker_of_another_authority_is_not_believed(user: MakeUser, secured: Secured) -> None:
-    other = Authority("somebody else").pem_file(secured.folder / "other.pem")
-    told = user("admin", "admin-secret", ssl_truststore_location=str(other)).refused("kafka-topics", "--list")
+    other = Authority("somebody else").write(secured.folder / "other.pem")
+    told = user("admin", "admin-secret", ssl_truststore_location=other).refused("kafka-topics", "--list")
     assert "SSL handshake failed" in told
 
 
@@ -182,8 +182,8 @@ def test_a_console_consumer_reads_on_over_a_new_certificate(secured: Secured, ad
         admin.produce(made_topic, "0")
         assert reader.stdout.readline() == "0\n"
         for number in range(1, 4):
-            own = secured.authority.sign("broker", "127.0.0.1")
-            path = own.pem_file(secured.folder / f"broker-{number}.pem")
+            own = secured.authority.sign("broker")
+            path = own.write(secured.folder / f"broker-{number}.pem")
             key_store = f"listener.name.sasl_ssl.ssl.keystore.location={path}"
             brokers = ("--entity-type", "brokers", "--entity-name", 1)
             admin("kafka-configs", "--alter", *brokers, "--add-config", key_store)

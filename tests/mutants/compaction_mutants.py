@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _T = "tests/storage/"
-_R = "tests/storage/test_retention.py::"
+_R = "tests/storage/cleaning/test_retention.py::"
 _D = "tests/crash/test_what_is_durable.py::"
 COMPACTION = (
     Mutant(
@@ -13,70 +13,70 @@ COMPACTION = (
         "storage/cleaning/cleaner.py",
         "            elif batch.base_timestamp <= self._task.now_ms:\n                marks",
         "            else:\n                marks",
-        _T + "test_tombstones.py::test_tombstone_gets_a_horizon_and_is_removed_when_it_has_passed",
+        _T + "cleaning/test_tombstones.py::test_tombstone_gets_a_horizon_and_is_removed_when_it_has_passed",
     ),
     Mutant(
         "tombstone-dropped-in-the-first-pass",
         "storage/cleaning/cleaner.py",
         "            if not batch.attributes & DELETE_HORIZON_BIT:\n                horizon_ms",
         "            if False:\n                horizon_ms",
-        _T + "test_tombstones.py::test_tombstone_gets_a_horizon_and_is_removed_when_it_has_passed",
+        _T + "cleaning/test_tombstones.py::test_tombstone_gets_a_horizon_and_is_removed_when_it_has_passed",
     ),
     Mutant(
         "marker-dropped-before-its-horizon",
         "storage/cleaning/cleaner.py",
         "        elif batch.record_count and batch.base_timestamp > self._task.now_ms:\n",
         "        elif False:\n",
-        _T + "test_cleaning_transactions.py::test_marker_is_removed_only_after_its_data_and_its_horizon",
+        _T + "cleaning/test_cleaning_transactions.py::test_marker_is_removed_only_after_its_data_and_its_horizon",
     ),
     Mutant(
         "last-batch-of-a-live-producer-dropped",
         "storage/cleaning/cleaner.py",
         "            return batch.last_offset == last_offset\n",
         "            return False\n",
-        _T + "test_cleaning_transactions.py::test_last_batch_of_an_active_producer_is_kept_as_a_header",
+        _T + "cleaning/test_cleaning_transactions.py::test_last_batch_of_an_active_producer_is_kept_as_a_header",
     ),
     Mutant(
         "aborted-data-kept",
         "storage/cleaning/cleaner.py",
         "            self._drop(batch, target)\n        elif batch.base_offset >= self._end_offset:\n",
         "            self._keep(batch, target)\n        elif batch.base_offset >= self._end_offset:\n",
-        _T + "test_cleaning_transactions.py::test_aborted_data_is_removed_and_committed_data_is_kept",
+        _T + "cleaning/test_cleaning_transactions.py::test_aborted_data_is_removed_and_committed_data_is_kept",
     ),
     Mutant(
         "active-segment-cleaned",
         "storage/cleaning/selection.py",
         "    closed = list(log.segments)[:-1]\n",
         "    closed = list(log.segments)\n",
-        _T + "test_cleaning_selection.py::test_active_segment_is_untouched",
+        _T + "cleaning/test_cleaning_selection.py::test_active_segment_is_untouched",
     ),
     Mutant(
         "undecided-records-cleaned",
         "storage/cleaning/selection.py",
         "        if log.segments[at + 1].base_offset > stable:\n",
         "        if False:\n",
-        _T + "test_cleaning_selection.py::test_nothing_at_or_past_the_last_stable_offset_is_cleaned",
+        _T + "cleaning/test_cleaning_selection.py::test_nothing_at_or_past_the_last_stable_offset_is_cleaned",
     ),
     Mutant(
         "compaction-lag-ignored",
         "storage/cleaning/selection.py",
         "        if lag_ms > 0 and segment.largest_timestamp() > now_ms - lag_ms:\n",
         "        if False:\n",
-        _T + "test_cleaning_selection.py::test_records_younger_than_min_compaction_lag_are_left",
+        _T + "cleaning/test_cleaning_selection.py::test_records_younger_than_min_compaction_lag_are_left",
     ),
     Mutant(
         "compaction-relies-on-unsynced-data",
         "storage/log.py",
         "        known = min(self.last_stable_offset, self.synced_offset)\n",
         "        known = self.last_stable_offset\n",
-        _T + "test_cleaning_selection.py::test_nothing_that_is_not_synced_is_cleaned",
+        _T + "cleaning/test_cleaning_selection.py::test_nothing_that_is_not_synced_is_cleaned",
     ),
     Mutant(
         "compaction-relies-on-unsynced-markers",
         "storage/producers/producer_state.py",
         "        self._unsynced[first_offset] = header.base_offset\n",
         "",
-        _T + "test_cleaning_selection.py::test_transaction_is_open_to_the_cleaner_until_its_marker_is_synced",
+        _T + "cleaning/test_cleaning_selection.py::test_transaction_is_open_to_the_cleaner_until_its_marker_is_synced",
     ),
     Mutant(
         "cleaned-files-not-synced",
@@ -118,7 +118,7 @@ COMPACTION = (
         "storage/recover/swap.py",
         "    cleaned = _with_suffix(stay, layout.CLEANED_SUFFIX)\n",
         "    cleaned: list[str] = []\n",
-        _T + "test_swap.py::test_new_segment_that_was_not_published_is_dropped",
+        _T + "recover/test_swap.py::test_new_segment_that_was_not_published_is_dropped",
     ),
     Mutant(
         "indexes-rebuilt-in-place-below-the-recovery-point",

@@ -71,7 +71,7 @@ DIR_MOVES: Final = (
     Mutant(
         "copy-not-found-by-a-start",
         "broker/builder.py",
-        "    if broker.log_dirs.futures.found:\n        broker.dir_moves.resume()\n",
+        "    if broker.log_dirs.futures.directories:\n        broker.dir_moves.resume()\n",
         "",
         _ALTER + "::test_a_move_goes_on_after_a_restart",
     ),

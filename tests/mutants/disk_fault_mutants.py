@@ -72,7 +72,7 @@ DISK_FAULTS = (
         "storage/recover/swap.py",
         "        segment.renamed(kind, suffix)\n",
         "",
-        "tests/storage/test_swap.py::test_a_segment_whose_files_are_renamed_in_part_is_found_by_their_names",
+        "tests/storage/recover/test_swap.py::test_a_segment_whose_files_are_renamed_in_part_is_found_by_their_names",
     ),
     Mutant(
         "new-segment-retired-with-the-old-ones",

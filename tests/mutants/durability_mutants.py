@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant, crashes
 
 _D = "tests/crash/test_what_is_durable.py::"
 _T = "tests/storage/"
+_CHECKPOINTS = _T + "directories/test_log_checkpoints.py::"
 DURABILITY = (
     crashes(
         "directory-not-synced",
@@ -23,7 +24,7 @@ DURABILITY = (
     crashes(
         "new-data-directory-not-synced",
         "storage/directories/log_dir.py",
-        '            self._files.sync_dir(made.rpartition("/")[0] or "/")\n',
+        '            self._files.sync_dir(directory.rpartition("/")[0] or "/")\n',
         "            pass\n",
     ),
     crashes(
@@ -107,7 +108,7 @@ DURABILITY = (
         "storage/directories/log_dirs.py",
         "            log.recovery_point = max(0, offset - 1)\n",
         "            log.recovery_point = offset\n",
-        _T + "test_log_checkpoints.py::test_truncated_segment_is_not_trusted_when_a_new_one_starts_at_its_end",
+        _CHECKPOINTS + "test_truncated_segment_is_not_trusted_when_a_new_one_starts_at_its_end",
     ),
     Mutant(
         "truncation-of-a-torn-tail-not-synced",
@@ -121,28 +122,28 @@ DURABILITY = (
         "storage/recover/loader.py",
         "        if offset < first and name.endswith(layout.SEGMENT_SUFFIXES):\n",
         "        if False:\n",
-        _T + "test_recovery.py::test_interrupted_deletion_of_segments_is_finished",
+        _T + "recover/test_recovery.py::test_interrupted_deletion_of_segments_is_finished",
     ),
     Mutant(
         "log-start-not-checkpointed-where-a-segment-starts",
         "storage/directories/log_dirs.py",
         "lambda log: log.log_start_offset or None,",
         "lambda log: log.log_start_offset if log.log_start_offset > log.segments[0].base_offset else None,",
-        _T + "test_log_checkpoints.py::test_log_start_is_checkpointed_even_where_a_segment_starts",
+        _CHECKPOINTS + "test_log_start_is_checkpointed_even_where_a_segment_starts",
     ),
     Mutant(
         "checkpoints-of-a-deleted-topic-applied-to-a-new-one",
         "storage/directories/checkpoint_files.py",
         "            return written is None or key in written\n",
         "            return False\n",
-        _T + "test_log_checkpoints.py::test_checkpoints_of_a_deleted_topic_do_not_apply_to_a_new_one_of_the_same_name",
+        _CHECKPOINTS + "test_checkpoints_of_a_deleted_topic_do_not_apply_to_a_new_one_of_the_same_name",
     ),
     Mutant(
         "late-checkpoint-contains-a-deleted-topic",
         "storage/directories/checkpoint_files.py",
         "                planned.offsets.pop(key, None)\n",
         "                pass\n",
-        _T + "test_log_checkpoints.py::test_checkpoint_written_late_does_not_contain_the_deleted_topic",
+        _CHECKPOINTS + "test_checkpoint_written_late_does_not_contain_the_deleted_topic",
     ),
     Mutant(
         "data-alone-counts-as-synced-with-its-indexes",
@@ -217,20 +218,20 @@ DURABILITY = (
         "storage/local_log.py",
         "            point = point if end is None else min(point, end - 1)\n",
         "",
-        _T + "test_recovery.py::test_leader_epochs_of_segments_without_a_flush_come_back_from_the_batches",
+        _T + "recover/test_recovery.py::test_leader_epochs_of_segments_without_a_flush_come_back_from_the_batches",
     ),
     Mutant(
         "older-leader-epochs-replace-newer-ones",
         "storage/append/leader_epochs.py",
         "            if write.version > self._installed:\n",
         "            if write.version >= 0:\n",
-        _T + "test_recovery.py::test_older_write_of_the_leader_epochs_does_not_replace_a_newer_one",
+        _T + "recover/test_recovery.py::test_older_write_of_the_leader_epochs_does_not_replace_a_newer_one",
     ),
     Mutant(
         "leader-epochs-of-a-deleted-log-given-to-the-next",
         "storage/append/leader_epochs.py",
         "            self._is_closed = True\n",
         "",
-        _T + "test_recovery.py::test_flush_of_a_deleted_log_leaves_its_successor_alone",
+        _T + "recover/test_recovery.py::test_flush_of_a_deleted_log_leaves_its_successor_alone",
     ),
 )

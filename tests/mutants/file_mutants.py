@@ -111,20 +111,20 @@ FILES = (
         "storage/recover/loader.py",
         "    _check_log_start(state, checkpointed)\n",
         "",
-        "tests/storage/test_wrong_text_files.py::test_a_wrong_log_start_does_not_remove_the_log_after_a_clean_stop",
+        "tests/storage/directories/test_wrong_text_files.py::test_a_wrong_log_start_does_not_remove_the_log_after_a_clean_stop",
     ),
     Mutant(
         "partition-on-another-file-system-served",
         "storage/directories/log_dirs.py",
         "if log_dir is not None and not is_made and not self.files.is_on_same_file_system(path, log_dir.path):",
         "if False:",
-        "tests/storage/test_log_dirs.py::test_a_partition_on_another_file_system_is_not_served",
+        "tests/storage/directories/test_log_dirs.py::test_a_partition_on_another_file_system_is_not_served",
     ),
     Mutant(
         "incomplete-identity-replaced",
         "storage/directories/meta_properties.py",
         "    if not text or len(text) > _MAX_CLUSTER_ID",
         "    if len(text) > _MAX_CLUSTER_ID",
-        "tests/storage/test_wrong_text_files.py::test_an_incomplete_identity_is_not_replaced_by_another_one",
+        "tests/storage/directories/test_wrong_text_files.py::test_an_incomplete_identity_is_not_replaced_by_another_one",
     ),
 )

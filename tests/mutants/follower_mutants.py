@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_APPEND = "tests/storage/test_follower_append.py::"
+_APPEND = "tests/storage/append/test_follower_append.py::"
 _FETCHER = "tests/broker/replicas/test_fetcher.py::"
 _DURABLE = "tests/crash/test_what_is_durable.py::"
 _CLUSTER = "tests/simulation/test_simulation.py::test_a_cluster_loses_nothing_and_becomes_whole_under_faults"

@@ -38,7 +38,7 @@ HOSTILE = (
         "wire/codec/emit.py",
         '        with self.block(f"if {items} is not seen.get({items!r}):"):\n',
         '        with self.block(f"if {items!r} not in seen:"):\n',
-        "tests/wire/test_build_in_steps.py::test_a_list_that_structs_share_is_encoded_once",
+        "tests/wire/messages/test_build_in_steps.py::test_a_list_that_structs_share_is_encoded_once",
     ),
     Mutant(
         "deletion-of-many-topics-in-one-step",
@@ -60,7 +60,7 @@ HOSTILE = (
         "wire/codec/emit.py",
         '            self.line(f"budget -= {count}")\n',
         "            pass\n",
-        "tests/wire/test_element_budget.py::"
+        "tests/wire/messages/test_element_budget.py::"
         "test_every_message_is_read_within_its_number_of_elements_and_not_within_one_less",
     ),
     Mutant(
@@ -68,14 +68,14 @@ HOSTILE = (
         "wire/codec/structs.py",
         '                    reader.line(f"budget -= len({owner}.unknown_tagged_fields)")\n',
         "                    pass\n",
-        "tests/wire/test_element_budget.py::test_unknown_tagged_fields_are_counted",
+        "tests/wire/messages/test_element_budget.py::test_unknown_tagged_fields_are_counted",
     ),
     Mutant(
         "budget-of-a-section-of-tagged-fields-not-returned",
         "wire/codec/structs.py",
         '            reader.line(f"return pos{budget}")\n',
         '            reader.line("return pos, budget + count" if budget else "return pos")\n',
-        "tests/wire/test_element_budget.py::"
+        "tests/wire/messages/test_element_budget.py::"
         "test_every_message_is_read_within_its_number_of_elements_and_not_within_one_less",
     ),
     Mutant(
@@ -112,7 +112,7 @@ HOSTILE = (
         "wire/batches/record_runs.py",
         "    if data[at + 1 : end + 1 : size] != second[phase : phase + count]:\n",
         "    if False:\n",
-        "tests/wire/test_record_check.py::test_a_change_in_a_long_run_is_noticed",
+        "tests/wire/batches/test_record_check.py::test_a_change_in_a_long_run_is_noticed",
     ),
     Mutant(
         "limit-of-a-decompressed-record-not-applied",
@@ -124,14 +124,14 @@ HOSTILE = (
     Mutant(
         "validation-in-one-step",
         "storage/batch_content.py",
-        "        if budget is not None and check.units > left:\n",
+        "        if budget is not None and check.units > units:\n",
         "        if False:\n",
         "tests/broker/produce/test_produce_validation.py::test_a_large_batch_is_validated_between_the_turns",
     ),
     Mutant(
         "budget-of-each-batch-instead-of-the-request",
         "storage/batch_content.py",
-        "        budget.left -= count // HOPS_PER_UNIT + size // BYTES_PER_UNIT\n",
+        "        budget.units -= count // HOPS_PER_UNIT + size // BYTES_PER_UNIT\n",
         "        pass\n",
         "tests/broker/produce/test_produce_validation.py::test_the_budget_is_that_of_a_request",
     ),
@@ -140,7 +140,7 @@ HOSTILE = (
         "wire/batches/record_check.py",
         "(size is not None and size > STEP_BYTES and not is_whole)",
         "False",
-        "tests/wire/test_record_check.py::test_steps_and_memory_are_bounded",
+        "tests/wire/batches/test_record_check.py::test_steps_and_memory_are_bounded",
     ),
     Mutant(
         "last-record-skipped-by-its-length",
@@ -161,7 +161,7 @@ HOSTILE = (
         "storage/read/timestamps.py",
         "        if not _has(log.segments, segment):\n            raise _SegmentGone\n",
         "",
-        "tests/storage/test_timestamp_lookup.py::test_a_lookup_starts_again_when_its_segment_is_gone",
+        "tests/storage/read/test_timestamp_lookup.py::test_a_lookup_starts_again_when_its_segment_is_gone",
     ),
     Mutant(
         "transaction-not-verified-again-after-slices",

@@ -13,14 +13,14 @@ PLATFORMS = (
         "storage/directories/log_dirs.py",
         "if not log_dir.cluster_id and partition_in(",
         "if False and partition_in(",
-        "tests/storage/test_log_dirs.py::test_partitions_without_an_identity_get_no_new_one",
+        "tests/storage/directories/test_log_dirs.py::test_partitions_without_an_identity_get_no_new_one",
     ),
     Mutant(
         "copies-of-a-log-directory-accepted",
         "storage/directories/log_dirs.py",
         "            self._check_directory_ids()\n",
         "",
-        "tests/storage/test_log_dirs.py::test_directories_that_disagree_are_refused",
+        "tests/storage/directories/test_log_dirs.py::test_directories_that_disagree_are_refused",
     ),
     Mutant(
         "two-locks-that-exclude-each-other",

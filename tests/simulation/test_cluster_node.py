@@ -189,4 +189,4 @@ def test_a_replica_that_is_moved_away_while_its_broker_is_down_is_set_aside() ->
     world.run(30.0, lambda: node.is_listening and cluster.all_unfenced())
     assert node.broker is not None
     assert ("a", 0) not in node.broker.log_dirs.logs
-    assert ("a", 0) not in list(node.broker.log_dirs.found())
+    assert ("a", 0) not in list(node.broker.log_dirs.not_opened())

@@ -89,7 +89,7 @@ def _base64(data: bytes) -> str:
 def _struct_from_json(struct_class: type[S], value: object, version: int, where: str) -> S:
     if not isinstance(value, Mapping):
         raise ValueError(f"{where}: expected an object, got {value!r}")
-    made = struct_class()
+    struct = struct_class()
     names = {UNKNOWN}
     for field in struct_class.declared:
         if version not in _versions(field.versions):
@@ -97,15 +97,15 @@ def _struct_from_json(struct_class: type[S], value: object, version: int, where:
         name = json_name(field.name)
         names.add(name)
         if name in value:
-            setattr(made, field.name, _value_from_json(field, value[name], version, f"{where}.{name}"))
+            setattr(struct, field.name, _value_from_json(field, value[name], version, f"{where}.{name}"))
         elif field.tag < 0:
             raise ValueError(f"{where}: the field {name} is missing, which version {version} requires")
     if excess := value.keys() - names:
         raise ValueError(f"{where}: version {version} has no field {', '.join(sorted(map(str, excess)))}")
     if UNKNOWN in value:
         entries = value[UNKNOWN]
-        made.unknown_tagged_fields = tuple([(int(entry["tag"]), b64decode(entry["data"])) for entry in entries])
-    return made
+        struct.unknown_tagged_fields = tuple([(int(entry["tag"]), b64decode(entry["data"])) for entry in entries])
+    return struct
 
 
 def _value_from_json(field: Field, value: object, version: int, where: str) -> Any:

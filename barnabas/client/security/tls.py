@@ -44,7 +44,7 @@ class TlsSocket:
             except ssl.SSLWantReadError:
                 pass
             except ssl.SSLError as error:
-                self._say_why()
+                self._send_alert()
                 raise TlsFailed(handshake_trouble(error, self._address)) from None
             self._flush()
             self._plain.settimeout(max(0.001, deadline - monotonic()))
@@ -58,7 +58,7 @@ class TlsSocket:
                 raise TlsFailed(_closed(self._address))
             self._incoming.write(data)
 
-    def _say_why(self) -> None:
+    def _send_alert(self) -> None:
         """Send the alert that OpenSSL has made, for the log of the broker."""
         try:
             self._flush()

@@ -15,7 +15,7 @@ from tests.support.processes.kafka import KafkaServer
 from tests.support.processes.ports import free_port
 from tests.support.processes.security import ClientSettings, Combination, Security
 from tests.support.processes.server import BarnabasServer, Server
-from tests.support.security.key_stores import Authority
+from tests.support.security.certificates import Authority
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 HARNESS = "HARNESS"
@@ -49,7 +49,7 @@ class Secured:
         self.ports = {protocol: free_port() for protocol in PROTOCOLS}
         self.harness = f"127.0.0.1:{free_port()}"
         """The address for the tests themselves."""
-        self.ca = str(self.authority.pem_file(folder / "ca.pem"))
+        self.ca = self.authority.write(folder / "ca.pem")
         self.server: Server
         if kind == "kafka":
             self.server = KafkaServer(
@@ -73,7 +73,7 @@ class Secured:
         return found | ({"ssl.truststore.location": self.ca} if protocol.endswith("SSL") else {})
 
     def _config(self) -> dict[str, str]:
-        own = self.authority.sign("broker", "127.0.0.1").pem_file(self.folder / "broker.pem")
+        own = Path(self.authority.sign("broker", ("127.0.0.1",)).write(self.folder / "broker.pem"))
         config = {
             **common_keys(own, self.ca),
             **listener_keys(self.kind, {protocol: self.address(protocol) for protocol in PROTOCOLS}, self.harness),

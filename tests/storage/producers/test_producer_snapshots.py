@@ -13,7 +13,7 @@ from barnabas.storage.producers.producer_snapshot import CorruptSnapshot, decode
 from barnabas.storage.producers.producer_state import ProducerState
 from barnabas.wire.batches.crc import crc32c
 from barnabas.wire.messages.log_records import ProducerSnapshot
-from tests.storage.producer_driver import BIG, full_replay, send, snapshot_fields
+from tests.storage.producers.producer_driver import BIG, full_replay, send, snapshot_fields
 from tests.support.logs.log_driver import (
     PROPERTY,
     append,

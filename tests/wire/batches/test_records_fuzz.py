@@ -27,7 +27,7 @@ from barnabas.wire.batches.records import (
 from tests.support.cases import for_each
 from tests.support.volume import first_seed, how_many
 
-LINES = (Path(__file__).parent.parent / "data" / "kafka-4.4.0-record-batches.jsonl").read_text().splitlines()
+LINES = (Path(__file__).parents[2] / "data" / "kafka-4.4.0-record-batches.jsonl").read_text().splitlines()
 SEEDS = [bytes.fromhex(json.loads(line)["hex"]) for line in LINES[:-1]]
 MAX_SIZE = 1 << 20
 

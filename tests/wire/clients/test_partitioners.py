@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from barnabas.wire.clients.partitioners import LoadAware, Murmur2, RoundRobin, Sticky, murmur2, partition_for_key
 
-LINES = (Path(__file__).parent.parent / "data" / "kafka-4.4.0-record-batches.jsonl").read_text().splitlines()
+LINES = (Path(__file__).parents[2] / "data" / "kafka-4.4.0-record-batches.jsonl").read_text().splitlines()
 HASHES = json.loads(LINES[-1])["murmur2"]
 
 

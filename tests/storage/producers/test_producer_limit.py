@@ -9,7 +9,7 @@ import pytest
 from barnabas.storage.log import Log
 from barnabas.storage.producers.producer_state import IDLE_MS, SWEEP_MS
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.storage.producer_driver import BIG
+from tests.storage.producers.producer_driver import BIG
 from tests.support.logs.log_driver import append, append_marker, batch_of, open_log, restart
 
 START_MS = 1_000_000

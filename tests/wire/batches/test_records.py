@@ -33,7 +33,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.log_records import EndTxnMarker
 from tests.support.cases import for_each
 
-LINES = (Path(__file__).parent.parent / "data" / "kafka-4.4.0-record-batches.jsonl").read_text().splitlines()
+LINES = (Path(__file__).parents[2] / "data" / "kafka-4.4.0-record-batches.jsonl").read_text().splitlines()
 BATCHES: list[dict[str, Any]] = [json.loads(line) for line in LINES[:-1]]
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 IDS = [f"{index}-{batch['codec']}" for index, batch in enumerate(BATCHES)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.storage.producer_driver import BIG, refused, send
+from tests.storage.producers.producer_driver import BIG, refused, send
 from tests.support.logs.log_driver import (
     append,
     append_marker,

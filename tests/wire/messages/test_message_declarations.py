@@ -181,7 +181,7 @@ def test_importing_declarations_imports_neither_construct_nor_other_families() -
         "heavy.add('barnabas.wire.codec.composites')\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
-    root = Path(__file__).parent.parent.parent
+    root = Path(__file__).parents[3]
     run = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
 

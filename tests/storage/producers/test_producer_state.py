@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.storage.producer_driver import BIG, MAX, refused, send
+from tests.storage.producers.producer_driver import BIG, MAX, refused, send
 from tests.support.logs.log_driver import (
     PROPERTY,
     open_log,

@@ -62,7 +62,7 @@ def test_they_are_left_as_they_are(tmp_path: Path) -> None:
     dirs = opened_dirs(tmp_path)
     open_log(dirs)
     assert dirs.leave_foreign() == [str(tmp_path / "photos-2024")]
-    assert list(dirs.found()) == [("gone", 0)], "that of a partition is a stray"
+    assert list(dirs.not_opened()) == [("gone", 0)], "that of a partition is a stray"
     dirs.forget_missing()
     dirs.close()
     assert all(file.exists() for file in kept)
@@ -77,7 +77,7 @@ def test_one_that_cannot_be_read_is_no_stray(tmp_path: Path) -> None:
     dirs = opened_dirs(tmp_path)
     dirs.files = FailingFiles(is_synced=False, errors={"list_files": errno.EACCES})
     assert dirs.leave_foreign() == [str(tmp_path / "gone-0")]
-    assert list(dirs.found()) == []
+    assert list(dirs.not_opened()) == []
     dirs.release()
 
 

@@ -72,10 +72,10 @@ def test_logs_and_their_offsets_survive_a_clean_stop(tmp_path: Path) -> None:
     dirs = opened_dirs(tmp_path)
     assert dirs.dirs[0].had_clean_shutdown
     assert not (tmp_path / layout.CLEAN_SHUTDOWN).exists(), "a crash from here on is an unclean stop"
-    assert list(dirs.found()) == [("t", 0)]
+    assert list(dirs.not_opened()) == [("t", 0)]
     log = open_log(dirs)
     assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (3, 5, 5)
-    assert list(dirs.found()) == []
+    assert list(dirs.not_opened()) == []
     dirs.close()
 
 
@@ -150,7 +150,7 @@ def test_other_directories_are_left_alone(tmp_path: Path, name: str) -> None:
     if not name.endswith("-delete"):
         (tmp_path / name).mkdir()
     dirs = opened_dirs(tmp_path)
-    assert list(dirs.found()) == []
+    assert list(dirs.not_opened()) == []
 
 
 def test_partition_metadata_is_kafkas_text(tmp_path: Path) -> None:

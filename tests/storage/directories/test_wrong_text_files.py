@@ -99,7 +99,7 @@ def test_a_partition_that_is_in_two_directories_is_refused(tmp_path: Path) -> No
 @pytest.mark.parametrize("name", ["t-00", "t-2147483648", "t-99999999999999999999"])
 def test_a_directory_whose_number_is_no_partition_is_left_alone(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
-    assert list(opened_dirs(tmp_path).found()) == []
+    assert list(opened_dirs(tmp_path).not_opened()) == []
 
 
 @pytest.mark.parametrize("name", ["99999999999999999999.log", "99999999999999999999.snapshot"])

@@ -77,7 +77,7 @@ def test_a_wrong_topic_id_does_not_make_a_log_empty(tmp_path: Path, is_clean: bo
     with pytest.raises(DamagedLog, match=r"partition\.metadata has the topic id AAEDAw"):
         open_log(dirs)
     dirs.take_offline("t", 0)
-    assert list(dirs.found()) == []
+    assert list(dirs.not_opened()) == []
     dirs.close()
     assert dirs.strays == []
     metadata.write_text(correct)
@@ -99,14 +99,14 @@ def test_stray_directory_is_renamed_and_kept(tmp_path: Path) -> None:
     append(open_log(dirs, "gone", 3), batch_of([b"v"]))
     dirs.close()
     dirs = opened_dirs(tmp_path)
-    assert list(dirs.found()) == [("gone", 3)]
+    assert list(dirs.not_opened()) == [("gone", 3)]
     renamed = Path(dirs.rename_stray("gone", 3))
     assert renamed.name.startswith("gone-3.")
     assert renamed.name.endswith("-stray")
     dirs.close()
     for _ in range(2):
         dirs = opened_dirs(tmp_path)
-        assert list(dirs.found()) == []
+        assert list(dirs.not_opened()) == []
         dirs.close()
     assert (renamed / f"{0:020d}.log").stat().st_size
 

@@ -12,7 +12,7 @@ from barnabas.storage.append.follower_append import UnexpectedOffset
 from barnabas.storage.log import Log
 from barnabas.storage.recover.truncation import Truncation
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.storage.producer_driver import full_replay, snapshot_fields
+from tests.storage.producers.producer_driver import full_replay, snapshot_fields
 from tests.support.logs.log_driver import (
     PROPERTY,
     append,
