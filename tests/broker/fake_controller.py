@@ -52,7 +52,7 @@ from barnabas.wire.messages.raft import (
 from barnabas.wire.schema import Message
 from barnabas.wire.types import ONE_UUID
 from tests.broker.scripted_nodes import Answers, ScriptedNode, Wire
-from tests.support.memory.broker import START_MS
+from tests.support.world import START_MS
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 FEATURES = [FeatureLevelRecord(name="metadata.version", feature_level=33)]
@@ -286,10 +286,8 @@ class JoinedBroker:
         self.broker, self.member, self.remote = open_member(
             config,
             [str(path) for path in directories],
+            wire.world,
             connect,
-            flushes=wire.disk,
-            now=lambda: wire.time,
-            now_ms=lambda: START_MS + int((wire.time - 1000.0) * 1000),
         )
 
     @property

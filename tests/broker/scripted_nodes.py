@@ -15,6 +15,7 @@ from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.outgoing import Outgoing
 from barnabas.broker.net.reactor import Reactor
 from barnabas.broker.steps import StepRunner
+from barnabas.broker.world import World
 from barnabas.wire.clients.connection import Connection as Protocol
 from barnabas.wire.clients.connection import ConnectionClosed, NeedData, RequestReceived
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -22,7 +23,7 @@ from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, 
 from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
-from tests.support.memory.broker import START_MS, Flushes
+from tests.support.world import START_MS, Flushes
 
 MAX_TURNS = 3000
 STEP_S = 0.01
@@ -164,8 +165,11 @@ class Wire:
 
     def __init__(self) -> None:
         self.time = 1000.0
-        self.loop = Loop(lambda: self.time, lambda: START_MS + int((self.time - 1000.0) * 1000))
         self.disk = Flushes()
+        self.world = World(
+            now=lambda: self.time, now_ms=lambda: START_MS + int((self.time - 1000.0) * 1000), disk=self.disk
+        )
+        self.loop = Loop(self.world.now, self.world.now_ms)
         self.runner = StepRunner(self.loop, self.disk)
         self.reactor = Reactor(self.loop, Limits(), lambda connection, frame: None)
         self.outgoing = Outgoing(self.loop, self.disk)

@@ -20,6 +20,7 @@ from barnabas.wire.errors import KafkaError
 from tests.support.disks.disk import Image
 from tests.support.disks.faulty_disk import Fault, FaultyDisk
 from tests.support.disks.survivors import Kind, Survivors
+from tests.support.world import simulated_world
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker
@@ -100,11 +101,7 @@ class SimulatedNode:
         self.broker = open_broker(
             load(self._config, {}, None, "dev"),
             PATHS,
-            flushes=self,
-            files=self._disk,
-            now=lambda: environment.clock.now,
-            now_ms=lambda: environment.clock.now_ms,
-            random_bytes=environment.random.randbytes,
+            simulated_world(environment, self, files=self._disk, random_bytes=environment.random.randbytes),
         )
         self.broker.controller.register_broker([Endpoint("PLAINTEXT", "127.0.0.1", 9092)])
         self.broker.loop.end_turn()

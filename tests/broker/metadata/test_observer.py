@@ -25,7 +25,7 @@ from barnabas.wire.messages.metadata_records import (
 from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum, JoinedBroker
 from tests.broker.metadata.scripted_controller import following, topic
 from tests.broker.scripted_nodes import Wire
-from tests.support.memory.broker import START_MS
+from tests.support.world import START_MS
 
 
 @pytest.fixture

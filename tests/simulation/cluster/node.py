@@ -20,11 +20,13 @@ from tests.simulation.cluster.network import ClusterNetwork, Pipe, new_buffers
 from tests.simulation.node import check_disks, write_checkpoints
 from tests.support.disks.faulty_disk import Fault, FaultyDisk
 from tests.support.disks.survivors import Kind, Survivors
+from tests.support.world import simulated_world
 
 if TYPE_CHECKING:
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
     from barnabas.broker.context import Broker
     from barnabas.broker.net.outgoing import Peer, Transport
+    from barnabas.broker.world import World
     from tests.simulation.environment import Environment
     from tests.simulation.node import Errors
 
@@ -107,16 +109,16 @@ class ClusterNode:
         else:
             self._open_broker()
 
+    def _world(self) -> World:
+        environment = self._environment
+        return simulated_world(environment, self, files=self._disk, random_bytes=environment.random.randbytes)
+
     def _open_controller(self) -> None:
         self.broker = open_controller(
             load(self._settings, {"CLUSTER_ID": CLUSTER_ID}, None, "dev"),
             PATHS,
+            self._world(),
             [Endpoint("CONTROLLER", f"node{self.node_id}", 9093)],
-            disk=self,
-            files=self._disk,
-            now=lambda: self._clock.now,
-            now_ms=lambda: self._clock.now_ms,
-            random_bytes=self._environment.random.randbytes,
         )
         self.is_listening = True
 
@@ -127,12 +129,8 @@ class ClusterNode:
         broker, member, remote = open_member(
             load(self._settings, {"CLUSTER_ID": CLUSTER_ID}, None, "dev"),
             PATHS,
+            self._world(),
             connect,
-            flushes=self,
-            files=self._disk,
-            now=lambda: self._clock.now,
-            now_ms=lambda: self._clock.now_ms,
-            random_bytes=self._environment.random.randbytes,
         )
         self.broker, self.member, self._remote = broker, member, remote
         for callback in self.on_start:

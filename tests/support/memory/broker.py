@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from struct import Struct
 from typing import Any, TypeVar, cast
@@ -22,45 +22,10 @@ from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopi
 from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
+from tests.support.world import START_MS, Clock, Flushes, simulated_world
 
 R = TypeVar("R", bound=Message)
 SIZE = Struct(">i")
-START_MS = 1_700_000_000_000
-
-
-class Clock:
-    """Both clocks of a broker; only tests advance them."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.now_ms = START_MS
-
-    def advance(self, seconds: float) -> None:
-        self.now += seconds
-        self.now_ms += int(seconds * 1000)
-
-
-class Flushes:
-    """Runs what waits for a disk in `submit`, or keeps it until a test runs it."""
-
-    def __init__(self) -> None:
-        self.is_paused = False
-        self.held: list[tuple[Callable[[], None], Callable[[Exception | None], None]]] = []
-
-    def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
-        self.held.append((work, then))
-        if not self.is_paused:
-            self.run()
-
-    def run(self, in_thread: Callable[[Callable[[], None]], None] = lambda work: work()) -> None:
-        """Run the oldest that was kept; `in_thread` calls the part that would run in a thread."""
-        work, then = self.held.pop(0)
-        failure = None
-        try:
-            in_thread(work)
-        except Exception as error:
-            failure = error
-        then(failure)
 
 
 class MemoryBroker:
@@ -85,11 +50,7 @@ class MemoryBroker:
         self.broker: Broker = open_broker(
             config,
             [str(path) for path in (data_dir, *more_dirs)],
-            flushes=self.flushes,
-            disk=self.disk,
-            files=files,
-            now=lambda: self.clock.now,
-            now_ms=lambda: self.clock.now_ms,
+            simulated_world(self, self.disk, flushes=self.flushes, files=files or Files()),
         )
         self.broker.controller.register_broker([Endpoint(config.listeners[0].name, "127.0.0.1", 9092)])
         self.clients: list[Client] = []

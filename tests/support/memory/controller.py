@@ -21,7 +21,8 @@ from barnabas.wire.messages.cluster import (
 )
 from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
-from tests.support.memory.broker import Client, Clock, Flushes
+from tests.support.memory.broker import Client
+from tests.support.world import Clock, Flushes, simulated_world
 
 ENDPOINT = Endpoint("CONTROLLER", "localhost", 19093)
 SETS = {
@@ -47,10 +48,8 @@ class MemoryController:
         self.node = self.broker = open_controller(
             config,
             [str(data_dir)],
+            simulated_world(self, self.disk),
             [ENDPOINT],
-            disk=self.disk,
-            now=lambda: self.clock.now,
-            now_ms=lambda: self.clock.now_ms,
         )
         self._client = self.client()
 

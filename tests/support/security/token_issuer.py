@@ -11,7 +11,7 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from tests.support.memory.broker import START_MS
+from tests.support.world import START_MS
 
 ISSUER, AUDIENCE = "https://issuer.example", "kafka"
 
