@@ -1,7 +1,7 @@
 """A node of a simulated cluster: a real broker, or the real controller, on a disk that a power failure cuts.
 
-Everything happens in turns, as in `tests.simulation.node`. A node that is killed keeps what the page cache has, one
-whose power fails keeps what was synced and any of the rest.
+Everything happens in turns, as in `tests.simulation.broker.node`. A node that is killed keeps what the page cache has,
+one whose power fails keeps what was synced and any of the rest.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from barnabas.broker.config.load import load
 from barnabas.broker.controller_builder import open_controller
 from barnabas.storage import layout
 from barnabas.wire.errors import KafkaError
+from tests.simulation.broker.node import check_disks, write_checkpoints
 from tests.simulation.cluster.network import ClusterNetwork, Pipe, new_buffers
-from tests.simulation.node import check_disks, write_checkpoints
 from tests.support.disks.faulty_disk import Fault, FaultyDisk
 from tests.support.disks.survivors import Kind, Survivors
 from tests.support.world import simulated_world
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from barnabas.broker.context import Broker
     from barnabas.broker.net.outgoing import Peer, Transport
     from barnabas.broker.world import World
+    from tests.simulation.broker.node import Errors
     from tests.simulation.environment import Environment
-    from tests.simulation.node import Errors
 
 CONTROLLER_ID = 3000
 CLUSTER_ID = "c2ltdWxhdGlvbi1jbHVzdA"

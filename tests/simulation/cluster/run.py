@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages import topics as tp
+from tests.simulation.clients.consumer import Reader
+from tests.simulation.clients.process import Process, Steps
 from tests.simulation.cluster.checks import check_images
 from tests.simulation.cluster.node import RESTART_S
 from tests.simulation.cluster.world import REPLICAS, ClusterWorld
-from tests.simulation.consumer import Reader
-from tests.simulation.process import Process, Steps
 from tests.support.requests.fetch import Records
 
 if TYPE_CHECKING:

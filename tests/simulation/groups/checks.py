@@ -16,7 +16,7 @@ from barnabas.coord.groups.consumer.records import CURRENT_ASSIGNMENT
 from barnabas.coord.machine import Moment
 from barnabas.wire.messages import coordinator_records as r
 from barnabas.wire.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
-from tests.simulation.partition_model import Batch, Marker
+from tests.simulation.broker.partition_model import Batch, Marker
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.coordinator import GroupCoordinator

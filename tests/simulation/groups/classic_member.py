@@ -15,11 +15,11 @@ from barnabas.wire.messages.consumer_protocol import (
     ConsumerProtocolAssignmentTopicPartition,
     ConsumerProtocolSubscription,
 )
-from tests.simulation.producer import BACKOFF_S
+from tests.simulation.clients.producer import BACKOFF_S
 
 if TYPE_CHECKING:
+    from tests.simulation.clients.process import Process, Steps
     from tests.simulation.groups.ledger import GroupLedger
-    from tests.simulation.process import Process, Steps
 
 JOIN, SYNC, HEARTBEAT, LEAVE = 9, 5, 4, 5
 PROTOCOL = "range"

@@ -9,20 +9,20 @@ from barnabas.coord.groups.classic.group import ClassicGroup
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import offsets as o
-from tests.simulation.consumer import Reader, committed_offsets
-from tests.simulation.copies import copy_of, originals
+from tests.simulation.clients.consumer import Reader, committed_offsets
+from tests.simulation.clients.copies import copy_of, originals
+from tests.simulation.clients.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find_coordinator
+from tests.simulation.clients.source import BATCHES, Source
 from tests.simulation.groups.classic_member import ClassicMember, InstanceFenced
 from tests.simulation.groups.consumer_member import ConsumerMember
 from tests.simulation.groups.ledger import ConsumerLedger, GroupLedger
-from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find_coordinator
 from tests.simulation.settings import short_sessions
-from tests.simulation.source import BATCHES, Source
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.consumer.group import ConsumerGroup
     from barnabas.coord.groups.coordinator import GroupCoordinator
-    from tests.simulation.process import Process, Steps
-    from tests.simulation.processes import Processes
+    from tests.simulation.clients.process import Process, Steps
+    from tests.simulation.clients.processes import Processes
 
 Member: TypeAlias = "ClassicMember | ConsumerMember"
 IN, OUT, GROUP = "in", "out", "workers"

@@ -13,8 +13,8 @@ from barnabas.wire.messages import consumer_groups as c
 from tests.simulation.groups.classic_member import InstanceFenced
 
 if TYPE_CHECKING:
+    from tests.simulation.clients.process import Process, Steps
     from tests.simulation.groups.ledger import ConsumerLedger
-    from tests.simulation.process import Process, Steps
 
 VERSION = 1
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2

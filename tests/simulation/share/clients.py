@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.wire.messages import configs as c
-from tests.simulation.ledger import Ledger
-from tests.simulation.producer import GROUP_KEY, find_coordinator
+from tests.simulation.clients.ledger import Ledger
+from tests.simulation.clients.producer import GROUP_KEY, find_coordinator
+from tests.simulation.clients.source import BATCHES, Source
+from tests.simulation.clients.writer import TRANSACTIONS, Writer
 from tests.simulation.settings import short_sessions
 from tests.simulation.share.ledger import ACCEPT, GAP, RENEW
 from tests.simulation.share.member import FREQUENT_TYPES, Delivered, ShareMember, ShareSession
-from tests.simulation.source import BATCHES, Source
-from tests.simulation.writer import TRANSACTIONS, Writer
 
 if TYPE_CHECKING:
-    from tests.simulation.process import Process, Steps
-    from tests.simulation.processes import Processes
+    from tests.simulation.clients.process import Process, Steps
+    from tests.simulation.clients.processes import Processes
     from tests.simulation.share.member import Acknowledgements, SessionObserver
 
 QUEUE, GROUP = "queue", "workers"

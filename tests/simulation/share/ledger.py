@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from barnabas.wire.schema import Message
+    from tests.simulation.broker.network import Wire
     from tests.simulation.clock import Clock
-    from tests.simulation.network import Wire
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = 0, 1, 2, 3, 4
 FINAL = (GAP, ACCEPT, REJECT)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from barnabas.coord.share_partitions.states import RecordState
 from barnabas.coord.share_state.key import SharePartitionKey
-from tests.simulation.log_checks import LogChecks
+from tests.simulation.broker.log_checks import LogChecks
+from tests.simulation.broker.setup import ask_directly, create_topic
+from tests.simulation.broker.world import ACTIVE_S, World
 from tests.simulation.settings import COORDINATORS
-from tests.simulation.setup import ask_directly, create_topic
 from tests.simulation.share.clients import GROUP, QUEUE, SETTINGS, ShareClients, group_config
 from tests.simulation.share.ledger import Locked, ShareLedger
-from tests.simulation.world import ACTIVE_S, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tests.simulation.consumer import Reader, committed_offsets
-from tests.simulation.copies import copy_of, originals
-from tests.simulation.ledger import Ledger
-from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find_coordinator
-from tests.simulation.writer import TRANSACTIONS, Writer, think_time_s
+from tests.simulation.clients.consumer import Reader, committed_offsets
+from tests.simulation.clients.copies import copy_of, originals
+from tests.simulation.clients.ledger import Ledger
+from tests.simulation.clients.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find_coordinator
+from tests.simulation.clients.writer import TRANSACTIONS, Writer, think_time_s
 
 if TYPE_CHECKING:
-    from tests.simulation.process import Process, Steps
-    from tests.simulation.processes import Processes
+    from tests.simulation.clients.process import Process, Steps
+    from tests.simulation.clients.processes import Processes
     from tests.support.requests.fetch import Records
 
 IN, OUT = "in", "out"
