@@ -141,7 +141,7 @@ class Dispatcher:
 
     def _import_admits(self) -> Callable[..., bool]:
         """Import the check of frames on connections that must authenticate, or whose session can expire."""
-        from barnabas.broker.apis.authentication import is_admitted
+        from barnabas.broker.apis.security.authentication import is_admitted
 
         self._admits = is_admitted
         return is_admitted

@@ -14,8 +14,8 @@ from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.broker.apis.broker_loggers import alter_loggers
-from barnabas.broker.apis.configs import concerns_certificates, refuse_certificates, without
+from barnabas.broker.apis.admin.broker_loggers import alter_loggers
+from barnabas.broker.apis.admin.configs import concerns_certificates, refuse_certificates, without
 from barnabas.broker.apis.registry import BROKER, FORWARDED, FORWARDING, ROUTES, api, served_versions
 from barnabas.broker.metadata.remote_metadata import RemoteMetadata
 from barnabas.broker.waiting import Future, run_steps
@@ -176,7 +176,7 @@ async def _alter_configs(ctx: RequestContext, request: Any) -> Message:
 
 async def _change_token(ctx: RequestContext, request: Message) -> Message:
     """Forward a change of a delegation token if the client may make it: only this broker can check that."""
-    from barnabas.broker.apis.delegation_tokens import refused
+    from barnabas.broker.apis.security.delegation_tokens import refused
 
     return refused(ctx, request) or await forward(ctx, request)
 

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.broker.apis.api_versions import refused, whole_answer
+from barnabas.broker.apis.metadata.api_versions import refused, whole_answer
 from barnabas.broker.apis.registry import TELEMETRY_APIS
 from barnabas.broker.config.keys.own import METRICS_LISTENER
 from barnabas.kit.errors import ControlError

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.apis import api_versions
-from barnabas.broker.apis.api_versions import whole_answer
+from barnabas.broker.apis.metadata import api_versions
+from barnabas.broker.apis.metadata.api_versions import whole_answer
 from barnabas.broker.apis.registry import BROKER_APIS, TELEMETRY_APIS, served_versions
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.apis import fetch as api
+from barnabas.broker.apis.fetch import fetch as api
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
 from barnabas.wire.messages.topics import DeleteTopicsRequest

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.apis import offset_fetch as api
+from barnabas.broker.apis.groups import offset_fetch as api
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages.topics import DeleteTopicsRequest

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.apis.produce import PARTITIONS_OF_A_STEP
+from barnabas.broker.apis.produce.produce import PARTITIONS_OF_A_STEP
 from barnabas.broker.apis.sliced_response import FEW_ELEMENTS
 from barnabas.storage.batch_content import IN_PLACE_UNITS
 from barnabas.wire.batches.records import BatchView

@@ -23,7 +23,11 @@ NOT_NEEDED = {
     *("barnabas.cli.app", "barnabas.client", "barnabas.tools.dump", "barnabas.pipeline", "barnabas.spark"),
     *("barnabas.tools.secure", "barnabas.cli.serve.secure", "cryptography"),
     *("barnabas.broker.config.config_schema", "barnabas.broker.replicas.cleaner", "barnabas.storage.recover.recovery"),
-    *("barnabas.broker.apis.fetch", "barnabas.broker.apis.metadata", "barnabas.broker.apis.produce"),
+    *(
+        "barnabas.broker.apis.fetch.fetch",
+        "barnabas.broker.apis.metadata.metadata",
+        "barnabas.broker.apis.produce.produce",
+    ),
     *("barnabas.coord.groups.coordinator", "barnabas.coord.share_state.coordinator"),
 }
 """Modules that are imported at first use, or by the warm-up after the ready line."""

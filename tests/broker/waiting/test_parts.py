@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.apis import fetch
-from barnabas.broker.apis.fetch_plan import Attempt, FetchPlan
+from barnabas.broker.apis.fetch import fetch
+from barnabas.broker.apis.fetch.plan import Attempt, FetchPlan
 from barnabas.broker.apis.parts import Parts, divide, in_parts, join
 from barnabas.broker.context import RequestContext
 from barnabas.broker.replicas.fetch_sessions import FetchPartition

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.apis import acls, client_quotas, log_dirs, metadata, transaction_admin
+from barnabas.broker.apis.admin import client_quotas, log_dirs
+from barnabas.broker.apis.metadata import metadata
+from barnabas.broker.apis.security import acls
+from barnabas.broker.apis.transactions import transaction_admin
 from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.coord.security.acls import Operation, Permission, ResourceType
 from barnabas.wire.clients.broker_load import TAG, BrokerLoad
@@ -287,7 +290,7 @@ def test_descriptors_that_are_used_up_while_earlier_changes_are_made(
 def test_quotas_that_are_denied_while_hosts_are_looked_up(
     memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.broker.apis.client_quotas.addresses_of", lambda _: ["10.0.0.9"])
+    monkeypatch.setattr("barnabas.broker.apis.admin.client_quotas.addresses_of", lambda _: ["10.0.0.9"])
     client = client_of(memory)
     memory.disk.is_paused = True
     entity = [AlterClientQuotasRequestEntityData(entity_type="ip", entity_name="host.invalid")]

@@ -60,7 +60,7 @@ class TestParkedFetch:
         code: ErrorCode,
         has_traceback: bool,
     ) -> None:
-        from barnabas.broker.apis.fetch_plan import FetchPlan
+        from barnabas.broker.apis.fetch.plan import FetchPlan
 
         memory.create_topic("t")
         client = _parked(memory, at(0))

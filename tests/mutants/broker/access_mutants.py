@@ -95,7 +95,7 @@ ACCESS: Final = (
     ),
     Mutant(
         "who-claims-to-be-a-follower-reads-everything",
-        "broker/apis/fetch.py",
+        "broker/apis/fetch/fetch.py",
         "        if replica_of(request) >= 0 and not ctx.is_allowed_on_cluster(Operation.CLUSTER_ACTION):\n",
         "        if replica_of(request) >= 0 and not ctx.broker:\n",
         _ACCESS + "_the_error_of_the_table",

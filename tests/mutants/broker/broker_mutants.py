@@ -79,7 +79,7 @@ BROKER = (
     ),
     Mutant(
         "api-versions-of-an-old-epoch",
-        "broker/apis/api_versions.py",
+        "broker/apis/metadata/api_versions.py",
         "    if encoded is None or offset != ctx.broker.image.offset:\n",
         "    if encoded is None:\n",
         "tests/broker/admin/test_features.py::test_a_feature_level_is_changed_and_reported",

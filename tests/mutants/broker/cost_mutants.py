@@ -17,7 +17,7 @@ COSTS = (
     ),
     Mutant(
         "access-checked-without-an-authorizer",
-        "broker/apis/produce.py",
+        "broker/apis/produce/produce.py",
         "    if ctx.broker.authorizer is not None:\n        _check_access(ctx, request)\n",
         "    _check_access(ctx, request)\n",
         _TEST,

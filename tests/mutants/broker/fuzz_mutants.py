@@ -24,7 +24,7 @@ FUZZ = (
     ),
     Mutant(
         "lag-not-bounded",
-        "broker/apis/share_group_offsets.py",
+        "broker/apis/share/share_group_offsets.py",
         "    partition.lag = max(-MAX_LAG, min(lag, MAX_LAG))",
         "    partition.lag = lag",
         _ABSURD + "::test_lag_of_an_absurd_start_offset_can_be_encoded",

@@ -21,14 +21,14 @@ HOSTILE = (
     ),
     Mutant(
         "quotas-changed-by-a-client-that-may-no-more",
-        "broker/apis/client_quotas.py",
+        "broker/apis/admin/client_quotas.py",
         "        check_cluster(ctx, Operation.ALTER_CONFIGS)  # again",
         "        pass  # again",
         "tests/broker/waiting/test_read_again.py::test_quotas_that_are_denied_while_hosts_are_looked_up",
     ),
     Mutant(
         "brokers-described-as-before-the-pause",
-        "broker/apis/metadata.py",
+        "broker/apis/metadata/metadata.py",
         "            await pause()\n            view = ",
         "            await pause()\n            _ = ",
         "tests/broker/waiting/test_read_again.py::test_topics_and_brokers_that_change_while_all_topics_are_described",
@@ -165,7 +165,7 @@ HOSTILE = (
     ),
     Mutant(
         "transaction-not-verified-again-after-slices",
-        "broker/apis/produce.py",
+        "broker/apis/produce/produce.py",
         "    producers = _unverified(ctx, request, [(late.topic, late.data, None) for late in valid])\n",
         "    producers = {}\n",
         "tests/broker/transactions/test_large_transactional_batches.py::"
@@ -173,7 +173,7 @@ HOSTILE = (
     ),
     Mutant(
         "acks-0-behind-a-large-batch-not-in-order",
-        "broker/apis/produce.py",
+        "broker/apis/produce/produce.py",
         "    return _finish(ctx, request, response, progress)\n",
         "    from barnabas.broker.waiting import start\n\n"
         "    work = _finish(ctx, request, response, progress)\n"
@@ -232,21 +232,21 @@ HOSTILE = (
     ),
     Mutant(
         "read-committed-waits-for-bytes-of-open-transactions",
-        "broker/apis/fetch.py",
+        "broker/apis/fetch/fetch.py",
         " or plan.is_committed or is_other\n",
         " or is_other\n",
         "tests/broker/fetch/test_fetch_wakes.py::test_a_commit_of_records_that_were_there_before_the_fetch_ends_the_wait",
     ),
     Mutant(
         "read-committed-woken-at-the-high-watermark",
-        "broker/apis/fetch_plan.py",
+        "broker/apis/fetch/plan.py",
         "        return log.last_stable_offset if self.is_committed else log.high_watermark\n",
         "        return log.high_watermark\n",
         "tests/broker/fetch/test_fetch_wakes.py::test_a_commit_reads_only_the_partition_that_changed",
     ),
     Mutant(
         "wake-reads-every-partition",
-        "broker/apis/fetch.py",
+        "broker/apis/fetch/fetch.py",
         "        plan.read_again(attempt, changed)\n",
         "        plan.read_again(attempt, list(attempt.answers))\n",
         "tests/broker/fetch/test_fetch_wakes.py::test_a_wake_reads_only_the_partition_that_changed",
@@ -261,14 +261,14 @@ HOSTILE = (
     ),
     Mutant(
         "repeated-groups-described-each-time",
-        "broker/apis/group_admin.py",
+        "broker/apis/groups/group_admin.py",
         'parts=Parts("groups", distinct=distinct_names))',
         'parts=Parts("groups"))',
         "tests/broker/waiting/test_parts.py::test_a_name_that_is_repeated_is_answered_once",
     ),
     Mutant(
         "repeated-topics-described-each-time",
-        "broker/apis/metadata.py",
+        "broker/apis/metadata/metadata.py",
         "    if request.topics:  # a topic",
         "    if False:  # a topic",
         "tests/broker/waiting/test_parts.py::test_a_topic_that_is_repeated_is_described_once",
@@ -318,7 +318,7 @@ HOSTILE = (
     ),
     Mutant(
         "cold-lookup-in-the-loop",
-        "broker/apis/fetch_plan.py",
+        "broker/apis/fetch/plan.py",
         "        if self.may_be_cold and log.log_start_offset",
         "        if False and log.log_start_offset",
         "tests/broker/fetch/test_cold_reads.py::test_the_lookups_of_a_cold_fetch_wait_in_a_thread",

@@ -44,7 +44,7 @@ LIMITS = (
     ),
     Mutant(
         "assignments-not-limited",
-        "broker/apis/groups.py",
+        "broker/apis/groups/classic_groups.py",
         "    if request.assignments:\n",
         "    if False:\n",
         _TESTS + "test_the_assignments_of_a_leader_are_limited",
@@ -58,7 +58,7 @@ LIMITS = (
     ),
     Mutant(
         "elements-of-a-fetch-read-in-one-turn",
-        "broker/apis/fetch.py",
+        "broker/apis/fetch/fetch.py",
         "        if number % PARTITIONS_OF_A_STEP == 0:\n",
         "        if False:\n",
         "tests/broker/waiting/test_parts.py::test_a_fetch_of_many_partitions_reads_them_in_steps",

@@ -59,7 +59,7 @@ QUOTAS = (
     ),
     Mutant(
         "throttled-fetch-ends-its-session",
-        "broker/apis/fetch_plan.py",
+        "broker/apis/fetch/plan.py",
         "                response.session_id = NO_SESSION if self.session is None else self.session.session_id\n"
         "                return response\n",
         "                return response\n",

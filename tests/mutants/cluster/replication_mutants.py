@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 _LEADING = "broker/replicas/leading.py"
 _STATE = "broker/replicas/leader_state.py"
 _PARTITION = "broker/replicas/partition.py"
-_FETCH = "broker/apis/follower_fetch.py"
+_FETCH = "broker/apis/fetch/follower.py"
 _L = "tests/broker/replicas/test_leading.py::"
 _R = "tests/broker/replicas/test_replicated_requests.py::"
 _LOCAL = "tests/broker/replicas/test_local_failures.py::"
@@ -176,14 +176,14 @@ REPLICATION = (
     ),
     Mutant(
         "reads-above-the-high-watermark",
-        "broker/apis/fetch_plan.py",
+        "broker/apis/fetch/plan.py",
         "        return log.last_stable_offset if self.is_committed else log.high_watermark\n",
         "        return log.last_stable_offset if self.is_committed else log.log_end_offset\n",
         _CLUSTER,
     ),
     Mutant(
         "produce-waits-for-ever",
-        "broker/apis/produce_response.py",
+        "broker/apis/produce/response.py",
         "                code = await until(loop.timers, deadline, future, ErrorCode.REQUEST_TIMED_OUT)\n",
         "                code = await future\n",
         _R + "TestProduce::test_an_isr_that_shrinks_below_the_minimum_times_out",

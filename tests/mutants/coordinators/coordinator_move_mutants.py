@@ -58,7 +58,7 @@ COORDINATOR_MOVES: Final = (
     ),
     Mutant(
         "coordinator-found-where-it-is-asked-for",
-        "broker/apis/find_coordinator.py",
+        "broker/apis/groups/find_coordinator.py",
         "        if endpoint[0] == broker_id:\n",
         "        if endpoint[0] == ctx.broker.node_id:\n",
         _MOVES + "::TestGroups::test_the_coordinator_is_the_leader_of_the_partition",
@@ -93,7 +93,7 @@ COORDINATOR_MOVES: Final = (
     ),
     Mutant(
         "fenced-broker-is-an-online-replica",
-        "broker/apis/replica_view.py",
+        "broker/apis/metadata/replica_view.py",
         "alive.issuperset(replicas) and self._online_directories",
         "self._online_directories",
         _DESCRIPTIONS + "::test_a_fenced_broker_is_not_listed_and_its_replicas_are_offline",

@@ -106,14 +106,14 @@ TRANSACTIONS = (
     ),
     Mutant(
         "write-without-its-partition-in-the-transaction",
-        "broker/apis/transaction_verification.py",
+        "broker/apis/transactions/verification.py",
         "                if not has_open_transaction(partition, producer_id, epoch):\n",
         "                if partition.index > 0 and not has_open_transaction(partition, producer_id, epoch):\n",
         _RUNS,
     ),
     Mutant(
         "room-for-transactional-ids-not-looked-for-again",
-        "broker/apis/transactions.py",
+        "broker/apis/transactions/transactions.py",
         "        _check_init(ctx, request)  # again",
         "        pass  # again",
         "tests/broker/waiting/test_read_again.py::"
@@ -121,7 +121,7 @@ TRANSACTIONS = (
     ),
     Mutant(
         "offsets-of-a-topic-deleted-meanwhile-committed",
-        "broker/apis/txn_offset_commit.py",
+        "broker/apis/transactions/txn_offset_commit.py",
         "        deleted = _refuse(ctx, request, commit)  # again",
         "        deleted = None  # again",
         "tests/broker/waiting/test_read_again.py::test_a_topic_that_is_deleted_while_a_group_is_added_to_the_transaction",

@@ -101,7 +101,7 @@ FILES = (
     ),
     Mutant(
         "topics-created-without-descriptors",
-        "broker/apis/topics.py",
+        "broker/apis/admin/topics.py",
         "    if not ctx.broker.log_dirs.has_descriptors():\n",
         "    if False:\n",
         "tests/broker/server/test_few_descriptors.py::test_topics_are_refused_before_the_last_descriptor",

@@ -95,7 +95,7 @@ ADMINISTRATION = (
     ),
     Mutant(
         "transactions-listed-before-they-are-durable",
-        "broker/apis/transaction_admin.py",
+        "broker/apis/transactions/transaction_admin.py",
         "await all_committed(coordinators.uncommitted(ids), ",
         "await all_committed((), ",
         "tests/broker/transactions/test_transactions.py::test_state_that_is_not_durable_is_not_reported",

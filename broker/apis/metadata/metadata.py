@@ -16,9 +16,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.apis.authorized_operations import cluster_operations, topic_operations
-from barnabas.broker.apis.missing_topics import missing_topic_error
+from barnabas.broker.apis.metadata.missing_topics import missing_topic_error
+from barnabas.broker.apis.metadata.replica_view import NO_BROKER, ReplicaView
 from barnabas.broker.apis.registry import api
-from barnabas.broker.apis.replica_view import NO_BROKER, ReplicaView
 from barnabas.broker.config.keys.general import AUTO_CREATE_TOPICS_ENABLE
 from barnabas.broker.waiting import Future, pause
 from barnabas.coord.security.acls import Operation, ResourceType

@@ -17,14 +17,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.fetch_plan import FetchPlan
+from barnabas.broker.apis.fetch.plan import FetchPlan
 from barnabas.broker.replicas.fetch_sessions import FetchPartition, FollowerPartition, replica_of
 from barnabas.broker.replicas.follower_watch import FollowerWatch
 from barnabas.broker.waiting import Future
 from barnabas.wire.errors import KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.broker.apis.fetch_plan import Attempt
+    from barnabas.broker.apis.fetch.plan import Attempt
     from barnabas.broker.context import RequestContext
     from barnabas.broker.replicas.fetch_sessions import FetchSession, PartitionKey
     from barnabas.broker.replicas.partition import Partition

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.apis.access import check_group, refused_as_named
-from barnabas.broker.apis.group_requests import MAX_MEMBER_ID_LENGTH
+from barnabas.broker.apis.groups.group_requests import MAX_MEMBER_ID_LENGTH
 from barnabas.broker.sharing.share_sessions import SharedPartition, ShareSession
 from barnabas.broker.waiting import Future
 from barnabas.coord.security.acls import Operation

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.apis.access import check_transactional_id, refused_as_named
 from barnabas.broker.apis.current_leaders import MOVED, endpoints_of
-from barnabas.broker.apis.produce_response import (
+from barnabas.broker.apis.produce.response import (
     NO_LEADER,
     Unacknowledged,
     acknowledged,
@@ -34,7 +34,7 @@ from barnabas.broker.apis.produce_response import (
 )
 from barnabas.broker.apis.registry import HandlerOutcome, api
 from barnabas.broker.apis.sliced_response import FEW_ELEMENTS
-from barnabas.broker.apis.transaction_verification import add_or_verify, client_error, unverified
+from barnabas.broker.apis.transactions.verification import add_or_verify, client_error, unverified
 from barnabas.broker.config.keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
 from barnabas.broker.waiting import in_slices, pause
 from barnabas.coord.security.acls import Operation

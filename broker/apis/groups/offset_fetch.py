@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import check_group, refused_as_named, refused_topics
-from barnabas.broker.apis.committed_reads import all_committed, once_committed
+from barnabas.broker.apis.groups.committed_reads import all_committed, once_committed
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.waiting import pause

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import DESCRIBED_TEXT, check_group, check_topics
 from barnabas.broker.apis.authorized_operations import group_operations
-from barnabas.broker.apis.group_protocols import needs_share_groups
-from barnabas.broker.apis.group_requests import MAX_MEMBER_ID_LENGTH, client_of
+from barnabas.broker.apis.groups.group_protocols import needs_share_groups
+from barnabas.broker.apis.groups.group_requests import MAX_MEMBER_ID_LENGTH, client_of
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
 from barnabas.broker.waiting import Future

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.group_protocols import needs_share_groups
+from barnabas.broker.apis.groups.group_protocols import needs_share_groups
 from barnabas.broker.apis.registry import api
-from barnabas.broker.apis.share_acknowledgements import (
+from barnabas.broker.apis.share.acknowledgements import (
     FIRST_VERSION_WITH_RENEWAL,
     MOVED,
     acknowledge,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import check_group, refused_as_named
-from barnabas.broker.apis.group_requests import client_of
+from barnabas.broker.apis.groups.group_requests import client_of
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.waiting import Future

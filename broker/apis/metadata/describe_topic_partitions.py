@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.authorized_operations import topic_operations
-from barnabas.broker.apis.missing_topics import missing_topic_error
+from barnabas.broker.apis.metadata.missing_topics import missing_topic_error
+from barnabas.broker.apis.metadata.replica_view import NO_BROKER, ReplicaView
 from barnabas.broker.apis.registry import api
-from barnabas.broker.apis.replica_view import NO_BROKER, ReplicaView
 from barnabas.broker.config.keys.general import MAX_REQUEST_PARTITION_SIZE_LIMIT
 from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.coord.topic_names import INTERNAL_TOPICS

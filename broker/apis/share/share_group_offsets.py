@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import TOPIC_TEXT, check_group, refused_topics
-from barnabas.broker.apis.group_protocols import needs_share_groups
+from barnabas.broker.apis.groups.group_protocols import needs_share_groups
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.guarded import kept

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import check_transactional_id, refused_topics
-from barnabas.broker.apis.committed_reads import all_committed
+from barnabas.broker.apis.groups.committed_reads import all_committed
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api, check_cluster
 from barnabas.broker.coordinators.markers import Marker

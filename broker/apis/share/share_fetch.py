@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.group_protocols import needs_share_groups
+from barnabas.broker.apis.groups.group_protocols import needs_share_groups
 from barnabas.broker.apis.registry import api
-from barnabas.broker.apis.share_acknowledgements import (
+from barnabas.broker.apis.share.acknowledgements import (
     FIRST_VERSION_WITH_RENEWAL,
     MOVED,
     Errors,

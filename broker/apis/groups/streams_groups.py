@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import check_group, check_topics
 from barnabas.broker.apis.authorized_operations import group_operations
-from barnabas.broker.apis.group_protocols import needs_streams_groups
-from barnabas.broker.apis.group_requests import client_of
+from barnabas.broker.apis.groups.group_protocols import needs_streams_groups
+from barnabas.broker.apis.groups.group_requests import client_of
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
 from barnabas.broker.waiting import Future

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from barnabas.broker.apis.access import CLUSTER_TEXT, GROUP_TEXT, TOPIC_TEXT
-from barnabas.broker.apis.broker_loggers import alter_loggers, describe_loggers
+from barnabas.broker.apis.admin.broker_loggers import alter_loggers, describe_loggers
 from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import check_group, check_transactional_id
-from barnabas.broker.apis.group_requests import client_of
-from barnabas.broker.apis.offset_commit import joined, refuse_missing
+from barnabas.broker.apis.groups.group_requests import client_of
+from barnabas.broker.apis.groups.offset_commit import joined, refuse_missing
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
-from barnabas.broker.apis.transaction_verification import (
+from barnabas.broker.apis.transactions.verification import (
     add_or_verify,
     client_error,
     has_open_transaction,

@@ -3,12 +3,12 @@
 v4 isolation levels; v5 log start offset; v7 sessions (KIP-227); v9 leader epochs (KIP-320); v11 the client's rack
 (KIP-392); v12 diverging epochs (KIP-595); v13 topic ids (KIP-516); v15 replica state (KIP-903); v16 leaders (KIP-951).
 
-The partitions come from the session, or from the request if it has none. Each is read (`fetch_plan`): few of them in
+The partitions come from the session, or from the request if it has none. Each is read (`plan`): few of them in
 place, many between the turns. If a lookup needs data that is not in the page cache, a thread reads it first. The fetch
 ends with the first of `min_bytes`, an error or anything else that is not held back, and `max_wait_ms`. When a partition
 changes, only that one is read again: a client may wait for thousands. At the deadline all are read (Kafka's
 `DelayedFetch`). The first batch is returned whole even if it is larger than the limits (KIP-74). Followers and tools
-that read replicas are in `follower_fetch`.
+that read replicas are in `follower`.
 
 Invariant: a partition that has changed while the disk, other work or records were waited for is read again
 (`FetchPlan.read_missed`, `_Waiting`), and each reading looks up its leader, epoch, topic id and log again. As in Kafka,
@@ -22,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.access import refused_as_named
-from barnabas.broker.apis.fetch_plan import FIRST_VERSION_WITH_TOPIC_IDS, FetchPlan, failed
+from barnabas.broker.apis.fetch.plan import FIRST_VERSION_WITH_TOPIC_IDS, FetchPlan, failed
 from barnabas.broker.apis.registry import api
 from barnabas.broker.replicas.fetch_sessions import (
     FINAL_EPOCH,
@@ -39,7 +39,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
 
 if TYPE_CHECKING:
-    from barnabas.broker.apis.fetch_plan import Attempt
+    from barnabas.broker.apis.fetch.plan import Attempt
     from barnabas.broker.context import RequestContext
     from barnabas.broker.replicas.fetch_sessions import PartitionKey
     from barnabas.broker.replicas.partition import Partition
@@ -121,7 +121,7 @@ def _refused_to_follow(request: FetchRequest) -> FetchResponse:
 
 def _plan_of_a_replica(ctx: RequestContext, request: FetchRequest) -> FetchPlan:
     """The plan of a fetch by a follower, or by a tool that compares replicas."""
-    from barnabas.broker.apis.follower_fetch import DebuggingFetchPlan, FollowerFetchPlan
+    from barnabas.broker.apis.fetch.follower import DebuggingFetchPlan, FollowerFetchPlan
 
     if replica_of(request) >= 0:
         return _plan(ctx, request, FollowerFetchPlan, FollowerPartition)
@@ -198,7 +198,7 @@ async def _wait(plan: FetchPlan, attempt: Attempt) -> FetchResponse:
     plan.may_be_cold = False
     deadline = plan.ctx.now + plan.request.max_wait_ms / 1000
     if plan.is_follower and plan.session is not None:
-        from barnabas.broker.apis.follower_fetch import read_session
+        from barnabas.broker.apis.fetch.follower import read_session
 
         return plan.respond(await read_session(plan, deadline))
     waiting = _Waiting(plan, attempt)

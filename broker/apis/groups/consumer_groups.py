@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import DESCRIBED_TEXT, check_group, check_topics
 from barnabas.broker.apis.authorized_operations import group_operations
-from barnabas.broker.apis.group_protocols import needs_consumer_groups
-from barnabas.broker.apis.group_requests import seeing_client_of
+from barnabas.broker.apis.groups.group_protocols import needs_consumer_groups
+from barnabas.broker.apis.groups.group_requests import seeing_client_of
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
 from barnabas.broker.waiting import Future, now_or_later

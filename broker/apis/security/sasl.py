@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.authentication import refuse
 from barnabas.broker.apis.registry import api
+from barnabas.broker.apis.security.authentication import refuse
 from barnabas.broker.security.sasl_authenticator import AuthenticationRefused
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.sasl import (

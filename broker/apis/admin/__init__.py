@@ -1,0 +1,1 @@
+"""Administration: topics, configurations, quotas, log directories, the controller quorum."""

@@ -1,0 +1,1 @@
+"""Fetch and ListOffsets: read record batches and offsets of partitions."""

@@ -1,0 +1,1 @@
+"""Groups of consumers and streams: membership, description, committed offsets."""

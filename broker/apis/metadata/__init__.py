@@ -1,0 +1,1 @@
+"""What clients learn about the cluster: versions, brokers, topics and their partitions."""

@@ -1,0 +1,1 @@
+"""Produce: append record batches to partitions."""

@@ -1,0 +1,1 @@
+"""Share groups: heartbeats, ShareFetch, acknowledgements, the state of share partitions."""

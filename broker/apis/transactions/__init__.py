@@ -1,0 +1,1 @@
+"""Transactions and producers: ids, partitions and offsets in a transaction, markers, verification."""
