@@ -152,7 +152,7 @@ class Wire:
         if self.server is None or self._is_ending or not (self._link is not None or may_outlive):
             return
         self._environment.trace.note_bytes("request", data)
-        self._network.node.turn(lambda _: self._feed(data, request))
+        self._network.node.turn_with(lambda: self._feed(data, request))
 
     def _feed(self, data: bytes, request: tuple[Message, int]) -> None:
         if self.server is not None:
@@ -214,7 +214,7 @@ class Wire:
     def _end_server(self) -> None:
         if not self._is_ending:
             self._is_ending = True
-            self._network.node.turn(lambda _: self._close_server())
+            self._network.node.turn_with(self._close_server)
 
     def _close_server(self) -> None:
         server, self.server = self.server, None

@@ -28,7 +28,7 @@ def ask_directly(world: World, request: Message, version: int) -> Any:
     node = world.node
     connection = world.network.server(lambda _: None, peer="10.0.0.2")
     data = b"".join(chunk_bytes(chunk) for chunk in encode_request(request, version, 1, "setup"))
-    node.turn(lambda _: connection.receive(memoryview(bytearray(data)), world.clock.now))
+    node.turn_with(lambda: connection.receive(memoryview(bytearray(data)), world.clock.now))
     world.run(10.0, lambda: bool(connection.out))
     response = b"".join(chunk_bytes(chunk) for chunk in connection.out)[4:]
     connection.close()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.topic_image import PartitionImage
 from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
-from tests.simulation.broker.node import Errors
 from tests.simulation.clients.processes import Processes
 from tests.simulation.cluster.checks import ClusterChecks
 from tests.simulation.cluster.clients import Clients
@@ -17,6 +16,7 @@ from tests.simulation.cluster.links import ClusterLinks, Coordinator, Leader
 from tests.simulation.cluster.network import ClusterNetwork
 from tests.simulation.cluster.node import CONTROLLER_ID, ClusterNode
 from tests.simulation.faults import Faults
+from tests.simulation.node import Errors
 
 if TYPE_CHECKING:
     from barnabas.broker.replicas.partition import Partition
