@@ -164,11 +164,9 @@ class Wire:
     """The broker's side: a reactor with outgoing connections, and the test's clock."""
 
     def __init__(self) -> None:
-        self.time = 1000.0
+        self.now = 1000.0
         self.disk = Flushes()
-        self.world = World(
-            now=lambda: self.time, now_ms=lambda: START_MS + int((self.time - 1000.0) * 1000), disk=self.disk
-        )
+        self.world = World(now=lambda: self.now, now_ms=lambda: self.now_ms, disk=self.disk)
         self.loop = Loop(self.world.now, self.world.now_ms)
         self.runner = StepRunner(self.loop, self.disk)
         self.reactor = Reactor(self.loop, Limits(), lambda connection, frame: None)
@@ -177,6 +175,11 @@ class Wire:
         self.nodes: list[ScriptedNode] = []
         self.loops = [self.loop]
         self.to_close = [self.outgoing]
+
+    @property
+    def now_ms(self) -> int:
+        """The wall clock, ms since 1970."""
+        return START_MS + int((self.now - 1000.0) * 1000)
 
     def node(self, port: int = 0) -> ScriptedNode:
         node = ScriptedNode(port)
@@ -188,7 +191,7 @@ class Wire:
         for node in self.nodes:
             node.turn()
         for loop in self.loops:
-            loop.timers.fire(self.time)
+            loop.timers.fire(self.now)
             loop.end_turn()
 
     def until(self, condition: Callable[[], object]) -> None:
@@ -206,9 +209,9 @@ class Wire:
 
     def advance(self, seconds: float) -> None:
         """Advance the time in small steps; in each step every node takes turns."""
-        end = self.time + seconds
-        while self.time < end - 1e-9:
-            self.time = min(end, self.time + STEP_S)
+        end = self.now + seconds
+        while self.now < end - 1e-9:
+            self.now = min(end, self.now + STEP_S)
             for _ in range(TURNS_OF_STEP):
                 self.turn(0.0)
 

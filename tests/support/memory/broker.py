@@ -8,6 +8,7 @@ from struct import Struct
 from typing import Any, TypeVar, cast
 
 from barnabas.broker.apis.dispatcher import LARGE_REQUEST_BYTES, Dispatcher
+from barnabas.broker.apis.registry import BROKER
 from barnabas.broker.builder import open_broker
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
@@ -28,8 +29,33 @@ R = TypeVar("R", bound=Message)
 SIZE = Struct(">i")
 
 
-class MemoryBroker:
-    """A broker in this process, with its own clock."""
+class InMemory:
+    """A process with its own clock, whose clients reach one of its listeners."""
+
+    broker: Broker
+    kind = BROKER
+    """The kind of the listener, which has the APIs."""
+    listener = "PLAINTEXT"
+    address = ("127.0.0.1", 9092)
+    """The listener's address."""
+
+    def __init__(self, disk: Flushes | None = None) -> None:
+        self.clock = Clock()
+        self.disk = disk or Flushes()
+        """What waits for a disk, but flushes: syncs of the metadata log, checkpoints."""
+
+    def advance(self, seconds: float) -> None:
+        """Advance the clock, and run the timers that become due."""
+        end = self.clock.now + seconds
+        timers = self.broker.loop.timers
+        while (deadline := timers.next_deadline()) <= end:
+            self.clock.advance(max(0.0, deadline - self.clock.now))
+            timers.fire(self.clock.now)
+        self.clock.advance(end - self.clock.now)
+
+
+class MemoryBroker(InMemory):
+    """A broker that is its own controller."""
 
     def __init__(
         self,
@@ -41,13 +67,11 @@ class MemoryBroker:
         disk: Flushes | None = None,
         more_dirs: Sequence[Path] = (),
     ) -> None:
-        self.clock = Clock()
+        super().__init__(disk)
         self.flushes = Flushes()
         """The flushes of partitions."""
-        self.disk = disk or Flushes()
-        """What else waits for a disk: syncs of the metadata log, checkpoints."""
         config = load({"listeners": "PLAINTEXT://127.0.0.1:0", **(sets or {})}, {}, None, profile)
-        self.broker: Broker = open_broker(
+        self.broker = open_broker(
             config,
             [str(path) for path in (data_dir, *more_dirs)],
             simulated_world(self, self.disk, flushes=self.flushes, files=files or Files()),
@@ -59,14 +83,6 @@ class MemoryBroker:
         client = Client(self, **options)
         self.clients.append(client)
         return client
-
-    def advance(self, seconds: float) -> None:
-        """Advance the clock, and run the timers that become due."""
-        end = self.clock.now + seconds
-        while (deadline := self.broker.loop.timers.next_deadline()) <= end:
-            self.clock.advance(max(0.0, deadline - self.clock.now))
-            self.broker.loop.timers.fire(self.clock.now)
-        self.clock.advance(end - self.clock.now)
 
     def run_flush(self) -> None:
         """Run the oldest flush that was kept, and end the turn."""
@@ -107,22 +123,23 @@ class Client:
 
     def __init__(
         self,
-        memory: MemoryBroker,
+        memory: Any,
         *,
         client_id: str | None = "test",
         max_frame_bytes: int = 100 * 1024 * 1024,
-        local: tuple[str, int] = ("127.0.0.1", 9092),
+        local: tuple[str, int] | None = None,
         buffers: FrameBuffers | None = None,
     ) -> None:
+        """`memory` is an `InMemory`, or has its `broker`, `clock`, `kind`, `listener` and `address`."""
         self.memory = memory
         self.client_id = client_id
         self.buffers = buffers or FrameBuffers()
         self.outputs = 0
         self.connection = Connection(
-            Dispatcher(memory.broker).dispatch,
-            listener="PLAINTEXT",
+            Dispatcher(memory.broker, memory.kind).dispatch,
+            listener=memory.listener,
             peer=("10.0.0.1", 5000),
-            local=local,
+            local=local or memory.address,
             max_frame_bytes=max_frame_bytes,
             buffers=self.buffers,
             on_output=self._on_output,
