@@ -16,7 +16,7 @@ import logging
 from functools import partial
 from struct import Struct
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.apis.large_requests import LargeRequest, no_memory, parse_within
 from barnabas.broker.apis.registry import BROKER, ROUTES, Route, Routes
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from barnabas.broker.context import Broker
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.waiting import Waiting
-    from barnabas.wire.types import Chunk
+    from barnabas.wire.types import Chunk, Slice
 
 logger = logging.getLogger("kafka.network.Processor")
 request_logger = logging.getLogger("kafka.request.logger")
@@ -47,6 +47,11 @@ _API_VERSIONS = int(ApiKey.API_VERSIONS)  # a member of an enumeration is looked
 
 LARGE_REQUEST_BYTES = 8 * 1024
 """Only larger requests may have many elements."""
+
+IN_MEMORY: Final = (bytes, memoryview, bytearray)
+"""The chunks of a response that are no slices of files."""
+JOINED_BYTES = 32 * 1024
+"""Responses of several chunks in memory up to this size are copied into one: that costs less than to send a list."""
 
 _REQUEST_HEADER = Struct(">hhih")  # api key, api version, correlation id, length of the client id
 _RESPONSE_HEADER = Struct(">ii")  # size, correlation id
@@ -93,7 +98,10 @@ class Dispatcher:
         if client_id_size >= 0:
             position += client_id_size
             client_id = _text(frame, 10, position)
-        if len(frame) > LARGE_REQUEST_BYTES:
+        request = None if route.read_usual is None or quotas is not None else route.read_usual(frame, position)
+        if request is not None:
+            pass
+        elif len(frame) > LARGE_REQUEST_BYTES:
             request = self._parse_few(route, frame, position, client_id)
         else:
             request = self._parse(route, frame, position, client_id)
@@ -260,24 +268,39 @@ def _unanswered(context: RequestContext) -> None:
     unanswered(context)
 
 
-def _respond(connection: Connection, route: Route, correlation_id: int, response: Message) -> None:
+def _respond(connection: Connection, route: Route, correlation_id: int, response: Message | bytes) -> None:
     """Append one response to the connection's output; nothing of it if encoding fails."""
-    chunks = response.chunks if type(response) is EncodedResponse else route.response_codec.build(response)
+    if type(response) is bytes:
+        connection.out.append(response)
+        connection.out_bytes += len(response)
+        return
+    chunks = response.chunks if type(response) is EncodedResponse else route.response_codec.build(response)  # type: ignore[arg-type]
+    if len(chunks) == 1:
+        size = 4 + len(chunks[0])
+        if route.response_is_flexible:
+            size += 1
+            connection.out.append(_FLEXIBLE_RESPONSE_HEADER.pack(size, correlation_id, 0) + chunks[0])  # type: ignore[operator]
+        else:
+            connection.out.append(_RESPONSE_HEADER.pack(size, correlation_id) + chunks[0])  # type: ignore[operator]
+        connection.out_bytes += size + 4
+        return
     size = 4 + route.response_is_flexible
+    parts: list[Chunk] = [b""]  # for the header; reading may fail, so nothing is in the output before
+    is_joined = True
     for chunk in chunks:
         size += len(chunk)
-    out = connection.out
+        if not isinstance(chunk, IN_MEMORY):
+            chunk = _in_memory(chunk)
+            is_joined = is_joined and isinstance(chunk, IN_MEMORY)
+        parts.append(chunk)
     if route.response_is_flexible:
-        head = _FLEXIBLE_RESPONSE_HEADER.pack(size, correlation_id, 0)
+        parts[0] = _FLEXIBLE_RESPONSE_HEADER.pack(size, correlation_id, 0)
     else:
-        head = _RESPONSE_HEADER.pack(size, correlation_id)
-    if len(chunks) == 1:
-        out.append(head + chunks[0])  # type: ignore[operator]
+        parts[0] = _RESPONSE_HEADER.pack(size, correlation_id)
+    if is_joined and size <= JOINED_BYTES:
+        connection.out.append(b"".join(parts))  # type: ignore[arg-type]
     else:
-        # Reading may fail: the header must not be in the output then.
-        parts = [_in_memory(chunk) for chunk in chunks]
-        out.append(head)
-        out.extend(parts)
+        connection.out.extend(parts)
     connection.out_bytes += size + 4
 
 
@@ -303,13 +326,11 @@ def _api_versions_route(
         return routes.find(ApiKey.API_VERSIONS, 0), memoryview(head), -1
 
 
-def _in_memory(chunk: Chunk) -> Chunk:
+def _in_memory(chunk: Slice) -> Chunk:
     """Read a small file slice into memory: that is cheaper than a system call of its own to send it.
 
     A slice that is not in the page cache is read where it is sent (`broker.net.page_cache`).
     """
-    if isinstance(chunk, (bytes, memoryview, bytearray)):
-        return chunk
     if len(chunk) >= SMALL_SLICE_BYTES and not chunk.is_in_memory:
         return chunk
     data = chunk.read_from_cache()

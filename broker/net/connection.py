@@ -251,7 +251,7 @@ class Connection:
         if self.is_closing:
             return
         if self._buffer is None:
-            if self.is_held:
+            if self.delayed is not None or self.out_bytes >= OUT_LIMIT_BYTES:
                 self._store(data)
             else:
                 self._process(data)
@@ -296,6 +296,10 @@ class Connection:
         """Dispatch every complete frame of `data`, keep the rest."""
         position = 0
         end = len(data)
+        if 4 < end <= self._max_frame_bytes and _SIZE.unpack_from(data)[0] == end - 4 >= _MIN_FRAME_BYTES:
+            self._dispatch(self, data[4:])  # one whole frame, nearly always
+            self.last_active = self.now
+            return
         while end - position >= 4:
             (size,) = _SIZE.unpack_from(data, position)
             if not _MIN_FRAME_BYTES <= size <= self._max_frame_bytes:

@@ -254,7 +254,7 @@ def broken_handlers(monkeypatch: pytest.MonkeyPatch):
     def install(request_class: type, error: Exception) -> None:
         routes, key = api.ROUTES[api.BROKER], (api.BROKER, request_class.api_key)
         routes.find(request_class.api_key, request_class.max_version)
-        handler = (failing(error), *api._handlers[key][1:])
+        handler = api._handlers[key]._replace(handler=failing(error))
         monkeypatch.setitem(api._handlers, key, handler)
         monkeypatch.setattr(routes, "_routes", {})  # routes with the broken handler are dropped after the test
 

@@ -62,8 +62,9 @@ DISK_FAULTS = (
     Mutant(
         "head-of-a-response-sent-without-its-records",
         "broker/apis/dispatcher.py",
-        "        parts = [_in_memory(chunk) for chunk in chunks]\n        out.append(head)\n",
-        "        out.append(head)\n        parts = [_in_memory(chunk) for chunk in chunks]\n",
+        '    parts: list[Chunk] = [b""]  # for the header',
+        "    connection.out.append(_RESPONSE_HEADER.pack(size, correlation_id))\n"
+        '    parts: list[Chunk] = [b""]  # for the header',
         _KNOWN,
     ),
     Mutant(
